@@ -1,0 +1,43 @@
+/* The layout of TF_Status, which plugins see only as an opaque pointer.
+ *
+ * The host runtime owns the functions; the core shares this layout so that a call needs no
+ * allocation for its status: it lies on the caller's stack, zeroed, which means OK. */
+#ifndef MODULAR_TF_HOST_RUNTIME_STATUS_H_
+#define MODULAR_TF_HOST_RUNTIME_STATUS_H_
+
+#include <stdint.h>
+#include <stdlib.h>
+
+struct mtf_payload {
+  struct mtf_payload* next;
+  char* key;   /* malloc */
+  char* value; /* malloc */
+};
+
+struct TF_Status {
+  int32_t code;                  /* TF_Code */
+  char* message;                 /* malloc; NULL means "" */
+  struct mtf_payload* payloads;  /* newest first */
+};
+
+#ifndef __cplusplus
+typedef struct TF_Status TF_Status;
+#endif
+
+/* Releases what a status holds and makes it OK again. The status itself is the caller's. */
+static inline void mtf_status_clear(struct TF_Status* status) {
+  struct mtf_payload* payload = status->payloads;
+  while (payload != NULL) {
+    struct mtf_payload* next = payload->next;
+    free(payload->key);
+    free(payload->value);
+    free(payload);
+    payload = next;
+  }
+  free(status->message);
+  status->code = 0;
+  status->message = NULL;
+  status->payloads = NULL;
+}
+
+#endif

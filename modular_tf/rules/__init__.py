@@ -1,0 +1,64 @@
+"""Every rule that a plugin can break, stated once for loader, checks, messages and docs.
+
+A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `LD-nnn`
+probe and loading), what it requires, what happens when it is broken, and what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+__all__ = ["Rule", "Severity", "all_rules", "rule"]
+
+
+class Severity(Enum):
+    """What breaking a rule does."""
+
+    ERROR = "error"  # the plugin, or the one registration, is refused
+    WARNING = "warning"  # it is accepted, and the report says so
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One requirement.
+
+    Attributes:
+        id: `FS-nnn`, `SE-nnn` or `LD-nnn`; never reused, never renumbered.
+        requirement: What must hold, in one sentence.
+        consequence: What breaking it does, here and in TensorFlow.
+        remedy: What the plugin's author or user should do.
+        source: The C header, TensorFlow behaviour or design section it comes from.
+        severity: Whether it refuses or warns.
+    """
+
+    id: str
+    requirement: str
+    consequence: str
+    remedy: str
+    source: str
+    severity: Severity = Severity.ERROR
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Return every rule by id, in the order of their numbers."""
+    from modular_tf.rules import device, filesystem, loading  # noqa: PLC0415  (they import Rule)
+
+    table: dict[str, Rule] = {}
+    for group in (loading.RULES, filesystem.RULES, device.RULES):
+        for entry in group:
+            if entry.id in table:
+                raise RuntimeError(f"rule id {entry.id} is used twice")
+            table[entry.id] = entry
+    return table
+
+
+def rule(rule_id: str) -> Rule:
+    """Return the rule with this id.
+
+    Raises:
+        KeyError: There is no such rule.
+    """
+    return all_rules()[rule_id]

@@ -1,0 +1,7 @@
+"""Rules of device."""
+
+from __future__ import annotations
+
+from modular_tf.rules import Rule
+
+RULES: tuple[Rule, ...] = ()
