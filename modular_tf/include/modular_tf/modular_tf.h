@@ -1,0 +1,13 @@
+/* All of the plugin API: include this, or the part that you need. */
+#ifndef MODULAR_TF_MODULAR_TF_H_
+#define MODULAR_TF_MODULAR_TF_H_
+
+#include "modular_tf/device.h"
+#include "modular_tf/env.h"
+#include "modular_tf/export.h"
+#include "modular_tf/file_statistics.h"
+#include "modular_tf/filesystem.h"
+#include "modular_tf/logging.h"
+#include "modular_tf/status.h"
+
+#endif
