@@ -5,8 +5,10 @@
 #include "modular_tf/device.h"
 #include "modular_tf/env.h"
 #include "modular_tf/export.h"
+#include "modular_tf/file_ops.h"
 #include "modular_tf/file_statistics.h"
 #include "modular_tf/filesystem.h"
+#include "modular_tf/filesystem_ops.h"
 #include "modular_tf/logging.h"
 #include "modular_tf/status.h"
 
