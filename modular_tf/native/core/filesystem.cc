@@ -1,1 +1,92 @@
 #include "filesystem.h"
+
+#include <cstdlib>
+#include <new>
+
+#include "filesystem_state.h"
+
+using mtf::FilesystemUse;
+using mtf::guarded;
+
+extern "C" mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info) {
+  static_assert(sizeof(mtf_plugin_info) == sizeof(TF_FilesystemPluginInfo), "one layout, two names");
+  *info = {};
+  return guarded([&](TF_Status*) {
+    reinterpret_cast<void (*)(mtf_plugin_info*)>(entry)(info);
+  });
+}
+
+extern "C" mtf_error* mtf_plugin_free(void* plugin_free, void* memory) {
+  return guarded([&](TF_Status*) { reinterpret_cast<void (*)(void*)>(plugin_free)(memory); });
+}
+
+extern "C" void mtf_strings_free(mtf_strings* strings) {
+  std::free(strings->bytes);
+  *strings = {};
+}
+
+extern "C" void mtf_string_free(char* string) { std::free(string); }
+
+extern "C" mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem) {
+  auto* made = new (std::nothrow) mtf_filesystem;
+  if (made == nullptr) return mtf::make_error(8, "no memory for a filesystem");
+  made->tables = static_cast<const mtf::Tables*>(tables);
+  mtf_error* error = guarded(
+      [&](TF_Status* status) { made->tables->filesystem.init(&made->handle, status); });
+  if (error != nullptr) {
+    made->release();
+  } else {
+    *filesystem = made;
+  }
+  return error;
+}
+
+extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
+  const bool ends_here = filesystem->gate.close();
+  mtf_error* first = nullptr;
+  // Nothing can be opened any more, so the list only shrinks.
+  while (mtf::OpenFile* file = filesystem->take_open()) {
+    mtf_error* error = file->close();
+    file->release();
+    if (first == nullptr) {
+      first = error;
+    } else {
+      mtf_error_free(error);
+    }
+  }
+  const auto regions = static_cast<uint64_t>(filesystem->regions.load());
+  const bool only_regions_left = filesystem->gate.users() == regions;
+  if (ends_here || (now != 0 && only_regions_left && filesystem->gate.claim_end())) {
+    filesystem->run_cleanup();
+  }
+  return first;
+}
+
+extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
+  if (filesystem == nullptr) return;
+  mtf_error_free(mtf_filesystem_close(filesystem, 0));
+  filesystem->release();
+}
+
+extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
+  // Another thread of the parent may have held the lock; that thread does not exist here.
+  new (&filesystem->open_mutex) std::mutex;
+  while (mtf::OpenFile* file = filesystem->take_open()) {
+    file->abandon();
+    file->release();
+  }
+  const bool closed = filesystem->gate.is_closed();
+  filesystem->gate.reset(closed);
+  filesystem->regions = 0;
+  if (closed || reinitialise == 0) return nullptr;
+  filesystem->handle = {};
+  return guarded(
+      [&](TF_Status* status) { filesystem->tables->filesystem.init(&filesystem->handle, status); });
+}
+
+extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
+  std::lock_guard<std::mutex> lock(filesystem->open_mutex);
+  int64_t count = filesystem->regions.load();
+  for (mtf::OpenFile* file = filesystem->open_files; file != nullptr; file = file->next) ++count;
+  return count;
+}

@@ -1,9 +1,123 @@
+/* A live filesystem of a plugin: one function per operation, called on the host's protected copy
+ * of the plugin's tables.
+ *
+ * Every function may be called from any thread without the GIL. A path is what the user wrote; it
+ * is translated here (the plugin's translate_name, or the default rule). NULL means success. */
 #ifndef MODULAR_TF_CORE_FILESYSTEM_H_
 #define MODULAR_TF_CORE_FILESYSTEM_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef struct mtf_filesystem mtf_filesystem;
+typedef struct mtf_reader mtf_reader;
+typedef struct mtf_writer mtf_writer;
+typedef struct mtf_region mtf_region;
+
+/* What TF_InitPlugin filled in: the layout of TF_FilesystemPluginInfo. */
+typedef struct mtf_plugin_info {
+  size_t num_schemes;
+  void* ops;
+  void* allocate;
+  void* free;
+} mtf_plugin_info;
+
+/* Strings that a plugin returned, copied: `count` of them, each followed by a NUL. */
+typedef struct mtf_strings {
+  int64_t count;
+  size_t size;
+  char* bytes;
+} mtf_strings;
+
+typedef struct mtf_stat {
+  int64_t length;
+  int64_t mtime_nsec;
+  int32_t is_directory;
+} mtf_stat;
+
+/* Calls TF_InitPlugin on a zeroed info struct. */
+mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info);
+
+/* Calls the plugin's own free; the pointer may be NULL. */
+mtf_error* mtf_plugin_free(void* plugin_free, void* memory);
+
+void mtf_strings_free(mtf_strings* strings);
+void mtf_string_free(char* string);
+
+/* `tables` is the host's block: TF_FilesystemOps (264 bytes), TF_RandomAccessFileOps (16),
+ * TF_WritableFileOps (48), TF_ReadOnlyMemoryRegionOps (24), then the plugin's free; it must outlive
+ * the filesystem. Calls `init`; on failure nothing is left behind. */
+mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem);
+
+/* Closes every open file (a writable one is closed, then cleaned up), then runs the plugin's
+ * cleanup once the last region is gone; `now` does not wait for regions. Further operations give
+ * FAILED_PRECONDITION. Safe to call twice. */
+mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now);
+
+/* Drops the caller's reference. */
+void mtf_filesystem_release(mtf_filesystem* filesystem);
+
+/* In a forked child: forgets locks and open files of the parent; `reinitialise` also replaces the
+ * plugin's state by a fresh `init`, without cleaning up the parent's. */
+mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise);
+
+/* How many readers, writers and regions are open. */
+int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem);
+
+mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path, char** name);
+
+mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path);
+mtf_error* mtf_recursively_create_dir(mtf_filesystem* filesystem, const char* path);
+mtf_error* mtf_delete_file(mtf_filesystem* filesystem, const char* path);
+mtf_error* mtf_delete_dir(mtf_filesystem* filesystem, const char* path);
+mtf_error* mtf_delete_recursively(mtf_filesystem* filesystem, const char* path,
+                                  uint64_t* undeleted_files, uint64_t* undeleted_dirs);
+mtf_error* mtf_rename_file(mtf_filesystem* filesystem, const char* source, const char* target);
+mtf_error* mtf_copy_file(mtf_filesystem* filesystem, const char* source, const char* target);
+mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* path);
+
+/* 1 exists, 0 NOT_FOUND, -1 another failure, which is then in `error`. */
+int mtf_exists(mtf_filesystem* filesystem, const char* path, mtf_error** error);
+
+/* One error (or NULL) per path in `errors`; `all` is what the plugin returned. */
+mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths, int count,
+                           mtf_error** errors, int* all);
+mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path, mtf_stat* result);
+mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result);
+mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* path, int64_t* size);
+mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* path, mtf_strings* names);
+mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const char* pattern,
+                                  mtf_strings* paths);
+mtf_error* mtf_flush_caches(mtf_filesystem* filesystem);
+
+mtf_error* mtf_reader_open(mtf_filesystem* filesystem, const char* path, mtf_reader** reader);
+/* Reads up to `size` bytes at `offset`; the end of the file is not an error but a short count. */
+mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char* buffer, size_t size,
+                           int64_t* count);
+/* Safe to call twice, and while another thread reads: cleanup then follows that read. */
+mtf_error* mtf_reader_close(mtf_reader* reader);
+/* Closes, and drops the caller's reference. */
+void mtf_reader_release(mtf_reader* reader);
+
+mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* path, int append,
+                           mtf_writer** writer);
+mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size);
+mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position);
+mtf_error* mtf_writer_flush(mtf_writer* writer);
+mtf_error* mtf_writer_sync(mtf_writer* writer);
+/* The plugin's close, then its cleanup whatever close said. Safe to call twice. */
+mtf_error* mtf_writer_close(mtf_writer* writer);
+void mtf_writer_release(mtf_writer* writer);
+
+mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path, mtf_region** region,
+                           const char** data, uint64_t* length);
+void mtf_region_release(mtf_region* region);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,51 @@
+/* Shared libraries, addresses and protected memory: what loading needs from the system. */
 #ifndef MODULAR_TF_CORE_LIBRARY_H_
 #define MODULAR_TF_CORE_LIBRARY_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* dlopen(path, flags). Constructors of the library run here, guarded. The handle is never closed
+ * by this package: a library stays mapped for the life of the process. */
+mtf_error* mtf_library_open(const char* path, int flags, void** handle);
+
+/* The handle of a library that is mapped already under this path, or NULL. Nothing is loaded. */
+void* mtf_library_find(const char* path);
+
+/* dlsym; NULL when the library itself or its dependencies do not define `name`. */
+void* mtf_library_symbol(void* handle, const char* name);
+
+typedef struct mtf_address_owner {
+  const char* path;       /* of the mapped object; lives as long as it does */
+  const void* base;       /* where it is mapped */
+  const char* symbol;     /* nearest symbol, or NULL */
+  const void* symbol_address;
+} mtf_address_owner;
+
+/* Which mapped object an address lies in: 1 when found, 0 when in none. */
+int mtf_address_owner_of(const void* address, mtf_address_owner* owner);
+
+/* 1 when `address` lies in an executable mapping of this process. [any thread] */
+int mtf_is_executable(const void* address);
+
+/* Copies `size` bytes that may not be mapped; 1 on success, 0 where reading would have faulted. */
+int mtf_try_read(const void* source, void* destination, size_t size);
+
+/* Length of a NUL-terminated string that may not be one, at most `limit`; -1 when unreadable or
+ * longer. */
+int64_t mtf_try_strlen(const char* source, size_t limit);
+
+/* Copies `size` bytes to fresh pages and write-protects them: a later write faults. */
+mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy);
+
+/* Unmaps what mtf_readonly_copy made with the same size. */
+void mtf_readonly_free(void* copy, size_t size);
 
 #ifdef __cplusplus
 }

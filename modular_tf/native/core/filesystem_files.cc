@@ -1,0 +1,226 @@
+// Open files and memory regions. They hold a use of their filesystem until the plugin's cleanup for
+// them has run, so the filesystem's own cleanup always comes last.
+#include <new>
+
+#include "filesystem_state.h"
+
+using mtf::FilesystemUse;
+using mtf::guarded;
+using mtf::on_path;
+
+struct mtf_reader final : mtf::OpenFile {
+  TF_RandomAccessFile handle = {};
+  mtf::Gate gate;
+
+  mtf_error* close() override {
+    return gate.close() ? end() : nullptr;
+  }
+  void abandon() override { gate.reset(true); }
+
+  mtf_error* end() {
+    mtf_error* error = guarded([&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
+    owner->remove_open(this);
+    owner->leave();
+    return error;
+  }
+  void leave() {
+    if (gate.leave()) mtf_error_free(end());
+  }
+};
+
+struct mtf_writer final : mtf::OpenFile {
+  TF_WritableFile handle = {};
+  std::mutex mutex;  // the header lets a plugin assume one thread at a time
+  bool closed = false;
+
+  mtf_error* close() override {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (closed) return nullptr;
+    closed = true;
+    const auto& table = owner->tables->writer;
+    mtf_error* error = table.close == nullptr
+                           ? mtf::missing_operation("close")
+                           : guarded([&](TF_Status* status) { table.close(&handle, status); });
+    mtf_error_free(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    owner->remove_open(this);
+    owner->leave();
+    return error;
+  }
+  void abandon() override {
+    new (&mutex) std::mutex;
+    closed = true;
+  }
+
+  template <class Call>
+  mtf_error* locked(Call&& call) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (closed) return mtf::make_error(9, "the file is closed");
+    return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
+  }
+};
+
+struct mtf_region {
+  mtf_filesystem* owner = nullptr;
+  TF_ReadOnlyMemoryRegion handle = {};
+};
+
+namespace {
+
+// Opens `file` by `slot` and lists it with its filesystem; deletes it where that fails.
+template <class File, class Slot>
+mtf_error* open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, File** file) {
+  FilesystemUse use(filesystem);
+  if (!use) return mtf::closed_error();
+  auto* made = new (std::nothrow) File;
+  if (made == nullptr) return mtf::make_error(8, "no memory for a file");
+  made->owner = filesystem;
+  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+    slot(&filesystem->handle, translated, &made->handle, status);
+  });
+  if (error != nullptr) {
+    delete made;
+    return error;
+  }
+  filesystem->references.fetch_add(1);
+  filesystem->add_open(made);
+  use.hand_over();
+  *file = made;
+  return nullptr;
+}
+
+template <class File>
+void release_file(File* file) {
+  if (file == nullptr) return;
+  mtf_filesystem* owner = file->owner;
+  mtf_error_free(file->close());
+  file->release();
+  owner->release();
+}
+
+}  // namespace
+
+extern "C" mtf_error* mtf_reader_open(mtf_filesystem* filesystem, const char* path,
+                                      mtf_reader** reader) {
+  const auto slot = filesystem->tables->filesystem.new_random_access_file;
+  if (slot == nullptr) return mtf::missing_operation("new_random_access_file");
+  return open_listed(filesystem, path, slot, reader);
+}
+
+extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char* buffer,
+                                      size_t size, int64_t* count) {
+  *count = 0;
+  const auto read = reader->owner->tables->reader.read;
+  if (read == nullptr) return mtf::missing_operation("read");
+  const bool open = reader->gate.enter();
+  mtf_error* error = nullptr;
+  if (!open) {
+    error = mtf::make_error(9, "the file is closed");
+  } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
+    error = guarded([&](TF_Status* status) {
+      *count = read(&reader->handle, offset, size, buffer, status);
+      if (status->code == 11) {
+        mtf_status_clear(status);  // the end of the file: the count says where
+        if (*count < 0) *count = 0;
+      }
+      if (status->code != 0) return;
+      if (*count < 0) {
+        mtf::set_status(status, 13, "read gave a negative count with an OK status");
+      } else if (static_cast<uint64_t>(*count) > size) {
+        mtf::set_status(status, 13, "read gave more bytes than were asked for");
+      }
+    });
+  }
+  reader->leave();
+  if (error != nullptr) *count = 0;
+  return error;
+}
+
+extern "C" mtf_error* mtf_reader_close(mtf_reader* reader) { return reader->close(); }
+extern "C" void mtf_reader_release(mtf_reader* reader) { release_file(reader); }
+
+extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* path, int append,
+                                      mtf_writer** writer) {
+  const auto& operations = filesystem->tables->filesystem;
+  const auto slot =
+      append != 0 ? operations.new_appendable_file : operations.new_writable_file;
+  if (slot == nullptr) {
+    return mtf::missing_operation(append != 0 ? "new_appendable_file" : "new_writable_file");
+  }
+  return open_listed(filesystem, path, slot, writer);
+}
+
+extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size) {
+  if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
+  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+    table.append(&writer->handle, data, size, status);
+  });
+}
+
+extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
+  if (writer->owner->tables->writer.tell == nullptr) return mtf::missing_operation("tell");
+  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+    *position = table.tell(&writer->handle, status);
+    if (status->code == 0 && *position < 0) {
+      mtf::set_status(status, 13, "tell gave a negative position with an OK status");
+    }
+  });
+}
+
+extern "C" mtf_error* mtf_writer_flush(mtf_writer* writer) {
+  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+    if (table.flush != nullptr) table.flush(&writer->handle, status);
+  });
+}
+
+extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
+  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+    const auto sync = table.sync != nullptr ? table.sync : table.flush;
+    if (sync != nullptr) sync(&writer->handle, status);
+  });
+}
+
+extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(); }
+extern "C" void mtf_writer_release(mtf_writer* writer) { release_file(writer); }
+
+extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path,
+                                      mtf_region** region, const char** data, uint64_t* length) {
+  const auto slot = filesystem->tables->filesystem.new_read_only_memory_region_from_file;
+  if (slot == nullptr) return mtf::missing_operation("new_read_only_memory_region_from_file");
+  FilesystemUse use(filesystem);
+  if (!use) return mtf::closed_error();
+  TF_ReadOnlyMemoryRegion handle = {};
+  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+    slot(&filesystem->handle, translated, &handle, status);
+  });
+  if (error != nullptr) return error;
+  const auto& table = filesystem->tables->region;
+  *region = new (std::nothrow) mtf_region{filesystem, handle};
+  error = guarded([&](TF_Status* status) {
+    *data = static_cast<const char*>(table.data(&handle));
+    *length = table.length(&handle);
+    if (*region == nullptr) mtf::set_status(status, 8, "no memory for a region");
+    if (*data == nullptr && *length > 0) {
+      mtf::set_status(status, 13, "a region with a length has no data");
+    }
+  });
+  if (error != nullptr) {
+    mtf_error_free(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    delete *region;
+    *region = nullptr;
+    return error;
+  }
+  filesystem->references.fetch_add(1);
+  filesystem->regions.fetch_add(1);
+  use.hand_over();
+  return nullptr;
+}
+
+extern "C" void mtf_region_release(mtf_region* region) {
+  if (region == nullptr) return;
+  mtf_filesystem* owner = region->owner;
+  mtf_error_free(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+  delete region;
+  owner->regions.fetch_sub(1);
+  owner->leave();
+  owner->release();
+}

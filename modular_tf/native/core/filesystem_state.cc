@@ -1,0 +1,98 @@
+#include "filesystem_state.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "uri.h"
+
+namespace mtf {
+
+mtf_error* closed_error() { return make_error(9, "the filesystem is closed"); }
+
+mtf_error* missing_operation(const char* name) {
+  return make_error(12, (std::string("the plugin has no ") + name).c_str());
+}
+
+void set_status(TF_Status* status, int code, const char* message) {
+  char* copy = strdup(message);
+  mtf_status_clear(status);
+  status->code = code;
+  status->message = copy;
+}
+
+namespace {
+
+// The rule for a plugin without translate_name: the path part, in normal form. `out` has room for
+// strlen(uri) + 2 bytes.
+void translate_by_default(const char* uri, char* out) {
+  size_t scheme = 0;
+  const char* path = uri + mtf_uri_path_offset(uri, &scheme);
+  if (*path == '\0') {
+    std::strcpy(out, scheme > 0 ? "/" : "");
+  } else {
+    mtf_clean_path(path, out);
+  }
+}
+
+}  // namespace
+
+TranslatedPath::TranslatedPath(const mtf_filesystem& filesystem, const char* path) {
+  const auto translate = filesystem.tables->filesystem.translate_name;
+  if (translate != nullptr) {
+    path_ = translate(&filesystem.handle, path);
+    plugin_free_ = filesystem.tables->plugin_free;
+    return;
+  }
+  const size_t room = std::strlen(path) + 2;
+  on_heap_ = room > kInline;
+  path_ = on_heap_ ? static_cast<char*>(std::malloc(room)) : inline_;
+  if (path_ == nullptr) throw std::bad_alloc();
+  translate_by_default(path, path_);
+}
+
+TranslatedPath::~TranslatedPath() {
+  if (plugin_free_ != nullptr) {
+    plugin_free_(path_);
+  } else if (on_heap_) {
+    std::free(path_);
+  }
+}
+
+}  // namespace mtf
+
+void mtf_filesystem::leave() {
+  if (gate.leave()) run_cleanup();
+}
+
+void mtf_filesystem::run_cleanup() {
+  mtf_error_free(mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
+}
+
+void mtf_filesystem::add_open(mtf::OpenFile* file) {
+  std::lock_guard<std::mutex> lock(open_mutex);
+  file->next = open_files;
+  file->link = &open_files;
+  if (open_files != nullptr) open_files->link = &file->next;
+  open_files = file;
+}
+
+void mtf_filesystem::remove_open(mtf::OpenFile* file) {
+  std::lock_guard<std::mutex> lock(open_mutex);
+  if (file->link == nullptr) return;
+  *file->link = file->next;
+  if (file->next != nullptr) file->next->link = file->link;
+  file->link = nullptr;
+}
+
+mtf::OpenFile* mtf_filesystem::take_open() {
+  std::lock_guard<std::mutex> lock(open_mutex);
+  mtf::OpenFile* file = open_files;
+  if (file == nullptr) return nullptr;
+  file->references.fetch_add(1);
+  open_files = file->next;
+  if (open_files != nullptr) open_files->link = &open_files;
+  file->link = nullptr;
+  return file;
+}

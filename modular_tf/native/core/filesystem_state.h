@@ -1,0 +1,145 @@
+// The host's side of a plugin's filesystem and its open files: who may call, and when cleanup runs.
+#ifndef MODULAR_TF_CORE_FILESYSTEM_STATE_H_
+#define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "filesystem.h"
+#include "guard.h"
+#include "modular_tf/filesystem.h"
+
+namespace mtf {
+
+// Counts the users of an object that can be closed under them. The end (`leave` of the last user
+// after `close`, or `close` without users) is reported to exactly one caller.
+class Gate {
+ public:
+  bool enter() {
+    if ((state_.fetch_add(kUser) & kClosed) == 0) return true;
+    return false;  // the caller must still leave()
+  }
+  // True: the caller ends the object now.
+  bool leave() { return state_.fetch_sub(kUser) == (kUser | kClosed) && claim_end(); }
+  bool close() { return (state_.fetch_or(kClosed) & ~kClosed) == 0 && claim_end(); }
+  bool is_closed() const { return (state_.load() & kClosed) != 0; }
+  uint64_t users() const { return state_.load() / kUser; }
+  bool claim_end() { return !ended_.exchange(true); }
+  void reset(bool closed) {
+    state_ = closed ? kClosed : 0;
+    ended_ = closed;
+  }
+
+ private:
+  static constexpr uint64_t kClosed = 1;
+  static constexpr uint64_t kUser = 2;
+  std::atomic<uint64_t> state_{0};
+  std::atomic<bool> ended_{false};
+};
+
+// The protected block that registration builds: the host's canonical tables, in this order.
+struct Tables {
+  TF_FilesystemOps filesystem;
+  TF_RandomAccessFileOps reader;
+  TF_WritableFileOps writer;
+  TF_ReadOnlyMemoryRegionOps region;
+  void (*plugin_free)(void*);
+};
+
+// What readers and writers share: a place in their filesystem's list, so that it can close them.
+struct OpenFile {
+  mtf_filesystem* owner = nullptr;
+  OpenFile* next = nullptr;
+  OpenFile** link = nullptr;  // what points here; NULL when not listed
+  std::atomic<int> references{1};
+
+  virtual mtf_error* close() = 0;
+  virtual void abandon() = 0;  // in a forked child: the plugin's part belongs to the parent
+  virtual ~OpenFile() = default;
+
+  void release() {
+    if (references.fetch_sub(1) == 1) delete this;
+  }
+};
+
+mtf_error* closed_error();
+void set_status(TF_Status* status, int code, const char* message);
+
+}  // namespace mtf
+
+struct mtf_filesystem {
+  TF_Filesystem handle = {};
+  const mtf::Tables* tables = nullptr;
+  mtf::Gate gate;  // calls, open files and regions are its users
+  std::atomic<int> references{1};
+  std::atomic<int64_t> regions{0};
+  mutable std::mutex open_mutex;
+  mtf::OpenFile* open_files = nullptr;
+
+  void leave();           // ends one use; the last after close runs the plugin's cleanup
+  void run_cleanup();
+  void add_open(mtf::OpenFile* file);
+  void remove_open(mtf::OpenFile* file);
+  mtf::OpenFile* take_open();  // a reference to some open file, taken off the list; NULL at the end
+  void release() {
+    if (references.fetch_sub(1) == 1) delete this;
+  }
+};
+
+namespace mtf {
+
+// One call's right to use the filesystem.
+class FilesystemUse {
+ public:
+  explicit FilesystemUse(mtf_filesystem* filesystem)
+      : filesystem_(filesystem), open_(filesystem->gate.enter()) {}
+  ~FilesystemUse() {
+    if (filesystem_ != nullptr) filesystem_->leave();
+  }
+  FilesystemUse(const FilesystemUse&) = delete;
+  FilesystemUse& operator=(const FilesystemUse&) = delete;
+  explicit operator bool() const { return open_; }
+  // The use goes on in an open file or region, which leaves when it ends.
+  void hand_over() { filesystem_ = nullptr; }
+
+ private:
+  mtf_filesystem* filesystem_;
+  bool open_;
+};
+
+// A path as the plugin wants it, freed by whoever allocated it.
+class TranslatedPath {
+ public:
+  TranslatedPath(const mtf_filesystem& filesystem, const char* path);
+  ~TranslatedPath();
+  TranslatedPath(const TranslatedPath&) = delete;
+  TranslatedPath& operator=(const TranslatedPath&) = delete;
+  const char* get() const { return path_; }
+
+ private:
+  static constexpr size_t kInline = 512;
+  char* path_;
+  void (*plugin_free_)(void*) = nullptr;
+  bool on_heap_ = false;
+  char inline_[kInline];
+};
+
+// Runs call(translated path, status) if the filesystem is open.
+template <class Call>
+mtf_error* on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+  FilesystemUse use(filesystem);
+  if (!use) return closed_error();
+  return guarded([&](TF_Status* status) {
+    TranslatedPath translated(*filesystem, path);
+    if (translated.get() == nullptr) {
+      return set_status(status, 13, "translate_name returned NULL");
+    }
+    call(translated.get(), status);
+  });
+}
+
+mtf_error* missing_operation(const char* name);
+
+}  // namespace mtf
+#endif
