@@ -20,6 +20,7 @@ ModularTFError                         code, plugin, path, operation, rule
 ├── UnauthenticatedError               PermissionError
 ├── ClosedError                        ValueError (as Python's own closed files)
 ├── PluginError                        a library was refused, or failed to load or register
+│   └── ElfError                       the bytes of a file are not those of a library
 └── ConfigError                        ValueError
 ```
 """
@@ -39,6 +40,7 @@ __all__ = [
     "ConfigError",
     "DataLossError",
     "DeadlineExceededError",
+    "ElfError",
     "FailedPreconditionError",
     "InternalError",
     "InvalidArgumentError",
@@ -232,6 +234,10 @@ class PluginError(ModularTFError):
     """A library was refused, or failed to load or to register."""
 
     default_code = Code.FAILED_PRECONDITION
+
+
+class ElfError(PluginError):
+    """The bytes of a file are not those of a library that could be loaded."""
 
 
 class ConfigError(ModularTFError, ValueError):

@@ -1,7 +1,202 @@
-"""Rules of loading."""
+"""Rules of discovery, probe and loading (`LD-nnn`).
+
+LD-001 to LD-049 are decided on bytes, before anything is opened; the loader's begin at LD-050.
+"""
 
 from __future__ import annotations
 
 from modular_tf.rules import Rule
 
-RULES: tuple[Rule, ...] = ()
+__all__ = [
+    "BYTE_ORDER",
+    "DIRECTORY_LISTABLE",
+    "ENTRY_POINT_RESOLVES",
+    "ENTRY_POINT_STAYS_INSIDE",
+    "GLIBC_NEW_ENOUGH",
+    "INIT_SYMBOL",
+    "INIT_SYMBOL_IS_FUNCTION",
+    "IS_ELF",
+    "KIND_SERVED",
+    "LIBRARIES_FOUND",
+    "MACHINE",
+    "PATH_EXISTS",
+    "READABLE",
+    "RECORD_READABLE",
+    "REGULAR_FILE",
+    "RULES",
+    "SHARED_OBJECT",
+    "SYMBOLS_OFFERED",
+    "SYMBOL_VERSIONS_OFFERED",
+    "WHOLE_ELF",
+    "WORD_SIZE",
+]
+
+PATH_EXISTS = Rule(
+    id="LD-001",
+    requirement="A path that the user names exists.",
+    consequence="Nothing is searched there. TensorFlow raises from `import tensorflow`.",
+    remedy="Correct the path, or remove it from the place that names it.",
+    source="design §3; tensorflow/__init__.py, TF_PLUGGABLE_DEVICE_LIBRARY_PATH",
+)
+REGULAR_FILE = Rule(
+    id="LD-002",
+    requirement="A plugin is a regular file, or a symbolic link to one.",
+    consequence="The candidate is rejected unopened: a FIFO or a device could block for ever.",
+    remedy="Put the library itself there, and repair or remove the link, directory or device.",
+    source="dlopen(3); TensorFlow's import fails on a directory named x.so",
+)
+READABLE = Rule(
+    id="LD-003",
+    requirement="A plugin is readable by the user of this process.",
+    consequence="The candidate is rejected; dlopen would fail as well.",
+    remedy="Give this user read permission on the file and on the directories above it.",
+    source="dlopen(3)",
+)
+IS_ELF = Rule(
+    id="LD-004",
+    requirement="A plugin is an ELF file.",
+    consequence="The candidate is rejected; dlopen would say 'invalid ELF header'.",
+    remedy="Install the build of the plugin for Linux.",
+    source="ELF gABI, chapter 4, ELF identification",
+)
+WHOLE_ELF = Rule(
+    id="LD-005",
+    requirement="All parts of an ELF file that its headers announce lie inside the file.",
+    consequence="The candidate is rejected; mapping it could kill the process with SIGBUS.",
+    remedy="Copy or install the file again: it is cut off or damaged.",
+    source="ELF gABI, chapters 4 and 5",
+)
+WORD_SIZE = Rule(
+    id="LD-006",
+    requirement="A plugin has the word size (32 or 64 bits) of this process.",
+    consequence="The candidate is rejected; dlopen would say 'wrong ELF class'.",
+    remedy="Install the build of the plugin for this interpreter's word size.",
+    source="ELF gABI, EI_CLASS",
+)
+BYTE_ORDER = Rule(
+    id="LD-007",
+    requirement="A plugin has the byte order of this process.",
+    consequence="The candidate is rejected; dlopen would refuse its data encoding.",
+    remedy="Install the build of the plugin for this machine.",
+    source="ELF gABI, EI_DATA",
+)
+MACHINE = Rule(
+    id="LD-008",
+    requirement="A plugin is built for the machine that this process runs on.",
+    consequence="The candidate is rejected; dlopen would say that it cannot open the object.",
+    remedy="Install the build of the plugin for this machine.",
+    source="ELF gABI, e_machine",
+)
+SHARED_OBJECT = Rule(
+    id="LD-009",
+    requirement="A plugin is a shared object that may be opened at run time.",
+    consequence="The candidate is rejected; dlopen refuses programs and object files.",
+    remedy="Link the plugin with -shared, without -pie and without -z nodlopen.",
+    source="ELF gABI, e_type; dlopen(3); DF_1_PIE and DF_1_NOOPEN",
+)
+INIT_SYMBOL = Rule(
+    id="LD-010",
+    requirement="A plugin exports at least one of TensorFlow's init symbols.",
+    consequence="The candidate is rejected: nobody could call it.",
+    remedy="Export TF_InitPlugin (filesystem) or SE_InitPlugin (device) with default visibility, "
+    'as extern "C".',
+    source="tensorflow/c/experimental/filesystem and stream_executor headers",
+)
+INIT_SYMBOL_IS_FUNCTION = Rule(
+    id="LD-011",
+    requirement="An init symbol is a function.",
+    consequence="The candidate is rejected; TensorFlow would jump into data.",
+    remedy="Export the init symbol as a function.",
+    source="ELF gABI, symbol types",
+)
+KIND_SERVED = Rule(
+    id="LD-012",
+    requirement="A plugin is of a kind that this host serves: a filesystem or a device.",
+    consequence="The candidate is listed with its kinds and not loaded.",
+    remedy="Use this plugin with TensorFlow itself; this host runs no kernels, graph "
+    "optimizers, profilers or PJRT devices.",
+    source="design §1 and §3",
+)
+LIBRARIES_FOUND = Rule(
+    id="LD-013",
+    requirement="Every shared library that a plugin needs is found, for this machine.",
+    consequence="The candidate is rejected; dlopen would say 'cannot open shared object file'.",
+    remedy="Install the missing library, or put its directory into LD_LIBRARY_PATH before the "
+    "process starts.",
+    source="ld.so(8), DT_NEEDED",
+)
+SYMBOLS_OFFERED = Rule(
+    id="LD-014",
+    requirement="Every strong undefined symbol of a plugin is offered by the process, by the "
+    "libraries that the plugin needs, or by this host.",
+    consequence="The candidate is rejected; dlopen would say 'undefined symbol'. TensorFlow "
+    "shows the first one only.",
+    remedy="Use a build of the plugin for the symbols that this host and system offer.",
+    source="ld.so(8), RTLD_NOW",
+)
+GLIBC_NEW_ENOUGH = Rule(
+    id="LD-015",
+    requirement="The C library is at least as new as the one that a plugin was linked with.",
+    consequence="The candidate is rejected; dlopen would say 'version GLIBC_x not found'.",
+    remedy="Use a build of the plugin for an older glibc (manylinux), or a newer system.",
+    source="ELF symbol versioning, DT_VERNEED",
+)
+SYMBOL_VERSIONS_OFFERED = Rule(
+    id="LD-016",
+    requirement="Every symbol version that a plugin needs is defined by the library it names.",
+    consequence="The candidate is rejected; dlopen would say 'version x not found'.",
+    remedy="Install a newer build of the named library, often libstdc++ or libgcc.",
+    source="ELF symbol versioning, DT_VERNEED",
+)
+ENTRY_POINT_RESOLVES = Rule(
+    id="LD-020",
+    requirement="An entry point of group 'modular_tf.plugins' has the form 'package' or "
+    "'package:relative/path' and names a file or a folder that exists.",
+    consequence="The entry point is skipped; all others count.",
+    remedy="Reinstall the distribution, or tell its author.",
+    source="design §3, source 5",
+)
+ENTRY_POINT_STAYS_INSIDE = Rule(
+    id="LD-021",
+    requirement="An entry point names a path inside its package.",
+    consequence="The entry point is skipped; all others count.",
+    remedy="Tell the distribution's author to name a relative path without '..'.",
+    source="design §3, source 5",
+)
+DIRECTORY_LISTABLE = Rule(
+    id="LD-022",
+    requirement="A directory of plugins can be listed by the user of this process.",
+    consequence="Nothing in the directory is found.",
+    remedy="Give this user read and search permission on the directory.",
+    source="design §3",
+)
+RECORD_READABLE = Rule(
+    id="LD-023",
+    requirement="The metadata of an installed distribution can be read.",
+    consequence="Libraries of this distribution are not found.",
+    remedy="Reinstall the distribution, or give this user read permission on its metadata.",
+    source="PyPA specification 'Recording installed projects'",
+)
+
+RULES: tuple[Rule, ...] = (
+    PATH_EXISTS,
+    REGULAR_FILE,
+    READABLE,
+    IS_ELF,
+    WHOLE_ELF,
+    WORD_SIZE,
+    BYTE_ORDER,
+    MACHINE,
+    SHARED_OBJECT,
+    INIT_SYMBOL,
+    INIT_SYMBOL_IS_FUNCTION,
+    KIND_SERVED,
+    LIBRARIES_FOUND,
+    SYMBOLS_OFFERED,
+    GLIBC_NEW_ENOUGH,
+    SYMBOL_VERSIONS_OFFERED,
+    ENTRY_POINT_RESOLVES,
+    ENTRY_POINT_STAYS_INSIDE,
+    DIRECTORY_LISTABLE,
+    RECORD_READABLE,
+)
