@@ -1,1 +1,72 @@
 #include "device.h"
+
+#include <cstdio>
+
+#include "guard.h"
+#include "library.h"
+
+namespace {
+
+// Runs `call` on the function at `slot`, which must be code; `name` is for the message.
+template <class Function, class Call>
+mtf_error* call_slot(void* slot, const char* name, Call&& call) {
+  if (!mtf_is_executable(slot)) {
+    char message[128];
+    std::snprintf(message, sizeof message, "%s points to %p, where there is no code", name, slot);
+    return mtf::make_error(13, message);
+  }
+  return mtf::guarded(
+      [&](TF_Status* status) { call(reinterpret_cast<Function*>(slot), status); });
+}
+
+template <class Value>
+mtf_error* ask_device(void* slot, const char* name, const void* device, Value* value) {
+  return call_slot<Value(const void*)>(
+      slot, name, [&](auto* ask, TF_Status*) { *value = ask(device); });
+}
+
+}  // namespace
+
+extern "C" {
+
+mtf_error* mtf_se_init_plugin(void* entry, void* params) {
+  return call_slot<void(void*, TF_Status*)>(
+      entry, "SE_InitPlugin", [&](auto* init, TF_Status* status) { init(params, status); });
+}
+
+mtf_error* mtf_se_get_device_count(void* slot, const void* platform, int32_t* count) {
+  return call_slot<void(const void*, int32_t*, TF_Status*)>(
+      slot, "get_device_count",
+      [&](auto* get, TF_Status* status) { get(platform, count, status); });
+}
+
+mtf_error* mtf_se_create(void* slot, const void* platform, void* params) {
+  return call_slot<void(const void*, void*, TF_Status*)>(
+      slot, "the create function",
+      [&](auto* create, TF_Status* status) { create(platform, params, status); });
+}
+
+mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object) {
+  return call_slot<void(const void*, void*)>(
+      slot, "the destroy function",
+      [&](auto* destroy, TF_Status*) { destroy(platform, object); });
+}
+
+mtf_error* mtf_se_destroy_registered(void* slot, void* object) {
+  return call_slot<void(void*)>(slot, "the destroy function",
+                                [&](auto* destroy, TF_Status*) { destroy(object); });
+}
+
+mtf_error* mtf_se_get_numa_node(void* slot, const void* device, int32_t* node) {
+  return ask_device(slot, "get_numa_node", device, node);
+}
+
+mtf_error* mtf_se_get_memory_bandwidth(void* slot, const void* device, int64_t* bytes_per_second) {
+  return ask_device(slot, "get_memory_bandwidth", device, bytes_per_second);
+}
+
+mtf_error* mtf_se_get_gflops(void* slot, const void* device, double* gflops) {
+  return ask_device(slot, "get_gflops", device, gflops);
+}
+
+}  // extern "C"

@@ -1,9 +1,42 @@
+/* The calls into a device plugin.
+ *
+ * Slots, structs and handles are plain addresses here: where a slot lies in a struct is a matter
+ * of the dialect, which Python holds as data. The signatures below are the same in all dialects.
+ *
+ * Every function checks that the address it is to call is code, and answers INTERNAL when it is
+ * not. [any thread] NULL means success. */
 #ifndef MODULAR_TF_CORE_DEVICE_H_
 #define MODULAR_TF_CORE_DEVICE_H_
+
+#include <stdint.h>
+
+#include "error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* SE_InitPlugin(params, status). */
+mtf_error* mtf_se_init_plugin(void* entry, void* params);
+
+/* get_device_count; a plugin that reports no count leaves `count` as it was. */
+mtf_error* mtf_se_get_device_count(void* slot, const void* platform, int32_t* count);
+
+/* create_device, create_device_fns, create_stream_executor and create_timer_fns: all are
+ * `void(const SP_Platform*, X*, TF_Status*)`. */
+mtf_error* mtf_se_create(void* slot, const void* platform, void* params);
+
+/* destroy_device, destroy_device_fns, destroy_stream_executor and destroy_timer_fns: all are
+ * `void(const SP_Platform*, X*)`. */
+mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object);
+
+/* destroy_platform and destroy_platform_fns of the registration: `void(X*)`. */
+mtf_error* mtf_se_destroy_registered(void* slot, void* object);
+
+/* The functions of SP_DeviceFns; a negative answer means "not known". */
+mtf_error* mtf_se_get_numa_node(void* slot, const void* device, int32_t* node);
+mtf_error* mtf_se_get_memory_bandwidth(void* slot, const void* device, int64_t* bytes_per_second);
+mtf_error* mtf_se_get_gflops(void* slot, const void* device, double* gflops);
 
 #ifdef __cplusplus
 }
