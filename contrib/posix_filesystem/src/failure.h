@@ -1,0 +1,16 @@
+/* Saying that an operation worked, or why it did not and on which path. */
+#ifndef POSIX_FILESYSTEM_FAILURE_H_
+#define POSIX_FILESYSTEM_FAILURE_H_
+
+#include "modular_tf/status.h"
+
+/* The host presets OK, but a status that the caller used before may say something else. */
+void posix_succeed(TF_Status* status);
+
+/* The code that belongs to `error` (an errno value) with the message "path; text of the errno". */
+void posix_fail(TF_Status* status, int error, const char* path);
+
+/* A code of our own choice with the message "path; reason", where errno would tell it wrong. */
+void posix_refuse(TF_Status* status, TF_Code code, const char* path, const char* reason);
+
+#endif

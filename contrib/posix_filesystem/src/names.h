@@ -1,0 +1,19 @@
+/* The names in a directory, read whole, so that the directory may change meanwhile. */
+#ifndef POSIX_FILESYSTEM_NAMES_H_
+#define POSIX_FILESYSTEM_NAMES_H_
+
+#include <dirent.h>
+
+/* Start from {NULL, 0, 0}. Array and names come from malloc, so that a host can free them. */
+typedef struct Names {
+  char** items;
+  int count;
+  int room;
+} Names;
+
+/* Adds every name but "." and "..". Returns 0 or an errno; what was read until then stays. */
+int posix_read_names(DIR* directory, Names* names);
+
+void posix_drop_names(Names* names);
+
+#endif

@@ -1,0 +1,65 @@
+/* Every operation of the plugin, each in the file that its group is named after.
+ *
+ * What an operation must do is said in modular_tf/filesystem_ops.h and modular_tf/file_ops.h. */
+#ifndef POSIX_FILESYSTEM_OPERATIONS_H_
+#define POSIX_FILESYSTEM_OPERATIONS_H_
+
+#include "modular_tf/filesystem.h"
+
+/* random_access_file.c */
+void posix_new_random_access_file(const TF_Filesystem* filesystem, const char* path,
+                                  TF_RandomAccessFile* file, TF_Status* status);
+void posix_random_access_cleanup(TF_RandomAccessFile* file);
+int64_t posix_random_access_read(const TF_RandomAccessFile* file, uint64_t offset, size_t n,
+                                 char* buffer, TF_Status* status);
+
+/* writable_file.c */
+void posix_new_writable_file(const TF_Filesystem* filesystem, const char* path,
+                             TF_WritableFile* file, TF_Status* status);
+void posix_new_appendable_file(const TF_Filesystem* filesystem, const char* path,
+                               TF_WritableFile* file, TF_Status* status);
+void posix_writable_cleanup(TF_WritableFile* file);
+void posix_writable_append(const TF_WritableFile* file, const char* buffer, size_t n,
+                           TF_Status* status);
+int64_t posix_writable_tell(const TF_WritableFile* file, TF_Status* status);
+void posix_writable_flush(const TF_WritableFile* file, TF_Status* status);
+void posix_writable_sync(const TF_WritableFile* file, TF_Status* status);
+void posix_writable_close(const TF_WritableFile* file, TF_Status* status);
+
+/* read_only_region.c */
+void posix_new_region(const TF_Filesystem* filesystem, const char* path,
+                      TF_ReadOnlyMemoryRegion* region, TF_Status* status);
+void posix_region_cleanup(TF_ReadOnlyMemoryRegion* region);
+const void* posix_region_data(const TF_ReadOnlyMemoryRegion* region);
+uint64_t posix_region_length(const TF_ReadOnlyMemoryRegion* region);
+
+/* directories.c */
+void posix_create_dir(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+void posix_recursively_create_dir(const TF_Filesystem* filesystem, const char* path,
+                                  TF_Status* status);
+void posix_delete_dir(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+
+/* delete_tree.c */
+void posix_delete_recursively(const TF_Filesystem* filesystem, const char* path,
+                              uint64_t* undeleted_files, uint64_t* undeleted_dirs,
+                              TF_Status* status);
+
+/* copy.c */
+void posix_copy_file(const TF_Filesystem* filesystem, const char* source, const char* target,
+                     TF_Status* status);
+
+/* entries.c */
+void posix_delete_file(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+void posix_rename_file(const TF_Filesystem* filesystem, const char* source, const char* target,
+                       TF_Status* status);
+void posix_path_exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+void posix_stat(const TF_Filesystem* filesystem, const char* path, TF_FileStatistics* statistics,
+                TF_Status* status);
+bool posix_is_directory(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+int64_t posix_get_file_size(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+
+/* children.c */
+int posix_get_children(const TF_Filesystem* filesystem, const char* path, char*** entries,
+                       TF_Status* status);
+
+#endif

@@ -1,0 +1,82 @@
+/* Reading at any offset: one pread per call, no buffer and no shared position between threads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "failure.h"
+#include "operations.h"
+
+typedef struct Reader {
+  int descriptor;
+  char path[]; /* for the messages of failing reads */
+} Reader;
+
+/* open(2) opens directories for reading too; their first read would fail, which is too late. */
+static int open_for_reading(const char* path) {
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+  struct stat facts;
+  const int error = fstat(descriptor, &facts) != 0 ? errno : S_ISDIR(facts.st_mode) ? EISDIR : 0;
+  if (error == 0) return descriptor;
+  close(descriptor);
+  errno = error;
+  return -1;
+}
+
+void posix_new_random_access_file(const TF_Filesystem* filesystem, const char* path,
+                                  TF_RandomAccessFile* file, TF_Status* status) {
+  (void)filesystem;
+  const size_t path_bytes = strlen(path) + 1;
+  Reader* reader = malloc(sizeof(Reader) + path_bytes);
+  if (reader == NULL) return posix_fail(status, ENOMEM, path);
+  reader->descriptor = open_for_reading(path);
+  if (reader->descriptor < 0) {
+    posix_fail(status, errno, path);
+    free(reader);
+    return;
+  }
+  memcpy(reader->path, path, path_bytes);
+  file->plugin_file = reader;
+  posix_succeed(status);
+}
+
+void posix_random_access_cleanup(TF_RandomAccessFile* file) {
+  Reader* reader = file->plugin_file;
+  if (reader == NULL) return;
+  close(reader->descriptor);
+  free(reader);
+  file->plugin_file = NULL;
+}
+
+/* The kernel may give fewer bytes than asked (2 GiB is its limit per call): only 0 is the end.
+ * Returns the bytes read, or -1 with errno. */
+static ssize_t read_fully(int descriptor, uint64_t offset, size_t n, char* buffer) {
+  size_t done = 0;
+  while (done < n) {
+    const ssize_t got = pread(descriptor, buffer + done, n - done, (off_t)(offset + done));
+    if (got == 0) break;
+    if (got > 0) {
+      done += (size_t)got;
+    } else if (errno != EINTR) {
+      return -1;
+    }
+  }
+  return (ssize_t)done;
+}
+
+int64_t posix_random_access_read(const TF_RandomAccessFile* file, uint64_t offset, size_t n,
+                                 char* buffer, TF_Status* status) {
+  const Reader* reader = file->plugin_file;
+  const ssize_t done = read_fully(reader->descriptor, offset, n, buffer);
+  if (done < 0) {
+    posix_fail(status, errno, reader->path);
+  } else if ((size_t)done < n) {
+    TF_SetStatus(status, TF_OUT_OF_RANGE, "end of file");
+  } else {
+    posix_succeed(status);
+  }
+  return done;
+}
