@@ -1,0 +1,1 @@
+"""Finding plugins and judging them by their bytes; nothing of theirs is run here."""

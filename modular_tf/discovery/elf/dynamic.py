@@ -1,0 +1,130 @@
+"""The dynamic section: what the run-time linker is told about a library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf.strings import StringTable
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.elf.image import Image
+
+__all__ = ["DynamicSection"]
+
+_NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
+_INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
+_RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
+_GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
+_VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+_DF_BIND_NOW = 0x8
+_DF_1_NOW, _DF_1_NOOPEN, _DF_1_PIE = 0x1, 0x40, 0x08000000
+_MAX_BYTES = 1024 * 1024  # a library has about 30 entries of 16 bytes; needs add one each
+
+
+class DynamicSection:
+    """The tags of a library, read once, and what they say.
+
+    Attributes:
+        strings: The string table that names of libraries and symbols come from.
+        hash_address: Address of the SysV hash table, 0 if there is none.
+        gnu_hash_address: Address of the GNU hash table, or 0.
+        symbols_address: Address of the symbol table, or 0.
+        version_indices_address: Address of the symbols' version indices, or 0.
+        version_needs: Address and count of the version requirements.
+        version_definitions: Address and count of the version definitions.
+    """
+
+    __slots__ = (
+        "_tags",
+        "gnu_hash_address",
+        "hash_address",
+        "strings",
+        "symbols_address",
+        "version_definitions",
+        "version_indices_address",
+        "version_needs",
+    )
+
+    def __init__(self, image: Image) -> None:
+        """Read the section; a file without one has no tags at all.
+
+        Raises:
+            ElfError: It is damaged.
+        """
+        self._tags = _read_tags(image)
+        self.strings = StringTable(image, self._one(_STRTAB), self._one(_STRSZ))
+        self.hash_address = self._one(_HASH)
+        self.gnu_hash_address = self._one(_GNU_HASH)
+        self.symbols_address = self._one(_SYMTAB)
+        self.version_indices_address = self._one(_VERSYM)
+        self.version_needs = (self._one(_VERNEED), self._one(_VERNEEDNUM))
+        self.version_definitions = (self._one(_VERDEF), self._one(_VERDEFNUM))
+
+    @property
+    def soname(self) -> str | None:
+        """The name by which other libraries need this one."""
+        return self.strings.text(self._tags[_SONAME][-1]) if _SONAME in self._tags else None
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The names of the libraries that this one needs, in order."""
+        return tuple(self.strings.text(at) for at in self._tags.get(_NEEDED, ()))
+
+    @property
+    def rpath(self) -> tuple[str, ...]:
+        """Directories of DT_RPATH, unexpanded."""
+        return self._paths(_RPATH)
+
+    @property
+    def runpath(self) -> tuple[str, ...]:
+        """Directories of DT_RUNPATH, unexpanded."""
+        return self._paths(_RUNPATH)
+
+    @property
+    def binds_now(self) -> bool:
+        """Whether all symbols are bound on loading even if the host asks for lazy binding."""
+        return (
+            _BIND_NOW in self._tags
+            or bool(self._one(_FLAGS) & _DF_BIND_NOW)
+            or bool(self._one(_FLAGS_1) & _DF_1_NOW)
+        )
+
+    @property
+    def runs_code_on_load(self) -> bool:
+        """Whether dlopen runs code of the library before anything of it is called."""
+        return any(tag in self._tags for tag in (_INIT, _INIT_ARRAY, _PREINIT_ARRAY))
+
+    @property
+    def refuses_dlopen(self) -> bool:
+        """Whether it was linked with `-z nodlopen`."""
+        return bool(self._one(_FLAGS_1) & _DF_1_NOOPEN)
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it is a position-independent program, which dlopen refuses."""
+        return bool(self._one(_FLAGS_1) & _DF_1_PIE)
+
+    def _one(self, tag: int) -> int:
+        """Return the value of `tag`, 0 without it; the last one counts, as in ld.so."""
+        values = self._tags.get(tag)
+        return values[-1] if values else 0
+
+    def _paths(self, tag: int) -> tuple[str, ...]:
+        found = self._tags.get(tag)
+        return tuple(p for p in self.strings.text(found[-1]).split(":") if p) if found else ()
+
+
+def _read_tags(image: Image) -> dict[int, list[int]]:
+    if image.dynamic is None:
+        return {}
+    offset, size = image.dynamic
+    if size > _MAX_BYTES:
+        raise image.source.damaged(f"the dynamic section claims {size} bytes")
+    record = image.layout.dynamic
+    data = image.source.read(offset, size - size % record.size, "the dynamic section")
+    tags: dict[int, list[int]] = {}
+    for tag, value in record.iter_unpack(data):
+        if tag == _NULL:
+            break
+        tags.setdefault(tag, []).append(value)
+    return tags

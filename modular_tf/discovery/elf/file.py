@@ -1,0 +1,157 @@
+"""One ELF library, opened for questions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf.dynamic import DynamicSection
+from modular_tf.discovery.elf.image import ET_DYN, Image
+from modular_tf.discovery.elf.source import ByteSource
+from modular_tf.discovery.elf.symbols import Symbol, SymbolName, SymbolTable, UndefinedSymbol
+from modular_tf.discovery.elf.versions import VersionNeed, version_definitions, version_needs
+from modular_tf.rules import loading as rules
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+__all__ = ["ElfFile"]
+
+
+class ElfFile:
+    """An ELF library; nothing of it is executed. [any thread, one at a time].
+
+    A context manager. Questions that need more than a few reads are methods, answered anew
+    each time.
+
+    Attributes:
+        image: Header and segments.
+        dynamic: The dynamic section: SONAME, NEEDED, paths, flags.
+    """
+
+    __slots__ = ("_source", "_symbols", "dynamic", "image")
+
+    def __init__(self, path: str) -> None:
+        """Open `path`.
+
+        Raises:
+            ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
+        """
+        self._source = ByteSource(path)
+        try:
+            self.image = Image(self._source)
+            self.dynamic = DynamicSection(self.image)
+        except BaseException:
+            self._source.close()
+            raise
+        self._symbols: SymbolTable | None = None
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def path(self) -> str:
+        """The path that was opened."""
+        return self._source.path
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode number of the file."""
+        return self._source.identity
+
+    @property
+    def size(self) -> int:
+        """Length of the file in bytes."""
+        return self._source.size
+
+    @property
+    def target(self) -> tuple[int, str, int]:
+        """Word size, byte order and machine number; libraries of one process agree in it."""
+        layout = self.image.layout
+        return layout.bits, layout.order, self.image.machine_number
+
+    @property
+    def is_shared_object(self) -> bool:
+        """Whether dlopen would accept its type."""
+        return not self._why_not_shared()
+
+    def require_shared_object(self) -> None:
+        """Check that dlopen would accept the type of the file.
+
+        Raises:
+            ElfError: It is a program, an object file or a core dump (LD-009).
+        """
+        reason = self._why_not_shared()
+        if reason:
+            raise self._source.error(rules.SHARED_OBJECT.id, f"is {reason}, not a shared object")
+
+    def find(self, name: SymbolName | str) -> Symbol | None:
+        """Return the exported symbol of this name, as dlsym would.
+
+        Raises:
+            ElfError: The tables are damaged.
+        """
+        return self._table().find(SymbolName(name) if isinstance(name, str) else name)
+
+    def exports(self) -> frozenset[str]:
+        """Return the names of all exported symbols; costs time in their number.
+
+        Raises:
+            ElfError: The tables are damaged.
+        """
+        return self._table().exports()
+
+    def undefined(self) -> tuple[UndefinedSymbol, ...]:
+        """Return the symbols that others have to define; one pass over all symbols.
+
+        Raises:
+            ElfError: The tables are damaged.
+        """
+        versions = {need.number: need.version for need in self.version_needs()}
+        return self._table().undefined(versions)
+
+    def version_needs(self) -> tuple[VersionNeed, ...]:
+        """Return the symbol versions that the library needs of others.
+
+        Raises:
+            ElfError: The table is damaged.
+        """
+        return version_needs(self.image, self.dynamic)
+
+    def version_definitions(self) -> frozenset[str]:
+        """Return the symbol versions that the library defines; empty if it is unversioned.
+
+        Raises:
+            ElfError: The table is damaged.
+        """
+        return version_definitions(self.image, self.dynamic)
+
+    def _table(self) -> SymbolTable:
+        if self._symbols is None:
+            self._symbols = SymbolTable(self.image, self.dynamic)
+        return self._symbols
+
+    def _why_not_shared(self) -> str:
+        image, types = self.image, {1: "an object file", 2: "a program", 4: "a core dump"}
+        if image.type != ET_DYN:
+            return types.get(image.type, f"an ELF file of type {image.type}")
+        if self.dynamic.is_program:
+            return "a position-independent program"
+        if self.dynamic.refuses_dlopen:
+            return "linked with -z nodlopen"
+        if image.dynamic is None or not image.loads:
+            return "without a dynamic section, as debug information files are"
+        return ""

@@ -1,0 +1,144 @@
+"""The frame of an ELF file: identification, header and segments."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf.layout import layout_for
+from modular_tf.discovery.elf.machine import machine_name, what_it_is_instead
+from modular_tf.rules import loading as rules
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.elf.source import ByteSource
+
+__all__ = ["ET_DYN", "Image"]
+
+ET_DYN = 3
+PT_LOAD = 1
+PT_DYNAMIC = 2
+_SHT_DYNSYM = 11
+_IDENT_BYTES = 16
+# A library has about ten segments and fifty sections; each look-up costs time in their number.
+_MAX_SEGMENTS = 1024
+_MAX_SECTIONS = 65_280
+
+
+class Image:
+    """The frame of an open ELF file: which bytes of memory come from which bytes of the file.
+
+    Attributes:
+        source: The bytes.
+        layout: The variant.
+        type: `e_type`, 3 for shared objects.
+        machine_number: `e_machine`.
+        machine: Its name.
+        loads: For each loaded segment its address, the end of its bytes, its file offset.
+        dynamic: Offset and size of the dynamic section, or None.
+    """
+
+    __slots__ = (
+        "_sections",
+        "_starts",
+        "dynamic",
+        "layout",
+        "loads",
+        "machine",
+        "machine_number",
+        "source",
+        "type",
+    )
+
+    def __init__(self, source: ByteSource) -> None:
+        """Read the frame.
+
+        Raises:
+            ElfError: Not ELF (LD-004) or damaged (LD-005).
+        """
+        self.source = source
+        self._identify()
+        self._read_header()
+
+    def offset_of(self, address: int, n_bytes: int, what: str) -> int:
+        """Return where in the file the memory `address` .. `address + n_bytes` comes from.
+
+        Raises:
+            ElfError: No segment holds all of it.
+        """
+        start, end, offset = self._segment_of(address, what)
+        if address + n_bytes > end:
+            raise self.source.damaged(f"{what} leaves its segment at address {end:#x}")
+        return offset + address - start
+
+    def room_at(self, address: int, what: str) -> int:
+        """Return how many bytes the segment holds from `address` on."""
+        return self._segment_of(address, what)[1] - address
+
+    def read_at(self, address: int, n_bytes: int, what: str) -> bytes:
+        """Return `n_bytes` from memory `address`."""
+        return self.source.read(self.offset_of(address, n_bytes, what), n_bytes, what)
+
+    def dynamic_symbol_section(self) -> tuple[int, int] | None:
+        """Return offset and size of `.dynsym` by the section table, which may be stripped."""
+        offset, entry_size, count = self._sections
+        record = self.layout.section
+        if not offset or entry_size < record.size or count > _MAX_SECTIONS:
+            return None
+        data = self.source.read(offset, entry_size * count, "the section table")
+        for at in range(0, entry_size * count, entry_size):
+            fields = record.unpack_from(data, at)
+            if fields[1] == _SHT_DYNSYM:
+                return fields[4], fields[5]
+        return None
+
+    def _identify(self) -> None:
+        source = self.source
+        ident = source.read_up_to(0, 512, "the identification")
+        if ident[:4] != b"\x7fELF":
+            found = what_it_is_instead(ident)
+            raise source.error(rules.IS_ELF.id, f"is not an ELF file: it is {found}")
+        if len(ident) < _IDENT_BYTES:
+            raise source.damaged(f"it has only {len(ident)} bytes")
+        if ident[4] not in (1, 2) or ident[5] not in (1, 2):
+            raise source.damaged(f"class {ident[4]} or byte order {ident[5]} is unknown")
+        self.layout = layout_for(32 * ident[4], "<" if ident[5] == 1 else ">")
+
+    def _read_header(self) -> None:
+        record = self.layout.header
+        fields = record.unpack(self.source.read(_IDENT_BYTES, record.size, "the ELF header"))
+        self.type, self.machine_number = fields[0], fields[1]
+        self.machine = machine_name(self.machine_number, self.layout.bits, self.layout.order)
+        self._sections = (fields[5], fields[10], fields[11])
+        self._read_segments(offset=fields[4], entry_size=fields[8], count=fields[9])
+
+    def _read_segments(self, *, offset: int, entry_size: int, count: int) -> None:
+        record = self.layout.program_header
+        self.loads: list[tuple[int, int, int]] = []
+        self.dynamic: tuple[int, int] | None = None
+        self._starts: list[int] = []
+        if not count:
+            return
+        if entry_size < record.size or count > _MAX_SEGMENTS:
+            raise self.source.damaged(f"it has {count} segments described in {entry_size} bytes")
+        data = self.source.read(offset, entry_size * count, "the segment table")
+        for at in range(0, entry_size * count, entry_size):
+            self._add_segment(record.unpack_from(data, at))
+        self.loads.sort()
+        self._starts = [start for start, _, _ in self.loads]
+
+    def _add_segment(self, fields: tuple[int, ...]) -> None:
+        type_, offset, address, size, _ = (fields[at] for at in self.layout.program_fields)
+        if type_ == PT_DYNAMIC:
+            self.dynamic = (offset, size)
+        elif type_ == PT_LOAD and size:
+            if offset + size > self.source.size:
+                raise self.source.damaged(
+                    f"a segment ends at byte {offset + size}, the file has {self.source.size}"
+                )
+            self.loads.append((address, address + size, offset))
+
+    def _segment_of(self, address: int, what: str) -> tuple[int, int, int]:
+        at = bisect_right(self._starts, address) - 1
+        if at >= 0 and address < self.loads[at][1]:
+            return self.loads[at]
+        raise self.source.damaged(f"{what} lies at address {address:#x}, outside all segments")

@@ -1,0 +1,126 @@
+# Paths stay str: they are shown, compared and passed on as they were written.
+# ruff: noqa: PTH114, PTH115, PTH116, PTH119
+"""Bounds-checked reads from one open file.
+
+By pread, not by mmap: a file that somebody truncates while it is mapped kills the reader with
+SIGBUS, and a plugin that is just being copied into a drop-in directory is such a file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
+
+__all__ = ["ByteSource"]
+
+# Linkers put the tables that a probe wants first; most small libraries fit as a whole.
+_HEAD_BYTES = 64 * 1024
+# No table of a real library comes near; a sparse file could claim one of terabytes.
+_MAX_READ = 256 * 1024 * 1024
+# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class ByteSource:
+    """A regular file, open for reading; close it after use. [any thread, one at a time].
+
+    Attributes:
+        path: The path that was opened.
+        name: Its last part, the subject of messages.
+        size: Length in bytes when it was opened.
+        identity: Device and inode number.
+    """
+
+    __slots__ = ("_fd", "_head", "identity", "name", "path", "size")
+
+    def __init__(self, path: str) -> None:
+        """Open `path`.
+
+        Raises:
+            ElfError: It is not a regular file (LD-002) or cannot be read (LD-003).
+        """
+        self.path = path
+        self.name = os.path.basename(path) or path
+        self._fd = -1
+        try:
+            found = os.stat(path)
+            self._require_regular(found.st_mode)
+            self._fd = os.open(path, _OPEN_FLAGS)
+            found = os.fstat(self._fd)
+            self._require_regular(found.st_mode)
+            self.size = found.st_size
+            self.identity = (found.st_dev, found.st_ino)
+            self._head = os.pread(self._fd, _HEAD_BYTES, 0)
+        except (OSError, ValueError) as error:
+            self.close()
+            raise self._cannot_read(error) from error
+        except ElfError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def read(self, offset: int, n_bytes: int, what: str) -> bytes:
+        """Return exactly `n_bytes` from `offset`; `what` names them in the error.
+
+        Raises:
+            ElfError: They do not all lie inside the file (LD-005), or reading failed (LD-003).
+        """
+        end = offset + n_bytes
+        if offset < 0 or n_bytes < 0 or end > self.size:
+            raise self.damaged(f"{what} would end at byte {end}, the file has {self.size}")
+        if end <= len(self._head):
+            return self._head[offset:end]
+        if n_bytes > _MAX_READ:
+            raise self.damaged(f"{what} claims {n_bytes} bytes, more than any real library has")
+        return self._read_beyond_head(offset, n_bytes, what)
+
+    def read_up_to(self, offset: int, n_bytes: int, what: str) -> bytes:
+        """Return up to `n_bytes` from `offset`, fewer only at the end of the file."""
+        return self.read(offset, max(0, min(n_bytes, self.size - offset)), what)
+
+    def damaged(self, what: str) -> ElfError:
+        """Make the error for a file that contradicts itself."""
+        return self.error(rules.WHOLE_ELF.id, f"is cut off or damaged: {what}")
+
+    def error(self, rule: str, what: str) -> ElfError:
+        """Make the error that says `what` of this file."""
+        return ElfError(f"{self.name} {what}", path=self.path, rule=rule)
+
+    def _read_beyond_head(self, offset: int, n_bytes: int, what: str) -> bytes:
+        try:
+            data = os.pread(self._fd, n_bytes, offset)
+        except OSError as error:
+            raise self._cannot_read(error) from error
+        if len(data) != n_bytes:
+            raise self.damaged(f"{what} ends early; the file shrank while it was read")
+        return data
+
+    def _require_regular(self, mode: int) -> None:
+        if not stat.S_ISREG(mode):
+            raise self.error(rules.REGULAR_FILE.id, f"is {_describe(mode)}, not a regular file")
+
+    def _cannot_read(self, error: OSError | ValueError) -> ElfError:
+        if isinstance(error, FileNotFoundError) and os.path.islink(self.path):
+            what = f"is a symbolic link to {os.readlink(self.path)!r}, which does not exist"
+            return self.error(rules.REGULAR_FILE.id, what)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return self.error(rules.READABLE.id, f"cannot be read: {reason}")
+
+
+def _describe(mode: int) -> str:
+    kinds = (
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a character device"),
+        (stat.S_ISBLK, "a block device"),
+    )
+    return next((words for test, words in kinds if test(mode)), "something special")

@@ -1,0 +1,103 @@
+"""Symbol versions: what a library needs of others, and what it defines."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.discovery.elf.dynamic import DynamicSection
+    from modular_tf.discovery.elf.image import Image
+
+__all__ = ["VersionNeed", "glibc_floor", "parse_glibc", "version_definitions", "version_needs"]
+
+_WEAK = 2
+# A library needs some ten versions; glibc itself defines about fifty.
+_MAX_RECORDS = 16_384
+
+
+class VersionNeed(NamedTuple):
+    """One version that a library needs.
+
+    Attributes:
+        library: The SONAME of the library that must define it.
+        version: Its name, such as "GLIBC_2.34".
+        weak: Whether the library may go without.
+        number: The number by which symbols refer to it.
+    """
+
+    library: str
+    version: str
+    weak: bool
+    number: int
+
+
+def version_needs(image: Image, dynamic: DynamicSection) -> tuple[VersionNeed, ...]:
+    """Return the versions that a library needs, in the order of its table.
+
+    Raises:
+        ElfError: The table is damaged.
+    """
+    address, count = dynamic.version_needs
+    if not address:
+        return ()
+    order = image.layout.order
+    found = []
+    for at, (_, n_aux, file, aux, _) in _linked(image, address, Struct(order + "HHIII"), count):
+        library = dynamic.strings.text(file)
+        for _, need in _linked(image, at + aux, Struct(order + "IHHII"), n_aux):
+            _, flags, index, name, _ = need
+            found.append(
+                VersionNeed(library, dynamic.strings.text(name), bool(flags & _WEAK), index)
+            )
+            if len(found) > _MAX_RECORDS:
+                raise image.source.damaged(f"it needs more than {_MAX_RECORDS} symbol versions")
+    return tuple(found)
+
+
+def version_definitions(image: Image, dynamic: DynamicSection) -> frozenset[str]:
+    """Return the names of the versions that a library defines; empty if it is unversioned.
+
+    Raises:
+        ElfError: The table is damaged.
+    """
+    address, count = dynamic.version_definitions
+    if not address:
+        return frozenset()
+    order = image.layout.order
+    names = set()
+    for at, fields in _linked(image, address, Struct(order + "HHHHIII"), count):
+        # The first of the linked names is the version's own, the rest are its parents.
+        data = image.read_at(at + fields[5], 8, "a version definition")
+        names.add(dynamic.strings.text(Struct(order + "II").unpack(data)[0]))
+    return frozenset(names)
+
+
+def parse_glibc(version: str) -> tuple[int, ...] | None:
+    """Return the numbers of "GLIBC_2.34"; None for any other version name."""
+    prefix, _, numbers = version.partition("_")
+    parts = numbers.split(".")
+    if prefix != "GLIBC" or not all(p.isascii() and p.isdigit() and len(p) < 6 for p in parts):  # noqa: PLR2004
+        return None
+    return tuple(int(part) for part in parts)
+
+
+def glibc_floor(needs: tuple[VersionNeed, ...]) -> str | None:
+    """Return the newest glibc version among `needs` that is not weak, such as "GLIBC_2.34"."""
+    known = [(parse_glibc(need.version), need.version) for need in needs if not need.weak]
+    found = [(numbers, name) for numbers, name in known if numbers is not None]
+    return max(found)[1] if found else None
+
+
+def _linked(
+    image: Image, address: int, record: Struct, count: int
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield address and fields of records that each end in the distance to the next."""
+    for _ in range(min(count, _MAX_RECORDS)):
+        fields = record.unpack(image.read_at(address, record.size, "a symbol version"))
+        yield address, fields
+        if fields[-1] == 0:
+            return
+        address += fields[-1]
