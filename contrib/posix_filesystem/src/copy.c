@@ -75,7 +75,7 @@ static int copy_beside(const Copy* copy, const char* beside, int descriptor) {
   return error;
 }
 
-/* -1 with errno. A process that died may have left a file of the same name: the next one is tried. */
+/* -1 with errno. A process that died may have left such a file: the next name is tried. */
 static int create_beside(const char* target, char* name, size_t room) {
   int descriptor;
   do {

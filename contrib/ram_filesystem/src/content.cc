@@ -1,0 +1,96 @@
+#include "content.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <new>
+#include <utility>
+
+namespace ram {
+namespace {
+
+constexpr size_t kAlignment = 64;  // what tensors that map a region ask for
+
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+char* allocate(size_t capacity) {
+  void* memory = std::aligned_alloc(kAlignment, capacity);
+  if (memory == nullptr) throw std::bad_alloc();
+  return static_cast<char*>(memory);
+}
+
+}  // namespace
+
+int64_t wall_clock_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+Buffer::Buffer(size_t capacity)
+    : capacity_(round_up(capacity, kAlignment)), data_(allocate(capacity_)) {}
+
+Buffer::~Buffer() { std::free(data_); }
+
+bool Buffer::claim(size_t from, size_t n) {
+  return n <= capacity_ - from && used_.compare_exchange_strong(from, from + n);
+}
+
+Content::Content(std::shared_ptr<Account> account) : account_(std::move(account)) {
+  state_.mtime_nsec = wall_clock_nanoseconds();
+}
+
+Content::~Content() { account_->release(state_.length); }
+
+Snapshot Content::snapshot() const {
+  const std::lock_guard lock(state_mutex_);
+  return state_;
+}
+
+std::shared_ptr<Buffer> Content::grown(const Snapshot& now, size_t length) const {
+  const size_t capacity = now.buffer == nullptr ? 0 : now.buffer->capacity();
+  const auto wished = static_cast<size_t>(static_cast<double>(capacity) * account_->growth_factor);
+  const auto block = static_cast<size_t>(account_->block_bytes.load());
+  auto buffer = std::make_shared<Buffer>(round_up(std::max(length, wished), block));
+  buffer->claim(0, length);
+  if (now.length > 0) std::memcpy(buffer->data(), now.buffer->data(), now.length);
+  return buffer;
+}
+
+void Content::publish(std::shared_ptr<Buffer> buffer, size_t length) {
+  const std::lock_guard lock(state_mutex_);
+  state_.buffer.swap(buffer);
+  state_.length = length;
+  state_.mtime_nsec = wall_clock_nanoseconds();
+}
+
+Fault Content::append(const char* bytes, size_t n) {
+  const std::lock_guard lock(append_mutex_);
+  if (n == 0) return Fault::kNone;
+  if (!account_->charge(n)) return Fault::kNoSpace;
+  const Snapshot now = snapshot();
+  std::shared_ptr<Buffer> buffer = now.buffer;
+  if (buffer == nullptr || !buffer->claim(now.length, n)) {
+    const Fault fault = caught([&] {
+      buffer = grown(now, now.length + n);
+      return Fault::kNone;
+    });
+    if (fault != Fault::kNone) {
+      account_->release(n);
+      return fault;
+    }
+  }
+  std::memcpy(buffer->data() + now.length, bytes, n);
+  publish(std::move(buffer), now.length + n);
+  return Fault::kNone;
+}
+
+Fault Content::share(const Content& other) {
+  const Snapshot source = other.snapshot();
+  if (!account_->charge(source.length)) return Fault::kNoSpace;
+  publish(source.buffer, source.length);
+  return Fault::kNone;
+}
+
+}  // namespace ram
