@@ -69,14 +69,17 @@ TF_CAPI_EXPORT extern bool TF_StringStreamNext(TF_StringStream* list, const char
 /* Frees a stream and its strings. NULL is allowed. */
 TF_CAPI_EXPORT extern void TF_StringStreamDone(TF_StringStream* list);
 
-/* Names in a directory, without "." and "..". The stream is the caller's; NULL on error. */
+/* Names in a directory, without "." and "..". The stream is the caller's, on error too, when it is
+ * empty. */
 TF_CAPI_EXPORT extern TF_StringStream* TF_GetChildren(const char* filename, TF_Status* status);
 
-/* Directories fit for temporary files, best first. The stream is the caller's. */
+/* Directories fit for temporary files, best first, each ending in '/': the first that exists of
+ * TEST_TMPDIR, TMPDIR, TMP and /tmp. The stream is the caller's. */
 TF_CAPI_EXPORT extern TF_StringStream* TF_GetLocalTempDirectories(void);
 
-/* A path that no other call in this process returned and that did not exist. No file is made.
- * `extension` goes after a dot and may be "". The caller frees the result with free(). */
+/* A new empty file, readable by this user alone, whose path no other call returned. `extension` goes
+ * after a dot and may be "". The caller removes the file and frees the path with free(). Aborts when
+ * no temporary directory is writable. */
 TF_CAPI_EXPORT extern char* TF_GetTempFileName(const char* extension);
 
 /* Time since 1970-01-01 UTC. */

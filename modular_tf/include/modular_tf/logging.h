@@ -16,7 +16,7 @@ typedef enum TF_LogLevel {
   TF_FATAL = 3 /* the message is written, then the process aborts: TF_Log does not return */
 } TF_LogLevel;
 
-/* Lines below TF_CPP_MIN_LOG_LEVEL are dropped; TF_FATAL never is. */
+/* Lines below TF_CPP_MIN_LOG_LEVEL are dropped, TF_FATAL never. Another number counts as TF_ERROR. */
 TF_CAPI_EXPORT extern void TF_Log(TF_LogLevel level, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -24,7 +24,7 @@ TF_CAPI_EXPORT extern void TF_Log(TF_LogLevel level, const char* format, ...)
 TF_CAPI_EXPORT extern void TF_VLog(int level, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* TF_VLog in a debug build of the host, nothing in a release build. */
+/* TF_VLog here; TensorFlow's release builds drop it. */
 TF_CAPI_EXPORT extern void TF_DVLog(int level, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 

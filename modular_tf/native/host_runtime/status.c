@@ -1,0 +1,85 @@
+#include "status.h"
+
+#include <string.h>
+
+#include "modular_tf/status.h"
+
+/* A code that no list knows is an unknown error, never success. */
+static int32_t known_code(TF_Code code) {
+  return (int)code >= TF_OK && (int)code <= TF_UNAUTHENTICATED ? (int32_t)code : TF_UNKNOWN;
+}
+
+static char* copy_unless_empty(const char* text) {
+  return text == NULL || *text == '\0' ? NULL : strdup(text);
+}
+
+TF_Status* TF_NewStatus(void) { return calloc(1, sizeof(TF_Status)); }
+
+void TF_DeleteStatus(TF_Status* status) {
+  if (status == NULL) return;
+  mtf_status_clear(status);
+  free(status);
+}
+
+void TF_SetStatus(TF_Status* status, TF_Code code, const char* message) {
+  /* Copied first: the message may be the one that clearing frees. */
+  char* copy = code == TF_OK ? NULL : copy_unless_empty(message);
+  mtf_status_clear(status);
+  status->code = known_code(code);
+  status->message = copy;
+}
+
+TF_Code TF_GetCode(const TF_Status* status) { return (TF_Code)status->code; }
+
+const char* TF_Message(const TF_Status* status) {
+  return status->message == NULL ? "" : status->message;
+}
+
+static struct mtf_payload* find_payload(const TF_Status* status, const char* key) {
+  struct mtf_payload* payload = status->payloads;
+  while (payload != NULL && strcmp(payload->key, key) != 0) payload = payload->next;
+  return payload;
+}
+
+/* Takes over `value`, which may be NULL when memory ran out. */
+static void add_payload(TF_Status* status, const char* key, char* value) {
+  struct mtf_payload* payload = calloc(1, sizeof(*payload));
+  char* key_copy = strdup(key);
+  if (payload == NULL || key_copy == NULL || value == NULL) {
+    free(payload);
+    free(key_copy);
+    free(value);
+    return;
+  }
+  *payload = (struct mtf_payload){.next = status->payloads, .key = key_copy, .value = value};
+  status->payloads = payload;
+}
+
+void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
+  if (status->code == TF_OK) return;
+  char* copy = strdup(value);
+  struct mtf_payload* present = find_payload(status, key);
+  if (present == NULL) {
+    add_payload(status, key, copy);
+  } else if (copy != NULL) {
+    free(present->value);
+    present->value = copy;
+  }
+}
+
+void TF_ForEachPayload(const TF_Status* status, TF_PayloadVisitor visitor, void* capture) {
+  const struct mtf_payload* payload = status->payloads;
+  for (; payload != NULL; payload = payload->next) visitor(payload->key, payload->value, capture);
+}
+
+/* TensorFlow 2.12 and later know the same functions by a second name. */
+#define SECOND_NAME(name, first) \
+  TF_CAPI_EXPORT extern __typeof__(first) name __attribute__((alias(#first)))
+
+SECOND_NAME(TSL_NewStatus, TF_NewStatus);
+SECOND_NAME(TSL_DeleteStatus, TF_DeleteStatus);
+SECOND_NAME(TSL_SetStatus, TF_SetStatus);
+SECOND_NAME(TSL_GetCode, TF_GetCode);
+SECOND_NAME(TSL_Message, TF_Message);
+SECOND_NAME(TSL_SetPayload, TF_SetPayload);
+SECOND_NAME(TSL_ForEachPayload, TF_ForEachPayload);

@@ -1,0 +1,49 @@
+#include "tsl_log_message.h"
+
+#include <cstdlib>
+
+#include "log_levels.h"
+#include "log_line.h"
+#include "modular_tf/logging.h"
+#include "tsl_vmodule.h"
+
+namespace tsl {
+namespace internal {
+namespace {
+
+const mtf::VmoduleLevels& vmodule_levels() {
+  // Never destroyed: plugins log from destructors that run at exit.
+  static const auto* const levels = [] {
+    const char* text = std::getenv("TF_CPP_VMODULE");
+    return new mtf::VmoduleLevels(mtf::parse_vmodule(text == nullptr ? "" : text));
+  }();
+  return *levels;
+}
+
+}  // namespace
+
+LogMessage::LogMessage(const char* file_name, int line, int severity)
+    : file_name_(file_name), line_(line), severity_(severity) {}
+
+std::string LogMessage::text() const {
+  return std::string(file_name_) + ":" + std::to_string(line_) + "] " + str();
+}
+
+LogMessage::~LogMessage() {
+  if (severity_ >= mtf_min_log_level()) mtf_log_line(severity_, text().c_str());
+}
+
+bool LogMessage::VmoduleActivated(const char* file_name, int level) {
+  if (level <= mtf_max_vlog_level()) return true;
+  const auto& levels = vmodule_levels();
+  const auto found = levels.find(mtf::module_of(file_name));
+  return found != levels.end() && level <= found->second;
+}
+
+LogMessageFatal::LogMessageFatal(const char* file_name, int line)
+    : LogMessage(file_name, line, TF_FATAL) {}
+
+LogMessageFatal::~LogMessageFatal() { mtf_log_fatal(text().c_str()); }
+
+}  // namespace internal
+}  // namespace tsl
