@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 
-__all__ = ["Rule", "Severity", "all_rules", "rule"]
+__all__ = ["Rule", "Severity", "Violation", "all_rules", "rule"]
 
 
 class Severity(Enum):
@@ -39,6 +39,29 @@ class Rule:
     remedy: str
     source: str
     severity: Severity = Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule, found in one plugin.
+
+    Attributes:
+        rule_id: Which rule.
+        message: What was found, naming field, expected and found.
+    """
+
+    rule_id: str
+    message: str
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that was broken."""
+        return rule(self.rule_id)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the rule refuses."""
+        return self.rule.severity is Severity.ERROR
 
 
 @cache

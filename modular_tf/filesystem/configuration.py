@@ -1,0 +1,112 @@
+"""Options of a filesystem (`TF_Filesystem_Option`), as Python values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import InternalError
+from modular_tf.native.ffi import ffi
+from modular_tf.native.strings import decode_pointer, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INTEGER, _REAL, _BUFFER = 0, 1, 2
+OptionValue = int | float | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option.
+
+    Attributes:
+        name: Its key.
+        values: Integers, reals or byte strings, all of one kind.
+        description: For people.
+        per_file: Whether it holds for single files rather than for the filesystem.
+    """
+
+    name: str
+    values: tuple[OptionValue, ...]
+    description: str = ""
+    per_file: bool = False
+
+
+def option_from_c(option: Any) -> Option:
+    """Copy one `mtf_option` that a plugin gave.
+
+    Raises:
+        InternalError: A pointer is NULL, or a tag or count makes no sense.
+    """
+    value = option.value
+    if not option.name or not value or value.num_values < 0 or value.type_tag not in (0, 1, 2):
+        raise InternalError("a configuration option is malformed: name, value or type tag")
+    if value.num_values and not value.values:
+        raise InternalError("a configuration option has a count, but no values")
+    return Option(
+        name=decode_pointer(option.name) or "",
+        values=tuple(
+            _item_from_c(value.type_tag, value.values[i]) for i in range(value.num_values)
+        ),
+        description=decode_pointer(option.description) or "",
+        per_file=bool(option.per_file),
+    )
+
+
+def _item_from_c(tag: int, item: Any) -> OptionValue:
+    if tag == _INTEGER:
+        return int(item.integer)
+    if tag == _REAL:
+        return float(item.real)
+    length = item.buffer.length
+    return bytes(ffi.buffer(item.buffer.bytes, length)) if length > 0 else b""
+
+
+class OptionsForC:
+    """An array of `mtf_option` with all that it points to; valid while this object lives.
+
+    Raises:
+        TypeError: The values of one option are not all of one kind.
+    """
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self._kept: list[Any] = []
+        self.array = ffi.new("mtf_option[]", max(len(options), 1))
+        self.count = len(options)
+        for target, option in zip(self.array, options, strict=False):
+            target.name = self._keep("char[]", encode(option.name))
+            target.description = self._keep("char[]", encode(option.description))
+            target.per_file = int(option.per_file)
+            target.value = self._value(option)
+
+    def _keep(self, cdecl: str, init: Any) -> Any:
+        made = ffi.new(cdecl, init)
+        self._kept.append(made)
+        return made
+
+    def _value(self, option: Option) -> Any:
+        tag = _tag_of(option)
+        items = self._keep("mtf_option_item[]", max(len(option.values), 1))
+        for item, value in zip(items, option.values, strict=False):
+            if isinstance(value, bytes):
+                item.buffer.bytes = self._keep("char[]", value)
+                item.buffer.length = len(value)
+            elif tag == _REAL:
+                item.real = value
+            else:
+                item.integer = value
+        value = self._keep("mtf_option_value *", None)
+        value.type_tag, value.num_values, value.values = tag, len(option.values), items
+        return value
+
+
+def _tag_of(option: Option) -> int:
+    kinds = {type(value) for value in option.values}
+    if kinds <= {bool, int}:
+        return _INTEGER
+    if kinds <= {bool, int, float}:
+        return _REAL
+    if kinds == {bytes}:
+        return _BUFFER
+    raise TypeError(f"option {option.name!r}: values must be all numbers or all bytes: {kinds}")

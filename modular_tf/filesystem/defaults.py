@@ -1,0 +1,190 @@
+"""What the host does for an operation that a filesystem does not have.
+
+The algorithms are TensorFlow's (`filesystem-abi` §6) with its traps closed: loops end, a failed
+copy leaves no torn target behind, child names are checked, nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    ModularTFError,
+    NotFoundError,
+)
+from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.statistics import DeletedCounts
+from modular_tf.filesystem.uri import basename, join_path, parse_uri, split_last
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.filesystem import Filesystem
+
+COPY_BLOCK = 1 << 20
+
+
+def recursively_create_dir(fs: Filesystem, uri: str) -> None:
+    """Walk up to the nearest directory that exists, then create downwards."""
+    missing: list[str] = []
+    current = uri.rstrip("/") if parse_uri(uri).path.strip("/") else uri
+    while parse_uri(current).path:
+        if fs.path_exists(current):
+            if not fs.is_directory(current):
+                raise _not_a_directory(fs, current, "recursively_create_dir")
+            break
+        missing.append(current)
+        parent = split_last(current)[0]
+        if parent == current:
+            break
+        current = parent.rstrip("/") if parse_uri(parent).path.strip("/") else parent
+    for directory in reversed(missing):
+        with suppress(AlreadyExistsError):
+            fs.create_dir(directory)
+
+
+def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
+    """Delete what can be deleted, deepest first; the first error is raised after the rest.
+
+    Raises:
+        ModularTFError: The first failure; it carries the counts as `undeleted`.
+    """
+    if not fs.path_exists(uri):
+        raise NotFoundError(
+            f"delete_recursively {uri!r}: nothing is there",
+            plugin=fs.plugin,
+            path=uri,
+            operation="delete_recursively",
+        )
+    if not fs.is_directory(uri):
+        fs.delete_file(uri)
+        return DeletedCounts(0, 0)
+    deletion = _Deletion(fs)
+    deletion.empty(uri)
+    counts = DeletedCounts(deletion.files, deletion.dirs)
+    if deletion.first_error is not None:
+        deletion.first_error.undeleted = counts  # type: ignore[attr-defined]
+        raise deletion.first_error
+    return counts
+
+
+class _Deletion:
+    """One recursive deletion under way."""
+
+    def __init__(self, fs: Filesystem) -> None:
+        self._fs = fs
+        self.files = 0
+        self.dirs = 0
+        self.first_error: ModularTFError | None = None
+
+    def empty(self, root: str) -> None:
+        """Delete the tree under and including `root`."""
+        directories = [root]
+        for directory in directories:  # grows while it is walked
+            try:
+                children = checked_children(self._fs, directory)
+            except ModularTFError as error:
+                self._note(error)
+                continue
+            for name in children:
+                self._delete_or_queue(join_path(directory, name), directories)
+        for directory in reversed(directories):
+            self._delete_dir(directory)
+
+    def _delete_or_queue(self, child: str, directories: list[str]) -> None:
+        try:
+            if self._fs.is_directory(child):
+                directories.append(child)
+            else:
+                self._fs.delete_file(child)
+        except ModularTFError as error:
+            self._note(error)
+            self.files += 1
+
+    def _delete_dir(self, directory: str) -> None:
+        try:
+            self._fs.delete_dir(directory)
+        except ModularTFError as error:
+            self._note(error)
+            self.dirs += 1
+
+    def _note(self, error: ModularTFError) -> None:
+        if self.first_error is None:
+            self.first_error = error
+
+
+def rename_file(fs: Filesystem, source: str, target: str) -> None:
+    """Copy, then delete the source: not atomic, a failure between leaves both."""
+    fs.copy_file(source, target)
+    fs.delete_file(source)
+
+
+def copy_file(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
+    """Copy the bytes through this process, within one filesystem or between two.
+
+    A target that is a directory is copied into. Copying a file onto itself changes nothing. After
+    a failure the torn target is deleted where the filesystem can.
+    """
+    with source_fs.new_random_access_file(source) as reader:
+        target = _inside_directory(target_fs, target, source)
+        if source_fs is target_fs and _same_file(source_fs, source, target):
+            return
+        writer = target_fs.new_writable_file(target)
+        try:
+            with writer:
+                buffer = memoryview(bytearray(COPY_BLOCK))
+                offset = 0
+                while count := reader.readinto(offset, buffer):
+                    writer.append(buffer[:count])
+                    offset += count
+        except BaseException:
+            with suppress(ModularTFError):
+                target_fs.delete_file(target)
+            raise
+
+
+def _inside_directory(fs: Filesystem, target: str, source: str) -> str:
+    with suppress(ModularTFError):
+        if fs.is_directory(target):
+            return join_path(target, basename(source))
+    return target
+
+
+def _same_file(fs: Filesystem, source: str, target: str) -> bool:
+    return source == target or fs.translate_name(source) == fs.translate_name(target)
+
+
+def get_file_size(fs: Filesystem, uri: str) -> int:
+    """Take the size from `stat`."""
+    statistics = fs.stat(uri)
+    if statistics.is_directory:
+        raise FailedPreconditionError(
+            f"get_file_size {uri!r}: it is a directory",
+            plugin=fs.plugin,
+            path=uri,
+            operation="get_file_size",
+        )
+    return statistics.length
+
+
+def configuration_option(fs: Filesystem, key: str) -> Option:
+    """Find one option among all."""
+    for option in fs.get_filesystem_configuration():
+        if option.name == key:
+            return option
+    raise NotFoundError(
+        f"get_filesystem_configuration_option: {fs.plugin} has no option {key!r}",
+        plugin=fs.plugin,
+        operation="get_filesystem_configuration_option",
+    )
+
+
+def _not_a_directory(fs: Filesystem, uri: str, operation: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"{operation} {uri!r}: it is not a directory",
+        plugin=fs.plugin,
+        path=uri,
+        operation=operation,
+    )

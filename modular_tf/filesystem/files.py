@@ -1,0 +1,103 @@
+"""The three kinds of file objects, whoever serves them.
+
+They are context managers, safe to close twice, and refuse use after close with `ClosedError`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+class _Closable(ABC):
+    """Something to close."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release it; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class RandomAccessFile(_Closable):
+    """A file to read from at any position, by any number of threads at once.
+
+    Attributes:
+        uri: What it was opened as.
+    """
+
+    __slots__ = ("uri",)
+    uri: str
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        buffer = bytearray(n)
+        return bytes(memoryview(buffer)[: self.readinto(offset, buffer)])
+
+    @abstractmethod
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset` without a copy between; return the number of bytes read.
+
+        The count falls short of the buffer's size only where the file ends.
+        """
+
+
+class WritableFile(_Closable):
+    """A file that grows at its end, used by one thread at a time.
+
+    Attributes:
+        uri: What it was opened as.
+    """
+
+    __slots__ = ("uri",)
+    uri: str
+
+    @abstractmethod
+    def append(self, data: Buffer) -> None:
+        """Add all of `data`, any contiguous buffer of bytes, at the end."""
+
+    @abstractmethod
+    def tell(self) -> int:
+        """Return the position at which the next byte will be written."""
+
+    def flush(self) -> None:
+        """Hand buffered bytes on; they need not have reached the disk."""
+
+    def sync(self) -> None:
+        """Return when all bytes written so far have reached the store."""
+        self.flush()
+
+
+class ReadOnlyMemoryRegion(_Closable):
+    """A whole file as memory.
+
+    Attributes:
+        uri: What it was opened as.
+    """
+
+    __slots__ = ("uri",)
+    uri: str
+
+    @abstractmethod
+    def view(self) -> memoryview:
+        """Return the bytes, read-only; the view may outlive `close`, which then waits for it."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...

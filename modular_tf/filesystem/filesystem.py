@@ -1,0 +1,250 @@
+"""`Filesystem`: every operation of `TF_FilesystemOps` as a method, with the host's defaults.
+
+A filesystem of a C plugin, of a Python object and of fsspec are subclasses. An operation that a
+subclass does not have is what a NULL slot is to TensorFlow: some have a default built from
+others (`modular_tf.filesystem.defaults`), the rest raise `UnimplementedError`.
+"""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+from modular_tf.errors import UnimplementedError
+from modular_tf.filesystem import defaults
+from modular_tf.filesystem.uri import clean_path, parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.files import (
+        RandomAccessFile,
+        ReadOnlyMemoryRegion,
+        WritableFile,
+    )
+    from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+    from modular_tf.filesystem.transactions import Transaction
+
+
+class Filesystem:
+    """One scheme's filesystem. [any thread]
+
+    Paths are URIs of the scheme, `str` with surrogateescape for bytes that are not UTF-8. Every
+    method may raise the `ModularTFError` that fits the status of the operation.
+
+    Attributes:
+        scheme: The URI scheme it serves; "" for plain local paths.
+        plugin: Name of the plugin or package it comes from.
+    """
+
+    def __init__(self, scheme: str, plugin: str) -> None:
+        self.scheme = scheme
+        self.plugin = plugin
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.scheme!r} of {self.plugin}>"
+
+    def _unimplemented(self, operation: str, path: str | None = None) -> UnimplementedError:
+        where = f" {path!r}" if path is not None else ""
+        return UnimplementedError(
+            f"{operation}{where}: {self.plugin} does not offer it for {self.scheme!r}",
+            plugin=self.plugin,
+            path=path,
+            operation=operation,
+        )
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def new_random_access_file(self, uri: str) -> RandomAccessFile:
+        """Open an existing file for reading."""
+        raise self._unimplemented("new_random_access_file", uri)
+
+    def new_writable_file(self, uri: str) -> WritableFile:
+        """Create a file, or empty an existing one, for writing."""
+        raise self._unimplemented("new_writable_file", uri)
+
+    def new_appendable_file(self, uri: str) -> WritableFile:
+        """Open a file, created where missing, for writing at its end."""
+        raise self._unimplemented("new_appendable_file", uri)
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
+        """Offer a whole file as memory."""
+        raise self._unimplemented("new_read_only_memory_region_from_file", uri)
+
+    def open(
+        self,
+        uri: str,
+        mode: str = "r",
+        buffering: int = -1,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> IO[Any]:
+        """Open a file as Python's own `open` does, on top of the objects above.
+
+        Args:
+            uri: What to open.
+            mode: `r`, `w`, `a` or `x`, with `b` or `t`. No filesystem plugin can read and write
+                through one handle, so `+` is refused.
+            buffering: -1 for a fitting buffer, 0 for none (binary only), else its size in bytes.
+            encoding: As for `open`.
+            errors: As for `open`.
+            newline: As for `open`.
+
+        Raises:
+            ValueError: The mode does not make sense.
+        """
+        from modular_tf.filesystem.streams import open_stream  # noqa: PLC0415  (imports io)
+
+        return open_stream(self, uri, mode, buffering, encoding, errors, newline)
+
+    # -- directories and files ----------------------------------------------------------------
+
+    def create_dir(self, uri: str) -> None:
+        """Create one directory; its parent must exist."""
+        raise self._unimplemented("create_dir", uri)
+
+    def recursively_create_dir(self, uri: str) -> None:
+        """Create a directory and whatever parents are missing; fine where it exists."""
+        defaults.recursively_create_dir(self, uri)
+
+    def delete_file(self, uri: str) -> None:
+        """Delete one file."""
+        raise self._unimplemented("delete_file", uri)
+
+    def delete_dir(self, uri: str) -> None:
+        """Delete one empty directory."""
+        raise self._unimplemented("delete_dir", uri)
+
+    def delete_recursively(self, uri: str) -> DeletedCounts:
+        """Delete a directory with all that is in it; tell how much could not be deleted."""
+        return defaults.delete_recursively(self, uri)
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Move a file, replacing an existing target file."""
+        defaults.rename_file(self, source, target)
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file; an existing target file is replaced, a target directory copied into."""
+        defaults.copy_file(self, source, self, target)
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def path_exists(self, uri: str) -> bool:
+        """Tell whether a file or directory exists; only NOT_FOUND means no, other errors rise."""
+        raise self._unimplemented("path_exists", uri)
+
+    def paths_exist(self, uris: Sequence[str]) -> list[bool]:
+        """Answer `path_exists` for each URI, in order."""
+        return [self.path_exists(uri) for uri in uris]
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, time of change and kind."""
+        raise self._unimplemented("stat", uri)
+
+    def is_directory(self, uri: str) -> bool:
+        """Tell whether it is a directory; False for a file, `NotFoundError` for nothing."""
+        return self.stat(uri).is_directory
+
+    def get_file_size(self, uri: str) -> int:
+        """Return a file's length in bytes; a directory has none (`FailedPreconditionError`)."""
+        return defaults.get_file_size(self, uri)
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory, sorted, without `/`."""
+        raise self._unimplemented("get_children", uri)
+
+    def get_matching_paths(self, pattern: str) -> list[str]:
+        """Return the URIs that match a glob pattern, sorted.
+
+        `*` and `?` stay within one level, `[...]` is a set, `\\` escapes; there is no `**`.
+        """
+        from modular_tf.filesystem.glob import matching_paths  # noqa: PLC0415  (rarely used)
+
+        return matching_paths(self, pattern)
+
+    def translate_name(self, uri: str) -> str:
+        """Return the name by which the plugin knows the URI."""
+        scheme, _, path = parse_uri(uri)
+        if not path:
+            return "/" if scheme else ""
+        return clean_path(path)
+
+    # -- caches, transactions, configuration --------------------------------------------------
+
+    def flush_caches(self) -> None:
+        """Forget what is cached; nothing where nothing is."""
+
+    def start_transaction(self) -> Transaction:
+        """Start a transaction (experimental: no known plugin has them)."""
+        raise self._unimplemented("start_transaction")
+
+    def end_transaction(self, transaction: Transaction) -> None:
+        """End a transaction; its token is of no use afterwards."""
+        raise self._unimplemented("end_transaction")
+
+    def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
+        """Make a path part of a transaction."""
+        raise self._unimplemented("add_to_transaction", uri)
+
+    def get_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of."""
+        raise self._unimplemented("get_transaction_for_path", uri)
+
+    def get_or_start_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of, a new one where there is none."""
+        raise self._unimplemented("get_or_start_transaction_for_path", uri)
+
+    def decode_transaction_token(self, transaction: Transaction) -> str:
+        """Describe a transaction."""
+        raise self._unimplemented("decode_transaction_token")
+
+    def get_filesystem_configuration(self) -> list[Option]:
+        """Return the options that can be set; none by default (header's default)."""
+        return []
+
+    def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
+        """Set options."""
+        raise self._unimplemented("set_filesystem_configuration")
+
+    def get_filesystem_configuration_option(self, key: str) -> Option:
+        """Return one option."""
+        return defaults.configuration_option(self, key)
+
+    def set_filesystem_configuration_option(self, option: Option) -> None:
+        """Set one option."""
+        raise self._unimplemented("set_filesystem_configuration_option")
+
+    def get_filesystem_configuration_keys(self) -> list[str]:
+        """Return the names of the options.
+
+        The C slot of this name cannot return an array (its type is wrong in the header), so the
+        names are taken from `get_filesystem_configuration`.
+        """
+        return [option.name for option in self.get_filesystem_configuration()]
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def close(self, *, at_exit: bool = False) -> None:
+        """Close open files and release the filesystem; a second call does nothing.
+
+        Args:
+            at_exit: The process ends: do not wait for memory regions that are still viewed.
+        """
+
+    def after_fork_in_child(self) -> None:
+        """Make the filesystem usable in a forked child."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

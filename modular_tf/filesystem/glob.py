@@ -1,0 +1,139 @@
+"""The default of `get_matching_paths`: glob over `get_children`.
+
+Unlike TensorFlow's: results are sorted, errors rise instead of meaning "nothing matched" (only a
+missing directory does), and wildcards before the path are refused instead of crashing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.uri import create_uri, join_path, parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.filesystem.filesystem import Filesystem
+
+_MAGIC = re.compile(r"[*?\[\\]")
+
+
+def has_magic(pattern: str) -> bool:
+    """Tell whether a pattern holds a glob character."""
+    return _MAGIC.search(pattern) is not None
+
+
+def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
+    """Return the URIs that match, sorted.
+
+    Raises:
+        InvalidArgumentError: A glob character stands in the scheme or host.
+    """
+    scheme, host, path = parse_uri(pattern)
+    if has_magic(host):
+        raise InvalidArgumentError(
+            f"get_matching_paths {pattern!r}: wildcards may stand in the path only",
+            plugin=fs.plugin,
+            path=pattern,
+            operation="get_matching_paths",
+        )
+    if not pattern:
+        return []
+    if not has_magic(path):
+        return [pattern] if fs.path_exists(pattern) else []
+    levels = path.rstrip("/").split("/")
+    literal = next(i for i, level in enumerate(levels) if has_magic(level))
+    base = "/".join(levels[:literal]) or ("/" if path.startswith("/") else "")
+    start = create_uri(scheme, host, base) or "."
+    found = [start]
+    for depth in range(literal, len(levels)):
+        last = depth == len(levels) - 1
+        found = [uri for parent in found for uri in _expand(fs, parent, levels[depth], last=last)]
+    return sorted(found)
+
+
+def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[str]:
+    """Yield the children of `parent` that match one level of the pattern."""
+    if not has_magic(level):
+        yield from _literal(fs, join_path(parent, level), last=last)
+        return
+    matches = compile_level(level).fullmatch
+    try:
+        names = checked_children(fs, parent)
+    except (NotFoundError, FailedPreconditionError):
+        return  # not there, or not a directory
+    for name in names:
+        if matches(name):
+            child = join_path(parent, name)
+            if last or fs.is_directory(child):
+                yield child
+
+
+def _literal(fs: Filesystem, child: str, *, last: bool) -> Iterator[str]:
+    try:
+        if fs.path_exists(child) and (last or fs.is_directory(child)):
+            yield child
+    except (NotFoundError, FailedPreconditionError):
+        return
+
+
+def compile_level(level: str) -> re.Pattern[str]:
+    """Translate one level of a pattern: `*`, `?`, `[set]`, `[^set]`, `[!set]`, backslash escapes.
+
+    An unterminated `[` matches nothing, as with fnmatch(3).
+    """
+    out = []
+    position = 0
+    while position < len(level):
+        character = level[position]
+        position += 1
+        if character == "*":
+            out.append("[^/]*")
+        elif character == "?":
+            out.append("[^/]")
+        elif character == "[":
+            piece, position = _bracket(level, position)
+            out.append(piece)
+        elif character == "\\" and position < len(level):
+            out.append(re.escape(level[position]))
+            position += 1
+        else:
+            out.append(re.escape(character))
+    return re.compile("".join(out), re.DOTALL)
+
+
+def _bracket(level: str, position: int) -> tuple[str, int]:
+    """Translate a set whose `[` is behind us; return the regular expression and what follows."""
+    end = position
+    if end < len(level) and level[end] in "!^":
+        end += 1
+    if end < len(level) and level[end] == "]":
+        end += 1
+    while end < len(level) and level[end] != "]":
+        end += 2 if level[end] == "\\" else 1
+    if end >= len(level):
+        return "(?!)", len(level)
+    body = level[position:end]
+    negated = body[:1] in ("!", "^")
+    members = _set_members(body[1:] if negated else body)
+    return f"[{'^/' if negated else ''}{members}]", end + 1
+
+
+def _set_members(body: str) -> str:
+    """Escape what is special in a regular expression's set but not in a glob's."""
+    out = []
+    position = 0
+    while position < len(body):
+        character = body[position]
+        if character == "\\" and position + 1 < len(body):
+            position += 1
+            out.append(re.escape(body[position]))
+        elif character == "-" and 0 < position < len(body) - 1:
+            out.append("-")
+        else:
+            out.append(re.escape(character))
+        position += 1
+    return "".join(out)

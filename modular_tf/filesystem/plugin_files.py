@@ -1,0 +1,167 @@
+"""File objects of a C plugin. Calls run without the GIL; data moves without a copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ClosedError
+from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import take_error
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+
+_COUNT = ffi.typeof("int64_t *")
+_new = ffi.new
+_read = lib.mtf_reader_read
+
+# CPython shares the empty and the one-byte strings, so those must not be written to.
+_SMALLEST_PRIVATE_BYTES = 2
+
+
+class PluginRandomAccessFile(RandomAccessFile):
+    """`TF_RandomAccessFile`. [any thread]"""
+
+    __slots__ = ("_filesystem", "_reader")
+
+    def __init__(self, filesystem: PluginFilesystem, uri: str, reader: Any) -> None:
+        self.uri = uri
+        self._filesystem = filesystem
+        # The collector's way of closing; the native side orders file before filesystem.
+        self._reader: Any = ffi.gc(reader, lib.mtf_reader_release)
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        # A fresh bytes object nobody else has seen yet is filled in place: the kernel writes each
+        # page once, where a bytearray would be zeroed first and copied after.
+        buffer = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
+        count = _new(_COUNT)
+        error = _read(self._open_reader(), offset, buffer, n, count)
+        if error:
+            raise self._failed(error, "read")
+        read = count[0]
+        return buffer if read == len(buffer) else buffer[:read]
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; return the number of bytes read."""
+        with ffi.from_buffer("char[]", buffer, True) as target:  # noqa: FBT003  (cffi's own name)
+            count = _new(_COUNT)
+            error = _read(self._open_reader(), offset, target, len(target), count)
+        if error:
+            raise self._failed(error, "read")
+        return int(count[0])
+
+    def close(self) -> None:
+        """Release it; a read that is under way in another thread ends first."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            error = lib.mtf_reader_close(reader)
+            if error:
+                raise self._failed(error, "cleanup")
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._reader is None
+
+    def _open_reader(self) -> Any:
+        if self._reader is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._reader
+
+    def _failed(self, error: Any, operation: str) -> ModularTFError:
+        return _failed(self._filesystem, error, self.uri, operation)
+
+
+class PluginWritableFile(WritableFile):
+    """`TF_WritableFile`. One thread at a time; a second one waits."""
+
+    __slots__ = ("_filesystem", "_writer")
+
+    def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any) -> None:
+        self.uri = uri
+        self._filesystem = filesystem
+        self._writer: Any = ffi.gc(writer, lib.mtf_writer_release)
+
+    def append(self, data: Buffer) -> None:
+        """Add all of `data` at the end."""
+        with ffi.from_buffer("char[]", data) as source:
+            self._check(lib.mtf_writer_append(self._open_writer(), source, len(source)), "append")
+
+    def tell(self) -> int:
+        """Return the position at which the next byte will be written."""
+        position = _new(_COUNT)
+        self._check(lib.mtf_writer_tell(self._open_writer(), position), "tell")
+        return int(position[0])
+
+    def flush(self) -> None:
+        """Call the plugin's flush; nothing where it has none."""
+        self._check(lib.mtf_writer_flush(self._open_writer()), "flush")
+
+    def sync(self) -> None:
+        """Call the plugin's sync, its flush where it has none."""
+        self._check(lib.mtf_writer_sync(self._open_writer()), "sync")
+
+    def close(self) -> None:
+        """Close, then clean up whatever close said.
+
+        Raises:
+            ModularTFError: The plugin could not keep the data; the file is gone all the same.
+        """
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            self._check(lib.mtf_writer_close(writer), "close")
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._writer is None
+
+    def _open_writer(self) -> Any:
+        if self._writer is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._writer
+
+    def _check(self, error: Any, operation: str) -> None:
+        if error:
+            raise _failed(self._filesystem, error, self.uri, operation)
+
+
+class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
+    """`TF_ReadOnlyMemoryRegion`. The memory lives until the last view of it is gone."""
+
+    __slots__ = ("_data", "_length", "_region")
+
+    def __init__(self, uri: str, region: Any, data: Any, length: int) -> None:
+        self.uri = uri
+        self._region: Any = ffi.gc(region, lib.mtf_region_release)
+        self._data = data
+        self._length = length
+
+    def view(self) -> memoryview:
+        """Return the bytes, read-only."""
+        if self._region is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        if self._length == 0:
+            return memoryview(b"")
+        region = self._region
+        # The pointer that the buffer holds keeps the region: it is released after the last view.
+        pointer = ffi.gc(self._data, lambda _pointer, _region=region: None)
+        return memoryview(ffi.buffer(pointer, self._length)).toreadonly()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def close(self) -> None:
+        """Give the region up; its memory goes with the last view."""
+        self._region = None
+
+
+def _failed(
+    filesystem: PluginFilesystem, error: Any, uri: str, operation: str
+) -> ModularTFError:
+    return take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)

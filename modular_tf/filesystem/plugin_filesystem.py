@@ -1,0 +1,313 @@
+"""The filesystem of a C plugin: each method is one call on the host's protected tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.codes import Code
+from modular_tf.errors import ModularTFError
+from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.plugin_files import (
+    PluginRandomAccessFile,
+    PluginReadOnlyMemoryRegion,
+    PluginWritableFile,
+)
+from modular_tf.filesystem.plugin_settings import PluginSettings
+from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check, take_error
+from modular_tf.native.strings import decode, decode_pointer, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.filesystem.files import (
+        RandomAccessFile,
+        ReadOnlyMemoryRegion,
+        WritableFile,
+    )
+    from modular_tf.loading.filesystem_tables import FilesystemTables
+
+_new = ffi.new
+_STAT = ffi.typeof("mtf_stat *")
+_ERROR = ffi.typeof("mtf_error **")
+_READER = ffi.typeof("mtf_reader **")
+_WRITER = ffi.typeof("mtf_writer **")
+_UNIMPLEMENTED = int(Code.UNIMPLEMENTED)
+
+
+class PluginFilesystem(PluginSettings):
+    """One scheme of a loaded plugin. [any thread]
+
+    Construction calls the plugin's `init`.
+
+    Args:
+        tables: The accepted tables; kept as long as this object.
+        plugin: The plugin's name, for messages.
+
+    Raises:
+        ModularTFError: `init` failed, with the plugin's own code and message.
+    """
+
+    def __init__(self, tables: FilesystemTables, plugin: str) -> None:
+        super().__init__(tables.scheme, plugin)
+        self.tables = tables
+        made = _new("mtf_filesystem **")
+        check(
+            lib.mtf_filesystem_new(tables.protected.pointer, made),
+            plugin=plugin,
+            operation="init",
+        )
+        protected = tables.protected
+
+        def release(handle: Any, _protected: Any = protected) -> None:
+            lib.mtf_filesystem_release(handle)
+
+        self._handle: Any = ffi.gc(made[0], release)
+
+    def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
+        return take_error(error, plugin=self.plugin, path=path, operation=operation)
+
+    def _default_or_raise(
+        self,
+        error: Any,
+        operation: str,
+        path: str | None,
+        default: Callable[[], Any],
+    ) -> Any:
+        """Run the host's default for an operation that the plugin does not implement."""
+        if error.code != _UNIMPLEMENTED:
+            raise self._failed(error, operation, path)
+        lib.mtf_error_free(error)
+        return default()
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def new_random_access_file(self, uri: str) -> RandomAccessFile:
+        """Open an existing file for reading."""
+        reader = _new(_READER)
+        error = lib.mtf_reader_open(self._handle, encode(uri), reader)
+        if error:
+            raise self._failed(error, "new_random_access_file", uri)
+        return PluginRandomAccessFile(self, uri, reader[0])
+
+    def new_writable_file(self, uri: str) -> WritableFile:
+        """Create a file, or empty an existing one, for writing."""
+        return self._open_writer(uri, 0, "new_writable_file")
+
+    def new_appendable_file(self, uri: str) -> WritableFile:
+        """Open a file, created where missing, for writing at its end."""
+        return self._open_writer(uri, 1, "new_appendable_file")
+
+    def _open_writer(self, uri: str, append: int, operation: str) -> WritableFile:
+        writer = _new(_WRITER)
+        error = lib.mtf_writer_open(self._handle, encode(uri), append, writer)
+        if error:
+            raise self._failed(error, operation, uri)
+        return PluginWritableFile(self, uri, writer[0])
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
+        """Offer a whole file as memory."""
+        region, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
+        error = lib.mtf_region_open(self._handle, encode(uri), region, data, length)
+        if error:
+            raise self._failed(error, "new_read_only_memory_region_from_file", uri)
+        return PluginReadOnlyMemoryRegion(uri, region[0], data[0], int(length[0]))
+
+    # -- directories and files ----------------------------------------------------------------
+
+    def create_dir(self, uri: str) -> None:
+        """Create one directory; its parent must exist."""
+        error = lib.mtf_create_dir(self._handle, encode(uri))
+        if error:
+            raise self._failed(error, "create_dir", uri)
+
+    def recursively_create_dir(self, uri: str) -> None:
+        """Create a directory and whatever parents are missing."""
+        error = lib.mtf_recursively_create_dir(self._handle, encode(uri))
+        if error:
+            default = super().recursively_create_dir
+            self._default_or_raise(error, "recursively_create_dir", uri, lambda: default(uri))
+
+    def delete_file(self, uri: str) -> None:
+        """Delete one file."""
+        error = lib.mtf_delete_file(self._handle, encode(uri))
+        if error:
+            raise self._failed(error, "delete_file", uri)
+
+    def delete_dir(self, uri: str) -> None:
+        """Delete one empty directory."""
+        error = lib.mtf_delete_dir(self._handle, encode(uri))
+        if error:
+            raise self._failed(error, "delete_dir", uri)
+
+    def delete_recursively(self, uri: str) -> DeletedCounts:
+        """Delete a directory with all that is in it."""
+        files, dirs = _new("uint64_t *"), _new("uint64_t *")
+        error = lib.mtf_delete_recursively(self._handle, encode(uri), files, dirs)
+        counts = DeletedCounts(int(files[0]), int(dirs[0]))
+        if not error:
+            return counts
+        if error.code == _UNIMPLEMENTED:
+            lib.mtf_error_free(error)
+            return super().delete_recursively(uri)
+        failure = self._failed(error, "delete_recursively", uri)
+        failure.undeleted = counts
+        raise failure
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Move a file, replacing an existing target file."""
+        error = lib.mtf_rename_file(self._handle, encode(source), encode(target))
+        if error:
+            default = super().rename_file
+            self._default_or_raise(error, "rename_file", source, lambda: default(source, target))
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file."""
+        error = lib.mtf_copy_file(self._handle, encode(source), encode(target))
+        if error:
+            default = super().copy_file
+            self._default_or_raise(error, "copy_file", source, lambda: default(source, target))
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def path_exists(self, uri: str) -> bool:
+        """Tell whether a file or directory exists."""
+        error = lib.mtf_path_exists(self._handle, encode(uri))
+        if not error:
+            return True
+        if error.code == Code.NOT_FOUND:
+            lib.mtf_error_free(error)
+            return False
+        raise self._failed(error, "path_exists", uri)
+
+    def paths_exist(self, uris: Sequence[str]) -> list[bool]:
+        """Answer `path_exists` for each URI."""
+        if not uris or not self.tables.offers("paths_exist"):
+            return super().paths_exist(uris)
+        encoded = [_new("char[]", encode(uri)) for uri in uris]
+        errors, every = _new("mtf_error *[]", len(uris)), _new("int *")
+        failed = lib.mtf_paths_exist(
+            self._handle, _new("char *[]", encoded), len(uris), errors, every
+        )
+        answers = [self._existence(error, uri) for error, uri in zip(errors, uris, strict=True)]
+        check(failed, plugin=self.plugin, operation="paths_exist")
+        for answer in answers:
+            if isinstance(answer, ModularTFError):
+                raise answer
+        return [answer is True for answer in answers]
+
+    def _existence(self, error: Any, uri: str) -> bool | ModularTFError:
+        if not error:
+            return True
+        missing = error.code == Code.NOT_FOUND
+        failure = self._failed(error, "paths_exist", uri)
+        return False if missing else failure
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, time of change and kind."""
+        result = _new(_STAT)
+        error = lib.mtf_stat_path(self._handle, encode(uri), result)
+        if error:
+            raise self._failed(error, "stat", uri)
+        return FileStatistics(result.length, result.mtime_nsec, result.is_directory != 0)
+
+    def is_directory(self, uri: str) -> bool:
+        """Tell whether it is a directory: only if the plugin says OK *and* true."""
+        if not self.tables.offers("is_directory"):
+            return super().is_directory(uri)
+        result = _new("int *")
+        error = lib.mtf_is_directory(self._handle, encode(uri), result)
+        if not error:
+            return bool(result[0])
+        # A file may be answered by FAILED_PRECONDITION, but so may a path below a file.
+        if error.code == Code.FAILED_PRECONDITION and self.path_exists(uri):
+            lib.mtf_error_free(error)
+            return False
+        default = super().is_directory
+        return bool(self._default_or_raise(error, "is_directory", uri, lambda: default(uri)))
+
+    def get_file_size(self, uri: str) -> int:
+        """Return a file's length in bytes."""
+        size = _new("int64_t *")
+        error = lib.mtf_get_file_size(self._handle, encode(uri), size)
+        if error:
+            default = super().get_file_size
+            return int(self._default_or_raise(error, "get_file_size", uri, lambda: default(uri)))
+        return int(size[0])
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory, sorted, without `/`."""
+        names = _new("mtf_strings *")
+        error = lib.mtf_get_children(self._handle, encode(uri), names)
+        if error:
+            raise self._failed(error, "get_children", uri)
+        return clean_names(_take_strings(names), plugin=self.plugin, uri=uri)
+
+    def get_matching_paths(self, pattern: str) -> list[str]:
+        """Return the URIs that match a glob pattern, sorted."""
+        paths = _new("mtf_strings *")
+        error = lib.mtf_get_matching_paths(self._handle, encode(pattern), paths)
+        if error:
+            default = super().get_matching_paths
+            found: list[str] = self._default_or_raise(
+                error, "get_matching_paths", pattern, lambda: default(pattern)
+            )
+            return found
+        return sorted(set(_take_strings(paths)))
+
+    def translate_name(self, uri: str) -> str:
+        """Return the name by which the plugin knows the URI."""
+        name = _new("char **")
+        check(
+            lib.mtf_translate_name(self._handle, encode(uri), name),
+            plugin=self.plugin,
+            path=uri,
+            operation="translate_name",
+        )
+        try:
+            return decode_pointer(name[0]) or ""
+        finally:
+            lib.mtf_string_free(name[0])
+
+    def flush_caches(self) -> None:
+        """Call the plugin's own; nothing where it has none."""
+        check(lib.mtf_flush_caches(self._handle), plugin=self.plugin, operation="flush_caches")
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def close(self, *, at_exit: bool = False) -> None:
+        """Close open files, then run the plugin's `cleanup` once the last region is gone."""
+        check(
+            lib.mtf_filesystem_close(self._handle, int(at_exit)),
+            plugin=self.plugin,
+            operation="close",
+        )
+
+    @property
+    def open_count(self) -> int:
+        """How many files and regions are open."""
+        return int(lib.mtf_filesystem_open_count(self._handle))
+
+    def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
+        """Forget the parent's open files and locks.
+
+        Args:
+            reinitialise: Also call `init` anew, for a plugin whose threads stayed in the parent.
+        """
+        check(
+            lib.mtf_filesystem_after_fork(self._handle, int(reinitialise)),
+            plugin=self.plugin,
+            operation="init",
+        )
+
+
+def _take_strings(strings: Any) -> list[str]:
+    """Copy what a plugin listed and free the native copy."""
+    try:
+        if not strings.count:
+            return []
+        text = decode(bytes(ffi.buffer(strings.bytes, strings.size - 1)))
+        return text.split("\0")
+    finally:
+        lib.mtf_strings_free(strings)

@@ -1,0 +1,116 @@
+"""Transactions and configuration of a C plugin's filesystem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.codes import Code
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.filesystem.configuration import Option, OptionsForC, option_from_c
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.transactions import Transaction
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check
+from modular_tf.native.strings import decode_pointer, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class PluginSettings(Filesystem):
+    """The part of a plugin's filesystem that few plugins have. [any thread]"""
+
+    _handle: Any
+
+    def _check(self, error: Any, operation: str, path: str | None = None) -> None:
+        check(error, plugin=self.plugin, path=path, operation=operation)
+
+    # -- transactions -------------------------------------------------------------------------
+
+    def start_transaction(self) -> Transaction:
+        """Start a transaction."""
+        token = ffi.new("void **")
+        self._check(lib.mtf_start_transaction(self._handle, token), "start_transaction")
+        return Transaction(self, token[0])
+
+    def end_transaction(self, transaction: Transaction) -> None:
+        """End a transaction."""
+        token, transaction.token = self._token(transaction), None
+        self._check(lib.mtf_end_transaction(self._handle, token), "end_transaction")
+
+    def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
+        """Make a path part of a transaction."""
+        token = self._token(transaction)
+        error = lib.mtf_add_to_transaction(self._handle, encode(uri), token)
+        self._check(error, "add_to_transaction", uri)
+
+    def get_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of."""
+        token = ffi.new("void **")
+        error = lib.mtf_get_transaction_for_path(self._handle, encode(uri), token)
+        self._check(error, "get_transaction_for_path", uri)
+        return Transaction(self, token[0])
+
+    def get_or_start_transaction_for_path(self, uri: str) -> Transaction:
+        """Return the transaction that a path is part of, a new one where there is none."""
+        token = ffi.new("void **")
+        error = lib.mtf_get_or_start_transaction_for_path(self._handle, encode(uri), token)
+        self._check(error, "get_or_start_transaction_for_path", uri)
+        return Transaction(self, token[0])
+
+    def decode_transaction_token(self, transaction: Transaction) -> str:
+        """Describe a transaction."""
+        text = ffi.new("char **")
+        error = lib.mtf_decode_transaction_token(self._handle, self._token(transaction), text)
+        self._check(error, "decode_transaction_token")
+        try:
+            return decode_pointer(text[0]) or ""
+        finally:
+            lib.mtf_string_free(text[0])
+
+    def _token(self, transaction: Transaction) -> Any:
+        if transaction.filesystem is not self or transaction.token is None:
+            raise InvalidArgumentError(
+                f"the transaction has ended or is not of {self.scheme!r}", plugin=self.plugin
+            )
+        return transaction.token
+
+    # -- configuration ------------------------------------------------------------------------
+
+    def get_filesystem_configuration(self) -> list[Option]:
+        """Return the options that can be set; none where the plugin has none."""
+        options, count = ffi.new("mtf_option **"), ffi.new("int *")
+        error = lib.mtf_get_configuration(self._handle, options, count)
+        if error and error.code == Code.UNIMPLEMENTED:
+            lib.mtf_error_free(error)
+            return []
+        self._check(error, "get_filesystem_configuration")
+        try:
+            return [option_from_c(options[0][i]) for i in range(count[0])]
+        finally:
+            lib.mtf_options_free(self._handle, options[0], count[0])
+
+    def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
+        """Set options."""
+        given = OptionsForC(list(options))
+        error = lib.mtf_set_configuration(self._handle, given.array, given.count)
+        self._check(error, "set_filesystem_configuration")
+
+    def get_filesystem_configuration_option(self, key: str) -> Option:
+        """Return one option."""
+        option = ffi.new("mtf_option **")
+        error = lib.mtf_get_configuration_option(self._handle, encode(key), option)
+        if error and error.code == Code.UNIMPLEMENTED:
+            lib.mtf_error_free(error)
+            return super().get_filesystem_configuration_option(key)
+        self._check(error, "get_filesystem_configuration_option")
+        try:
+            return option_from_c(option[0][0])
+        finally:
+            lib.mtf_options_free(self._handle, option[0], 1)
+
+    def set_filesystem_configuration_option(self, option: Option) -> None:
+        """Set one option."""
+        given = OptionsForC([option])
+        error = lib.mtf_set_configuration_option(self._handle, given.array)
+        self._check(error, "set_filesystem_configuration_option")

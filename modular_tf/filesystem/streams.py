@@ -1,0 +1,206 @@
+"""Files as `io` objects: what `open`, `zipfile`, `pickle` and pandas understand."""
+
+from __future__ import annotations
+
+import io
+from typing import IO, TYPE_CHECKING, Any
+
+from modular_tf.errors import AlreadyExistsError
+from modular_tf.filesystem.files import RandomAccessFile
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.filesystem import Filesystem
+
+DEFAULT_BUFFER = 1 << 17
+
+
+class ReaderStream(io.RawIOBase):
+    """A position over a `RandomAccessFile`, which it closes. One thread at a time.
+
+    Args:
+        filesystem: Where the file's size can be asked for.
+        file: What to read.
+    """
+
+    def __init__(self, filesystem: Filesystem, file: RandomAccessFile) -> None:
+        super().__init__()
+        self._filesystem = filesystem
+        self._file = file
+        self._position = 0
+        self.name = file.uri
+        self.mode = "rb"
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill `buffer` from the position, without a copy."""
+        self._check_open()
+        count = self._file.readinto(self._position, buffer)
+        self._position += count
+        return count
+
+    def readall(self) -> bytes:
+        """Return all that is left, read in one call where the size is known."""
+        self._check_open()
+        expected = max(self._size() - self._position, 0)
+        data = self._file.read(self._position, expected)
+        self._position += len(data)
+        # A size of 0 is also what /proc and pipes of a store say: there only reading tells.
+        return data if expected else self._read_until_end()
+
+    def _read_until_end(self) -> bytes:
+        parts = []
+        while part := self._file.read(self._position, DEFAULT_BUFFER):
+            parts.append(part)
+            self._position += len(part)
+        return b"".join(parts)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to `offset` from the start, the position or the end."""
+        self._check_open()
+        if whence == io.SEEK_CUR:
+            offset += self._position
+        elif whence == io.SEEK_END:
+            offset += self._size()
+        elif whence != io.SEEK_SET:
+            raise ValueError(f"whence is {whence}; 0, 1 and 2 are known")
+        if offset < 0:
+            raise ValueError(f"cannot seek to {offset}, before the start of {self.name!r}")
+        self._position = offset
+        return offset
+
+    def tell(self) -> int:
+        """Return the position."""
+        self._check_open()
+        return self._position
+
+    def close(self) -> None:
+        """Close the file too."""
+        if not self.closed:
+            try:
+                self._file.close()
+            finally:
+                super().close()
+
+    def _size(self) -> int:
+        return self._filesystem.get_file_size(self.name)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+
+
+class WriterStream(io.RawIOBase):
+    """A `WritableFile`, which it closes. One thread at a time.
+
+    Args:
+        file: What to write to.
+        position: Where its end lies now.
+        mode: As the user asked.
+    """
+
+    def __init__(self, file: WritableFile, position: int, mode: str) -> None:
+        super().__init__()
+        self._file = file
+        self._position = position
+        self._ending = False
+        self.name = file.uri
+        self.mode = mode
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Buffer) -> int:
+        """Append all of `data`."""
+        self._check_open()
+        self._file.append(data)
+        count = memoryview(data).nbytes
+        self._position += count
+        return count
+
+    def tell(self) -> int:
+        """Return how many bytes the file has."""
+        self._check_open()
+        return self._position
+
+    def flush(self) -> None:
+        """Hand buffered bytes to the store; nothing once the file is closed."""
+        if not self.closed and not self._ending:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file too; its errors rise, since the data may not have been kept."""
+        if not self.closed:
+            self._ending = True  # io's close flushes, which a closed file would refuse
+            try:
+                self._file.close()
+            finally:
+                super().close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+
+
+def open_stream(
+    filesystem: Filesystem,
+    uri: str,
+    mode: str,
+    buffering: int,
+    encoding: str | None,
+    errors: str | None,
+    newline: str | None,
+) -> IO[Any]:
+    """Open a file as `Filesystem.open` documents."""
+    action, binary = _parse_mode(mode)
+    if binary and (encoding or errors or newline):
+        raise ValueError("a binary file takes no encoding, errors or newline")
+    if buffering == 0 and not binary:
+        raise ValueError("a text file cannot be unbuffered")
+    raw = _open_raw(filesystem, uri, action)
+    if buffering == 0:
+        return raw  # type: ignore[return-value]
+    size = buffering if buffering > 1 else DEFAULT_BUFFER
+    buffered: Any = (
+        io.BufferedReader(raw, size) if action == "r" else io.BufferedWriter(raw, size)
+    )
+    if binary:
+        return buffered  # type: ignore[no-any-return]
+    return io.TextIOWrapper(
+        buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1
+    )
+
+
+def _parse_mode(mode: str) -> tuple[str, bool]:
+    """Return the action, one of `r`, `w`, `a`, `x`, and whether the file is binary."""
+    actions = [letter for letter in mode if letter in "rwax"]
+    if set(mode) - set("rwaxbt") or len(actions) != 1 or len(mode) != len(set(mode)):
+        raise ValueError(
+            f"mode {mode!r}: expected one of r, w, a, x, and b or t; no plugin can update in place"
+        )
+    if "b" in mode and "t" in mode:
+        raise ValueError(f"mode {mode!r}: a file is binary or text, not both")
+    return actions[0], "b" in mode
+
+
+def _open_raw(filesystem: Filesystem, uri: str, action: str) -> io.RawIOBase:
+    if action == "r":
+        return ReaderStream(filesystem, filesystem.new_random_access_file(uri))
+    if action == "a":
+        size = filesystem.get_file_size(uri) if filesystem.path_exists(uri) else 0
+        return WriterStream(filesystem.new_appendable_file(uri), size, "ab")
+    if action == "x" and filesystem.path_exists(uri):
+        raise AlreadyExistsError(
+            f"open {uri!r}: it exists", plugin=filesystem.plugin, path=uri, operation="open"
+        )
+    return WriterStream(filesystem.new_writable_file(uri), 0, f"{action}b")

@@ -1,0 +1,167 @@
+#include "filesystem_settings.h"
+
+#include <cstring>
+#include <new>
+
+#include "filesystem_state.h"
+
+using mtf::FilesystemUse;
+using mtf::guarded;
+using mtf::on_path;
+
+static_assert(sizeof(mtf_option) == sizeof(TF_Filesystem_Option), "one layout, two names");
+static_assert(sizeof(mtf_option_value) == sizeof(TF_Filesystem_Option_Value), "one layout");
+static_assert(sizeof(mtf_option_item) == sizeof(TF_Filesystem_Option_Value_Union), "one layout");
+
+namespace {
+
+// Transaction slots return an int of which the header defines only -1.
+void require_success(int result, TF_Status* status) {
+  if (result == -1 && status->code == 0) {
+    mtf::set_status(status, 13, "the plugin returned -1 with an OK status");
+  }
+}
+
+void require_token(int result, void* token, TF_Status* status) {
+  require_success(result, status);
+  if (status->code == 0 && token == nullptr) {
+    mtf::set_status(status, 13, "the plugin returned no token with an OK status");
+  }
+}
+
+template <class Call>
+mtf_error* in_use(mtf_filesystem* filesystem, Call&& call) {
+  FilesystemUse use(filesystem);
+  return use ? guarded(std::forward<Call>(call)) : mtf::closed_error();
+}
+
+TF_TransactionToken* as_token(void* token) { return static_cast<TF_TransactionToken*>(token); }
+
+template <auto Slot>
+mtf_error* token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
+                          const char* name) {
+  const auto operation = filesystem->tables->filesystem.*Slot;
+  if (operation == nullptr) return mtf::missing_operation(name);
+  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+    TF_TransactionToken* made = nullptr;
+    const int result = operation(&filesystem->handle, translated, &made, status);
+    *token = made;
+    require_token(result, made, status);
+  });
+}
+
+}  // namespace
+
+extern "C" mtf_error* mtf_start_transaction(mtf_filesystem* filesystem, void** token) {
+  const auto operation = filesystem->tables->filesystem.start_transaction;
+  if (operation == nullptr) return mtf::missing_operation("start_transaction");
+  return in_use(filesystem, [&](TF_Status* status) {
+    TF_TransactionToken* made = nullptr;
+    const int result = operation(&filesystem->handle, &made, status);
+    *token = made;
+    require_token(result, made, status);
+  });
+}
+
+extern "C" mtf_error* mtf_end_transaction(mtf_filesystem* filesystem, void* token) {
+  const auto operation = filesystem->tables->filesystem.end_transaction;
+  if (operation == nullptr) return mtf::missing_operation("end_transaction");
+  return in_use(filesystem, [&](TF_Status* status) {
+    require_success(operation(&filesystem->handle, as_token(token), status), status);
+  });
+}
+
+extern "C" mtf_error* mtf_add_to_transaction(mtf_filesystem* filesystem, const char* path,
+                                             void* token) {
+  const auto operation = filesystem->tables->filesystem.add_to_transaction;
+  if (operation == nullptr) return mtf::missing_operation("add_to_transaction");
+  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+    require_success(operation(&filesystem->handle, translated, as_token(token), status), status);
+  });
+}
+
+extern "C" mtf_error* mtf_get_transaction_for_path(mtf_filesystem* filesystem, const char* path,
+                                                   void** token) {
+  return token_for_path<&TF_FilesystemOps::get_transaction_for_path>(filesystem, path, token,
+                                                                     "get_transaction_for_path");
+}
+
+extern "C" mtf_error* mtf_get_or_start_transaction_for_path(mtf_filesystem* filesystem,
+                                                            const char* path, void** token) {
+  return token_for_path<&TF_FilesystemOps::get_or_start_transaction_for_path>(
+      filesystem, path, token, "get_or_start_transaction_for_path");
+}
+
+extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, const void* token,
+                                                   char** text) {
+  const auto operation = filesystem->tables->filesystem.decode_transaction_token;
+  if (operation == nullptr) return mtf::missing_operation("decode_transaction_token");
+  return in_use(filesystem, [&](TF_Status* status) {
+    char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
+    if (made == nullptr) return mtf::set_status(status, 13, "the plugin returned NULL");
+    *text = strdup(made);
+    filesystem->tables->plugin_free(made);
+    if (*text == nullptr) throw std::bad_alloc();
+  });
+}
+
+extern "C" mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_option** options,
+                                            int* count) {
+  const auto operation = filesystem->tables->filesystem.get_filesystem_configuration;
+  if (operation == nullptr) return mtf::missing_operation("get_filesystem_configuration");
+  return in_use(filesystem, [&](TF_Status* status) {
+    operation(&filesystem->handle, reinterpret_cast<TF_Filesystem_Option**>(options), count,
+              status);
+    if (status->code == 0 && (*count < 0 || (*count > 0 && *options == nullptr))) {
+      mtf::set_status(status, 13, "the plugin returned a count that does not fit its array");
+    }
+  });
+}
+
+extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, const char* key,
+                                                   mtf_option** option) {
+  const auto operation = filesystem->tables->filesystem.get_filesystem_configuration_option;
+  if (operation == nullptr) return mtf::missing_operation("get_filesystem_configuration_option");
+  return in_use(filesystem, [&](TF_Status* status) {
+    operation(&filesystem->handle, key, reinterpret_cast<TF_Filesystem_Option**>(option), status);
+    if (status->code == 0 && *option == nullptr) {
+      mtf::set_status(status, 13, "the plugin returned no option with an OK status");
+    }
+  });
+}
+
+extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
+  const auto release = filesystem->tables->plugin_free;
+  mtf_error_free(guarded([&](TF_Status*) {
+    for (int i = 0; options != nullptr && i < count; ++i) {
+      mtf_option_value* value = options[i].value;
+      for (int j = 0; value != nullptr && value->type_tag == 2 && j < value->num_values; ++j) {
+        release(value->values[j].buffer.bytes);
+      }
+      if (value != nullptr) release(value->values);
+      release(value);
+      release(options[i].name);
+      release(options[i].description);
+    }
+    release(options);
+  }));
+}
+
+extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options,
+                                            int count) {
+  const auto operation = filesystem->tables->filesystem.set_filesystem_configuration;
+  if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration");
+  return in_use(filesystem, [&](TF_Status* status) {
+    operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(options), count,
+              status);
+  });
+}
+
+extern "C" mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem,
+                                                   const mtf_option* option) {
+  const auto operation = filesystem->tables->filesystem.set_filesystem_configuration_option;
+  if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration_option");
+  return in_use(filesystem, [&](TF_Status* status) {
+    operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(option), status);
+  });
+}

@@ -1,0 +1,89 @@
+"""Shared libraries that are mapped into this process, and whose code an address is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check
+from modular_tf.native.strings import decode_pointer
+
+RTLD_DEEPBIND = 0x8
+RTLD_NOW_LOCAL = os.RTLD_NOW | os.RTLD_LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class AddressOwner:
+    """What lies at an address.
+
+    Attributes:
+        path: The mapped object, as the dynamic linker knows it.
+        symbol: The nearest exported symbol at or below it, None for a local function.
+        offset: Distance from that symbol, or from the object's base without one.
+    """
+
+    path: str
+    symbol: str | None
+    offset: int
+
+
+class Library:
+    """A mapped library. It is never unmapped: code of it may run at any time. [any thread]
+
+    Attributes:
+        path: The file on disk that the user knows.
+        handle: The `dlopen` handle.
+    """
+
+    __slots__ = ("handle", "path")
+
+    def __init__(self, path: str, handle: Any) -> None:
+        self.path = path
+        self.handle = handle
+
+    @classmethod
+    def open(cls, path: str, flags: int = RTLD_NOW_LOCAL, *, shown_as: str | None = None) -> Library:
+        """Map a library and run its constructors.
+
+        Raises:
+            NotFoundError: The dynamic linker refused; the message is its own.
+        """
+        handle = ffi.new("void **")
+        check(lib.mtf_library_open(os.fsencode(path), flags, handle))
+        return cls(shown_as or path, handle[0])
+
+    @classmethod
+    def find(cls, path: str) -> Library | None:
+        """Return the library mapped under this path, loading nothing."""
+        handle = lib.mtf_library_find(os.fsencode(path))
+        return cls(path, handle) if handle else None
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return os.path.basename(self.path)
+
+    def symbol(self, name: str) -> int | None:
+        """Return the address of an exported symbol, None when there is none."""
+        address = lib.mtf_library_symbol(self.handle, name.encode())
+        return int(ffi.cast("uintptr_t", address)) or None
+
+
+def is_executable(address: int) -> bool:
+    """Tell whether an address lies in an executable mapping."""
+    return bool(lib.mtf_is_executable(ffi.cast("void *", address)))
+
+
+def address_owner(address: int) -> AddressOwner | None:
+    """Return the mapped object and symbol at an address, None when no object holds it."""
+    owner = ffi.new("mtf_address_owner *")
+    if not lib.mtf_address_owner_of(ffi.cast("void *", address), owner):
+        return None
+    start = owner.symbol_address or owner.base
+    return AddressOwner(
+        path=decode_pointer(owner.path) or "",
+        symbol=decode_pointer(owner.symbol),
+        offset=address - int(ffi.cast("uintptr_t", start)),
+    )

@@ -1,0 +1,48 @@
+"""Copies of C tables on write-protected pages."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check
+
+
+class ReadOnlyCopy:
+    """A copy of `data` in host memory that faults when anybody writes to it.
+
+    The pages live as long as this object; whatever uses `address` must keep it.
+
+    Attributes:
+        address: Where the copy lies.
+        size: Its length in bytes.
+    """
+
+    __slots__ = ("__weakref__", "address", "size")
+
+    def __init__(self, data: bytes) -> None:
+        copy = ffi.new("void **")
+        check(lib.mtf_readonly_copy(ffi.from_buffer("char[]", data), len(data), copy))
+        self.address = int(ffi.cast("uintptr_t", copy[0]))
+        self.size = len(data)
+        weakref.finalize(self, lib.mtf_readonly_free, copy[0], len(data)).atexit = False
+
+    @property
+    def pointer(self) -> Any:
+        """The copy as a C pointer."""
+        return ffi.cast("void *", self.address)
+
+    def view(self) -> memoryview:
+        """Return the bytes as an immutable view; it must not outlive this object."""
+        return memoryview(ffi.buffer(ffi.cast("char *", self.address), self.size)).toreadonly()
+
+
+def try_read(address: int, size: int) -> bytes | None:
+    """Copy `size` bytes of memory that may not be mapped; None where it is not. [any thread]"""
+    destination = bytearray(size)
+    if size and not lib.mtf_try_read(
+        ffi.cast("void *", address), ffi.from_buffer("char[]", destination), size
+    ):
+        return None
+    return bytes(destination)

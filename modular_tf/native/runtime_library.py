@@ -1,0 +1,54 @@
+"""The host runtime: the library that offers plugins the C API that they import.
+
+It is mapped when the first plugin is, with local visibility and a name of its own, so that no
+other library in the process ever binds to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from pathlib import Path
+
+from modular_tf.native.library import Library
+
+SONAME = "libmodular_tf_framework.so.2"
+TENSORFLOW_SONAME = "libtensorflow_framework.so.2"
+_lock = threading.Lock()
+
+
+@cache
+def runtime_path() -> Path:
+    """Return where the host runtime is installed.
+
+    Raises:
+        FileNotFoundError: The installation is broken.
+    """
+    import modular_tf.native as package  # noqa: PLC0415  (an editable install has two folders)
+
+    for folder in package.__path__:
+        path = Path(folder, "lib", SONAME)
+        if path.is_file():
+            return path
+    from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
+
+    path = Path(_core.__file__).parent / "lib" / SONAME  # type: ignore[attr-defined]
+    if not path.is_file():
+        raise FileNotFoundError(f"{SONAME} is missing from the installation: {path}")
+    return path
+
+
+def load_runtime() -> Library:
+    """Map the host runtime, once. [any thread]"""
+    with _lock:
+        return _map_runtime()
+
+
+@cache
+def _map_runtime() -> Library:
+    return Library.open(str(runtime_path()))
+
+
+def tensorflow_is_loaded() -> bool:
+    """Tell whether a real TensorFlow is mapped into this process."""
+    return Library.find(TENSORFLOW_SONAME) is not None

@@ -1,0 +1,43 @@
+"""How text crosses the C boundary: NUL-terminated bytes of no stated encoding.
+
+UTF-8 with surrogateescape both ways, so that every name a plugin gives can be handed back to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi, lib
+
+MAX_STRING = 1 << 20
+
+
+def encode(text: str) -> bytes:
+    """Return `text` as a C string's bytes, without the NUL.
+
+    Raises:
+        InvalidArgumentError: `text` holds a NUL, which would cut it short in C.
+    """
+    encoded = text.encode("utf-8", "surrogateescape")
+    if b"\0" in encoded:
+        raise InvalidArgumentError(f"{text!r} holds a NUL character", path=text)
+    return encoded
+
+
+def decode(raw: bytes) -> str:
+    """Return the text of bytes that came from a plugin."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def decode_pointer(pointer: Any) -> str | None:
+    """Copy the string at a C pointer that is trusted to be one; NULL gives None."""
+    return decode(ffi.string(pointer)) if pointer else None
+
+
+def read_string(pointer: Any) -> str | None:
+    """Copy the string at a pointer that a plugin gave; None where no string can be read there."""
+    length = lib.mtf_try_strlen(ffi.cast("char *", pointer), MAX_STRING)
+    if length < 0:
+        return None
+    return decode(bytes(ffi.buffer(ffi.cast("char *", pointer), length)))
