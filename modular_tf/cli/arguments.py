@@ -1,0 +1,103 @@
+"""From the words of a command line to a verb's module and its options."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from modular_tf import __version__
+from modular_tf.cli.verbs import VERBS, Verb
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PROGRAM = "modular-tf"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb's module and the options it was given."""
+
+    module: Any
+    options: argparse.Namespace
+
+
+def parse(words: Sequence[str]) -> Command:
+    """Find the verb and read its options; the global options may stand on either side of it.
+
+    Raises:
+        SystemExit: With 2 after wrong usage, with 0 after help was asked for.
+    """
+    options = argparse.Namespace(plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0)
+    program, verbs = PROGRAM, VERBS
+    while True:
+        parser = _family_parser(program, verbs)
+        parser.parse_args(words, namespace=options)
+        name, *words = options.command
+        program, verb = f"{program} {name}", _look_up(parser, verbs, name)
+        if verb.family is None:
+            return _parse_verb(program, verb, words, options)
+        verbs = verb.family
+
+
+def _look_up(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb], name: str) -> Verb:
+    if name not in verbs:
+        close = get_close_matches(name, verbs, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(verbs)}"
+        parser.error(f"no command {name!r}; {hint}")
+    return verbs[name]
+
+
+def _parse_verb(
+    program: str, verb: Verb, words: Sequence[str], options: argparse.Namespace
+) -> Command:
+    module = import_module(verb.module)
+    parser = argparse.ArgumentParser(prog=program, description=module.__doc__, allow_abbrev=False)
+    module.add_arguments(parser)
+    _add_global_options(parser)
+    parser.parse_args(words, namespace=options)
+    return Command(module, options)
+
+
+def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.ArgumentParser:
+    width = max(map(len, verbs))
+    table = "\n".join(f"  {name:{width}}  {verb.help}" for name, verb in verbs.items())
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Find, load and use TensorFlow's filesystem and device plugins.",
+        epilog=f"commands:\n{table}\n\n`{program} COMMAND --help` tells more about each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("command", metavar="COMMAND", nargs=argparse.PARSER)
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    _add_global_options(parser)
+    return parser
+
+
+def _add_global_options(parser: argparse.ArgumentParser) -> None:
+    """Add what every verb understands; nothing given leaves what was given further left."""
+    group = parser.add_argument_group("global options")
+    left_alone = argparse.SUPPRESS
+    group.add_argument(
+        "--plugin", metavar="PATH", action="append", default=left_alone,
+        help="also look at this library or folder; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--plugin-dir", metavar="DIR", action="append", default=left_alone,
+        help="also search this folder; may be repeated",
+    )  # fmt: skip
+    group.add_argument(
+        "--no-bundled", dest="bundled", action="store_false", default=left_alone,
+        help="leave the plugins that come with the package out",
+    )  # fmt: skip
+    group.add_argument(
+        "--json", action="store_true", default=left_alone, help="write one JSON object"
+    )
+    group.add_argument(
+        "-v", "--verbose", action="count", default=left_alone,
+        help="log to standard error; twice for every step",
+    )  # fmt: skip

@@ -1,0 +1,59 @@
+"""Failures on standard error: one clear line each."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.arguments import PROGRAM
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.text import harmless
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXPECTED = (ModularTFError, OSError)
+"""What an operation may well fail with; anything else is a fault of ours."""
+
+
+def complain(message: str, subject: str | None = None) -> None:
+    """Write `modular-tf: subject: message`."""
+    sys.stdout.flush()
+    about = "" if subject is None else f"{subject}: "
+    sys.stderr.write(harmless(f"{PROGRAM}: {about}{message}") + "\n")
+
+
+def message_of(error: BaseException, subject: str | None = None) -> str:
+    """Return what went wrong, without a repetition of what it went wrong with."""
+    said = error.strerror if isinstance(error, OSError) else None
+    text = (said or str(error)).strip() or type(error).__name__
+    return text.removeprefix(f"{subject}: ") if subject else text
+
+
+class Failures:
+    """Counts what failed, so that one bad file does not stop the rest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextmanager
+    def about(self, subject: str) -> Iterator[None]:
+        """Report a failure within as one about `subject`, and go on."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except EXPECTED as error:
+            self.add(message_of(error, subject), subject)
+
+    def add(self, message: str, subject: str) -> None:
+        """Report one failure."""
+        self.count += 1
+        complain(message, subject)
+
+    @property
+    def exit_code(self) -> Exit:
+        """NO as soon as something failed."""
+        return Exit.NO if self.count else Exit.DONE

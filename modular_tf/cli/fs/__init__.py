@@ -1,0 +1,1 @@
+"""The verbs that work with files: `modular-tf fs ls`, `cat`, `cp` and so on."""

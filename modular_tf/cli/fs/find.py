@@ -1,0 +1,65 @@
+"""List everything in whole trees, each directory before what it holds."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import Failures
+from modular_tf.cli.fs.arguments import add_uris
+from modular_tf.cli.fs.place import Place
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.service import PluginService
+
+_KINDS = {"f": "file", "d": "directory"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    add_uris(parser, "where to begin")
+    parser.add_argument("--name", metavar="PATTERN", default="*", help="only names that match")
+    parser.add_argument("--type", choices=_KINDS, help="only files (f) or directories (d)")
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    failures = Failures()
+    found = []
+    with session(options) as service:
+        for uri, kind in _search(service, options, failures):
+            found.append({"uri": uri, "type": kind})
+            if not printer.json:
+                printer.line(uri)
+    if printer.json:
+        printer.object(found=found)
+    return failures.exit_code or (Exit.DONE if found else Exit.NOTHING)
+
+
+def _search(
+    service: PluginService, options: Namespace, failures: Failures
+) -> Iterator[tuple[str, str]]:
+    for uri in options.uris:
+        with failures.about(uri):
+            for place, kind in _walk(Place.of(service, uri), failures):
+                fits = fnmatchcase(place.name, options.name)
+                if fits and kind == _KINDS.get(options.type, kind):
+                    yield place.uri, kind
+
+
+def _walk(place: Place, failures: Failures) -> Iterator[tuple[Place, str]]:
+    """Give a place and all below it; a directory that cannot be read is reported."""
+    is_directory = place.stat().is_directory
+    yield place, "directory" if is_directory else "file"
+    if not is_directory:
+        return
+    with failures.about(place.uri):
+        for child in place.children():
+            with failures.about(child.uri):
+                yield from _walk(child, failures)

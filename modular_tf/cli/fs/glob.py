@@ -1,0 +1,37 @@
+"""List what matches patterns: `*`, `?` and `[…]` within one level of a path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import Failures
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument(
+        "patterns", metavar="PATTERN", nargs="+", help="a URI or path with wildcards; quote it"
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    failures = Failures()
+    matches: list[str] = []
+    with session(options) as service:
+        for pattern in options.patterns:
+            with failures.about(pattern):
+                matches += service.filesystem_for(pattern).get_matching_paths(pattern)
+    if printer.json:
+        printer.object(matches=matches)
+    else:
+        for match in matches:
+            printer.line(match)
+    return failures.exit_code or (Exit.DONE if matches else Exit.NOTHING)

@@ -1,0 +1,57 @@
+"""Move or rename files and directories, also between schemes and local paths."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.failures import Failures
+from modular_tf.cli.fs.arguments import add_sources_and_target
+from modular_tf.cli.fs.copying import copy, require_directory_for_several
+from modular_tf.cli.fs.place import Place, landing_place
+from modular_tf.cli.fs.removal import remove_tree
+from modular_tf.cli.fs.stream import refuse_overlap
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.exit_codes import Exit
+    from modular_tf.cli.printer import Printer
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    add_sources_and_target(parser)
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    failures = Failures()
+    moved = []
+    with session(options) as service:
+        with failures.about(options.target):
+            target = Place.of(service, options.target)
+            require_directory_for_several(options.uris, target)
+        for uri in options.uris if not failures.count else ():
+            with failures.about(uri):
+                moved.append({"from": uri, "to": _move(Place.of(service, uri), target).uri})
+    if printer.json:
+        printer.object(moved=moved)
+    return failures.exit_code
+
+
+def _move(source: Place, target: Place) -> Place:
+    """Rename within a filesystem; between two, copy all of it and only then remove it."""
+    is_directory = source.stat().is_directory
+    landing = landing_place(source, target)
+    refuse_overlap(source, landing)
+    if source.filesystem is target.filesystem:
+        source.filesystem.rename_file(source.uri, landing.uri)
+        return landing
+    for _ in copy(source, landing, recursive=True):
+        pass
+    if is_directory:
+        remove_tree(source)
+    else:
+        source.filesystem.delete_file(source.uri)
+    return landing

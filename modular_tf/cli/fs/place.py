@@ -1,0 +1,86 @@
+"""A file or directory named on the command line, by URI or local path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.service import PluginService
+
+
+@dataclass(frozen=True)
+class Place:
+    """A URI with the filesystem that serves it.
+
+    Attributes:
+        filesystem: The filesystem of the URI's scheme.
+        uri: As the user wrote it, or a child's URI made from that.
+    """
+
+    filesystem: Filesystem
+    uri: str
+
+    @classmethod
+    def of(cls, service: PluginService, uri: str) -> Place:
+        """Find the filesystem for `uri`.
+
+        Raises:
+            ModularTFError: No plugin serves its scheme.
+        """
+        return cls(service.filesystem_for(uri), uri)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path; empty for the root of a store."""
+        return self._path.rstrip("/").rpartition("/")[2]
+
+    @property
+    def _path(self) -> str:
+        return self.uri.partition("://")[2] or self.uri
+
+    def child(self, name: str) -> Place:
+        """Return the place of the entry `name` in this directory."""
+        separator = "" if self.uri.endswith("/") else "/"
+        return Place(self.filesystem, f"{self.uri}{separator}{name}")
+
+    def stat(self) -> FileStatistics:
+        """Ask size, time of change and kind."""
+        return self.filesystem.stat(self.uri)
+
+    def is_directory(self) -> bool:
+        """Tell whether it is a directory; False where nothing is."""
+        try:
+            return self.filesystem.is_directory(self.uri)
+        except NotFoundError:
+            return False
+
+    def children(self) -> list[Place]:
+        """Return what is in this directory, by name."""
+        return [self.child(name) for name in self.filesystem.get_children(self.uri)]
+
+    def is_same(self, other: Place) -> bool:
+        """Tell whether both name the same file: same plugin, same path."""
+        return (
+            self.filesystem.plugin == other.filesystem.plugin
+            and self._translated() == other._translated()
+        )
+
+    def holds(self, other: Place) -> bool:
+        """Tell whether `other` is somewhere below this directory."""
+        inside = f"{self._translated().rstrip('/')}/"
+        return self.filesystem.plugin == other.filesystem.plugin and (
+            other._translated().startswith(inside)
+        )
+
+    def _translated(self) -> str:
+        return self.filesystem.translate_name(self.uri)
+
+
+def landing_place(source: Place, target: Place) -> Place:
+    """Return where `source` arrives: a directory takes it in under its own name."""
+    return target.child(source.name) if target.is_directory() else target

@@ -1,0 +1,67 @@
+"""The command `modular-tf`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from modular_tf.cli import logs
+from modular_tf.cli.arguments import Command, parse
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import EXPECTED, complain, message_of
+from modular_tf.cli.printer import Printer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run(words: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code (`Exit`).
+
+    Args:
+        words: The arguments after the program's name. Default: this process's own.
+    """
+    try:
+        command = parse(sys.argv[1:] if words is None else words)
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    try:
+        return _execute(command)
+    except BrokenPipeError:
+        return _reader_is_gone()
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except EXPECTED as error:
+        complain(message_of(error))
+        return Exit.NO
+    except Exception as error:  # noqa: BLE001  (the last line of defence)
+        return _our_fault(error, traceback_wanted=command.options.verbose > 0)
+
+
+def _execute(command: Command) -> int:
+    options = command.options
+    if options.verbose:
+        logs.show(options.verbose)
+    else:
+        logs.silence()
+    code: int = command.module.execute(options, Printer(json=options.json))
+    sys.stdout.flush()
+    return code
+
+
+def _reader_is_gone() -> Exit:
+    """End quietly: whoever read our output has had enough of it."""
+    # Python flushes once more on its way out, which must not fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return Exit.DONE
+
+
+def _our_fault(error: Exception, *, traceback_wanted: bool) -> Exit:
+    if traceback_wanted:
+        from traceback import print_exception  # noqa: PLC0415  (costs start-up time)
+
+        print_exception(error)
+    hint = "" if traceback_wanted else " (run again with -v for the traceback)"
+    complain(f"this is a fault of ours: {type(error).__name__}: {error}{hint}")
+    return Exit.OUR_FAULT

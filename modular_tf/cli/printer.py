@@ -1,0 +1,67 @@
+"""Results on standard output: a table for people, tabs for pipes, one object for programs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.text import harmless, raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+SCHEMA_VERSION = 1
+
+
+class Printer:
+    """Writes the results of one command.
+
+    Attributes:
+        json: One JSON object is wanted.
+        terminal: A person is watching standard output.
+    """
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+        self.terminal = sys.stdout.isatty() and not json
+
+    def object(self, **values: Any) -> None:
+        """Write the one JSON object of the command."""
+        from json import dumps  # noqa: PLC0415  (most commands need no JSON)
+
+        sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}, indent=2) + "\n")
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Write rows: aligned under headers for a person, separated by tabs for a pipe."""
+        cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+        if not self.terminal:
+            for row in cells:
+                self.line("\t".join(row))
+        elif cells:
+            _show(headers, [[harmless(cell) for cell in row] for row in cells])
+
+    def facts(self, facts: Mapping[str, object]) -> None:
+        """Write names and values, one a line."""
+        rows = [(name, value) for name, value in facts.items() if value not in (None, "")]
+        if not self.terminal:
+            self.table(("", ""), rows)
+            return
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
+            self.line(f"{name:{width}}  {value}")
+
+    def line(self, text: str = "") -> None:
+        """Write a line; a pipe gets the very bytes that a name consists of."""
+        if self.terminal:
+            sys.stdout.write(harmless(text) + "\n")
+            return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw(text) + b"\n")
+
+
+def _show(headers: Sequence[str], rows: list[list[str]]) -> None:
+    try:
+        from modular_tf.cli.rich_table import show  # noqa: PLC0415  (an extra, and slow to load)
+    except ImportError:
+        from modular_tf.cli.plain_table import show  # noqa: PLC0415
+    show(headers, rows)

@@ -1,0 +1,45 @@
+"""Text that came from plugins and stores, made fit for a terminal."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+
+
+def harmless(text: str) -> str:
+    """Return `text` with control characters and broken bytes written out.
+
+    A file name may hold escape sequences; a terminal must not obey them.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _written_out(c) for c in text)
+
+
+def _written_out(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # noqa: PLR2004  (a byte that is not UTF-8: surrogateescape)
+        return f"\\x{code - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def raw(text: str) -> bytes:
+    """Return the bytes that a name stands for, undecodable ones as they were."""
+    return os.fsencode(text)
+
+
+def when(mtime_nsec: int) -> str:
+    """Return a time of change in local time, "-" where a plugin does not know it."""
+    if mtime_nsec <= 0:
+        return "-"
+    local = datetime.fromtimestamp(mtime_nsec / 1e9).astimezone()
+    return local.isoformat(sep=" ", timespec="seconds")
+
+
+def size(n_bytes: float) -> str:
+    """Return a number of bytes in a unit that is easy to read."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if n_bytes < 1024:  # noqa: PLR2004
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1024
+    return f"{n_bytes:.1f} TiB"

@@ -1,0 +1,51 @@
+"""The verbs of the command line: which there are, and which module does each.
+
+A module is imported only when its verb is used, so that a short command starts fast. It has
+`add_arguments(parser)` and `execute(options, printer)`, which returns the exit code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb, or a family of verbs (`fs ls`, `fs cat`).
+
+    Attributes:
+        help: One line for the list of commands.
+        module: Where it is done; empty for a family.
+        family: The verbs of a family by name.
+    """
+
+    help: str
+    module: str = ""
+    family: Mapping[str, Verb] | None = None
+
+
+_FS = {
+    "ls": Verb("list directories", "modular_tf.cli.fs.ls"),
+    "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
+    "stat": Verb("tell size, kind and time of change", "modular_tf.cli.fs.stat"),
+    "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.cp"),
+    "mv": Verb("move or rename", "modular_tf.cli.fs.mv"),
+    "rm": Verb("remove", "modular_tf.cli.fs.rm"),
+    "mkdir": Verb("make directories", "modular_tf.cli.fs.mkdir"),
+    "glob": Verb("list what matches patterns", "modular_tf.cli.fs.glob"),
+    "find": Verb("list whole trees", "modular_tf.cli.fs.find"),
+}
+
+VERBS: Mapping[str, Verb] = {
+    "list": Verb("list plugins, and why one is not loaded", "modular_tf.cli.list_plugins"),
+    "devices": Verb("list devices", "modular_tf.cli.devices"),
+    "schemes": Verb("list filesystem schemes and who serves them", "modular_tf.cli.schemes"),
+    "paths": Verb("list where plugins are looked for", "modular_tf.cli.paths"),
+    "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
+    "why": Verb("explain a name, present or absent", "modular_tf.cli.why"),
+    "fs": Verb("work with files of any scheme", family=_FS),
+}

@@ -1,0 +1,233 @@
+"""An fsspec filesystem as one of ours: its operations under the names of `TF_FilesystemOps`.
+
+fsspec itself is not imported here: whoever hands a filesystem over has it already.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from datetime import datetime
+from glob import has_magic
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.fsspec_files import (
+    FsspecMemoryRegion,
+    FsspecRandomAccessFile,
+    FsspecWritableFile,
+    translated_errors,
+)
+from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.files import (
+        RandomAccessFile,
+        ReadOnlyMemoryRegion,
+        WritableFile,
+    )
+
+_OUR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.]+://")
+_CHANGED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+"""The names under which implementations tell the time of change, each in a type of its own."""
+
+
+def is_fsspec_filesystem(candidate: object) -> bool:
+    """Tell whether `candidate` is an instance of fsspec's `AbstractFileSystem`."""
+    return any(
+        cls.__name__ == "AbstractFileSystem" and cls.__module__ == "fsspec.spec"
+        for cls in type(candidate).__mro__
+    )
+
+
+class FsspecOps:
+    """The operations that an fsspec filesystem can do.
+
+    Every other operation is missing on purpose: the host has defaults for those. Arguments are
+    URIs of the scheme that the filesystem is registered for; what follows `scheme://` is
+    fsspec's path. [any thread], as far as `fs` allows it.
+
+    Args:
+        fs: The filesystem; it stays the caller's, closing a service does not close it.
+    """
+
+    def __init__(self, fs: Any) -> None:
+        self.fs = fs
+
+    def translate_name(self, uri: str) -> str:
+        """Return fsspec's path for a URI."""
+        return str(self.fs._strip_protocol(_OUR_SCHEME.sub("", uri, count=1)))  # noqa: SLF001  (the only way fsspec has)
+
+    # -- opening ------------------------------------------------------------------------------
+
+    def new_random_access_file(self, uri: str) -> RandomAccessFile:
+        """Open an existing file for reading."""
+        path, info = self._file(uri, "new_random_access_file")
+        return FsspecRandomAccessFile(self.fs, path, uri, info.get("size"))
+
+    def new_writable_file(self, uri: str) -> WritableFile:
+        """Create a file, or empty an existing one."""
+        return self._open(uri, "wb", "new_writable_file")
+
+    def new_appendable_file(self, uri: str) -> WritableFile:
+        """Open a file, created where missing, for writing at its end."""
+        return self._open(uri, "ab", "new_appendable_file")
+
+    def _open(self, uri: str, mode: str, operation: str) -> WritableFile:
+        with translated_errors(operation, uri):
+            return FsspecWritableFile(self.fs.open(self.translate_name(uri), mode), uri)
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
+        """Read a whole file into memory."""
+        path, _ = self._file(uri, "new_read_only_memory_region_from_file")
+        with translated_errors("new_read_only_memory_region_from_file", uri):
+            return FsspecMemoryRegion(bytes(self.fs.cat_file(path)), uri)
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def path_exists(self, uri: str) -> bool:
+        """Tell whether something is there; fsspec's own `exists` would hide other errors."""
+        try:
+            self._info(uri, "path_exists")
+        except NotFoundError:
+            return False
+        return True
+
+    def stat(self, uri: str) -> FileStatistics:
+        """Return length, time of change and kind."""
+        info = self._info(uri, "stat")
+        is_directory = info["type"] == "directory"
+        changed = 0 if is_directory else self._changed(uri, info)
+        return FileStatistics(int(info.get("size") or 0), changed, is_directory)
+
+    def _changed(self, uri: str, info: dict[str, Any]) -> int:
+        for key in _CHANGED:
+            if info.get(key) is not None:
+                return _nanoseconds(info[key])
+        with suppress(Exception):  # most implementations simply do not know
+            return _nanoseconds(self.fs.modified(self.translate_name(uri)))
+        return 0
+
+    def is_directory(self, uri: str) -> bool:
+        """Tell whether it is a directory; `NotFoundError` for nothing."""
+        return bool(self._info(uri, "is_directory")["type"] == "directory")
+
+    def get_children(self, uri: str) -> list[str]:
+        """Return the names in a directory."""
+        path = self._directory(uri, "get_children")
+        with translated_errors("get_children", uri):
+            found = [one.rstrip("/") for one in self.fs.ls(path, detail=False)]
+        # Some stores list the directory's own marker along with what is in it.
+        return sorted(one.rpartition("/")[2] for one in found if one != path.rstrip("/"))
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def create_dir(self, uri: str) -> None:
+        """Create one directory."""
+        with translated_errors("create_dir", uri):
+            self.fs.mkdir(self.translate_name(uri), create_parents=False)
+
+    def recursively_create_dir(self, uri: str) -> None:
+        """Create a directory and whatever parents are missing; fine where it exists."""
+        path = self.translate_name(uri)
+        with translated_errors("recursively_create_dir", uri):
+            self.fs.makedirs(path, exist_ok=True)
+            if self.fs.isfile(path):
+                raise _wrong_kind("recursively_create_dir", uri, "a file")
+
+    def delete_file(self, uri: str) -> None:
+        """Delete one file."""
+        path, _ = self._file(uri, "delete_file")
+        with translated_errors("delete_file", uri):
+            self.fs.rm_file(path)
+
+    def delete_dir(self, uri: str) -> None:
+        """Delete one empty directory."""
+        path = self._directory(uri, "delete_dir")
+        if self.get_children(uri):
+            raise _wrong_kind("delete_dir", uri, "not empty")
+        with translated_errors("delete_dir", uri):
+            self.fs.rmdir(path)
+
+    def delete_recursively(self, uri: str) -> DeletedCounts:
+        """Delete everything below and including `uri`."""
+        self._info(uri, "delete_recursively")
+        path = self.translate_name(uri)
+        with translated_errors("delete_recursively", uri):
+            if has_magic(path):
+                self._delete_one_by_one(path)
+            else:
+                self.fs.rm(path, recursive=True)
+        return DeletedCounts(0, 0)
+
+    def _delete_one_by_one(self, path: str) -> None:
+        """Delete a tree whose name fsspec would take for a pattern."""
+        for found in sorted(self.fs.find(path, withdirs=True), reverse=True):
+            if self.fs.isdir(found):
+                self.fs.rmdir(found)
+            else:
+                self.fs.rm_file(found)
+
+    def rename_file(self, source: str, target: str) -> None:
+        """Move a file or a directory; a directory as target takes it in."""
+        old, new = self._ends(source, target, "rename_file")
+        with translated_errors("rename_file", source):
+            if has_magic(old + new):
+                self.fs.cp_file(old, new)
+                self.fs.rm_file(old)
+            else:
+                self.fs.mv(old, new, recursive=self.fs.isdir(old))
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy a file; a directory as target is copied into."""
+        self._file(source, "copy_file")
+        old, new = self._ends(source, target, "copy_file")
+        with translated_errors("copy_file", source):
+            self.fs.cp_file(old, new)
+
+    def _ends(self, source: str, target: str, operation: str) -> tuple[str, str]:
+        self._info(source, operation)
+        old, new = self.translate_name(source), self.translate_name(target)
+        with translated_errors(operation, target):
+            into = self.fs.isdir(new)
+        return old, f"{new.rstrip('/')}/{old.rpartition('/')[2]}" if into else new
+
+    def flush_caches(self) -> None:
+        """Forget remembered listings."""
+        with translated_errors("flush_caches", ""):
+            self.fs.invalidate_cache()
+
+    # -- what is there ------------------------------------------------------------------------
+
+    def _info(self, uri: str, operation: str) -> dict[str, Any]:
+        with translated_errors(operation, uri):
+            info: dict[str, Any] = self.fs.info(self.translate_name(uri))
+            return info
+
+    def _file(self, uri: str, operation: str) -> tuple[str, dict[str, Any]]:
+        info = self._info(uri, operation)
+        if info["type"] == "directory":
+            raise _wrong_kind(operation, uri, "a directory")
+        return self.translate_name(uri), info
+
+    def _directory(self, uri: str, operation: str) -> str:
+        if self._info(uri, operation)["type"] != "directory":
+            raise _wrong_kind(operation, uri, "not a directory")
+        return self.translate_name(uri)
+
+
+def _wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f"{operation} {uri!r}: it is {kind}", path=uri, operation=operation
+    )
+
+
+def _nanoseconds(when: Any) -> int:
+    """Convert a time as some implementation of fsspec writes it; 0 where it is unreadable."""
+    if isinstance(when, str):
+        try:
+            when = datetime.fromisoformat(when.replace("Z", "+00:00"))
+        except ValueError:
+            return 0
+    seconds = when.timestamp() if isinstance(when, datetime) else when
+    return int(seconds * 1e9)

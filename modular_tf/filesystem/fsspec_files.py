@@ -1,0 +1,136 @@
+"""Files of an fsspec filesystem in the shape of ours."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ClosedError
+from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
+from modular_tf.filesystem.foreign_errors import error_for
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Buffer,  # type: ignore[attr-defined,unused-ignore]
+        Iterator,
+    )
+
+
+@contextmanager
+def translated_errors(operation: str, path: str) -> Iterator[None]:
+    """Let our errors out only, whatever fsspec's implementation raises within."""
+    try:
+        yield
+    except Exception as error:
+        ours = error_for(error, path=path, operation=operation)
+        if ours is error:
+            raise
+        raise ours from error
+
+
+class FsspecRandomAccessFile(RandomAccessFile):
+    """A file read by ranges, which fsspec allows any number of threads to do.
+
+    Args:
+        fs: fsspec's filesystem.
+        path: The path within it.
+        uri: The URI it was opened as.
+        size: Bytes in the file, None where fsspec does not know.
+    """
+
+    __slots__ = ("_closed", "_fs", "_path", "_size")
+
+    def __init__(self, fs: Any, path: str, uri: str, size: int | None) -> None:
+        self.uri = uri
+        self._fs = fs
+        self._path = path
+        self._size = size
+        self._closed = False
+
+    def read(self, offset: int, n: int) -> bytes:
+        """Return up to `n` bytes from `offset`; fewer only where the file ends."""
+        if self._closed:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        # A store asked for a range behind the end answers with an error of its own.
+        end = offset + n if self._size is None else min(offset + n, self._size)
+        if end <= offset:
+            return b""
+        with translated_errors("read", self.uri):
+            return bytes(self._fs.cat_file(self._path, start=offset, end=end))
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; fsspec hands out copies, so this costs one."""
+        with memoryview(buffer) as whole, whole.cast("B") as view:
+            data = self.read(offset, view.nbytes)
+            view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Refuse further reads."""
+        self._closed = True
+
+
+class FsspecWritableFile(WritableFile):
+    """A file that fsspec opened for writing."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: Any, uri: str) -> None:
+        self.uri = uri
+        self._file: Any = file
+
+    def append(self, data: Buffer) -> None:
+        """Add all of `data`."""
+        file = self._open_file()
+        with translated_errors("append", self.uri):
+            file.write(data)
+
+    def tell(self) -> int:
+        """Return the position at which the next byte will be written."""
+        file = self._open_file()
+        with translated_errors("tell", self.uri):
+            return int(file.tell())
+
+    def flush(self) -> None:
+        """Hand bytes on as far as fsspec does before a file is closed."""
+        file = self._open_file()
+        with translated_errors("flush", self.uri):
+            file.flush()
+
+    def close(self) -> None:
+        """Complete the file; a second call does nothing."""
+        file, self._file = self._file, None
+        if file is not None:
+            with translated_errors("close", self.uri):
+                file.close()
+
+    def _open_file(self) -> Any:
+        if self._file is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._file
+
+
+class FsspecMemoryRegion(ReadOnlyMemoryRegion):
+    """A whole file, read once."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes, uri: str) -> None:
+        self.uri = uri
+        self._data: bytes | None = data
+
+    def view(self) -> memoryview:
+        """Return the bytes, read-only; they live as long as the view."""
+        return memoryview(self._open_data())
+
+    def __len__(self) -> int:
+        return len(self._open_data())
+
+    def close(self) -> None:
+        """Give the memory up as soon as no view is left."""
+        self._data = None
+
+    def _open_data(self) -> bytes:
+        if self._data is None:
+            raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        return self._data

@@ -1,0 +1,173 @@
+"""How a filesystem is changed: directories made, files removed, copied and moved."""
+
+# ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
+
+from __future__ import annotations
+
+from glob import has_magic
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import (
+    AlreadyExistsError,
+    FailedPreconditionError,
+    NotFoundError,
+    UnimplementedError,
+)
+from modular_tf.fsspec import paths
+from modular_tf.fsspec.questions import Questions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Changes(Questions):
+    """The part of `ModularFileSystem` that changes more than the contents of a file."""
+
+    def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:
+        """Make a directory, and with `create_parents` those above it that are missing.
+
+        Raises:
+            AlreadyExistsError: Something is there already.
+            NotFoundError: A directory above it is missing and `create_parents` is False.
+        """
+        path = self._strip_protocol(path)
+        uri = self.uri(path)
+        if self.exists(path):
+            raise AlreadyExistsError(f"{uri} exists already", path=uri)
+        make = self.filesystem.recursively_create_dir if create_parents else None
+        (make or self.filesystem.create_dir)(uri)
+        self.forget_listing(path)
+
+    def makedirs(self, path: Any, exist_ok: bool = False) -> None:
+        """Make a directory and all above it.
+
+        Raises:
+            AlreadyExistsError: A file is there, or a directory and `exist_ok` is False.
+        """
+        path = self._strip_protocol(path)
+        try:
+            self.mkdir(path)
+        except AlreadyExistsError:
+            if not (exist_ok and self.isdir(path)):
+                raise
+
+    def rmdir(self, path: Any) -> None:
+        """Remove an empty directory."""
+        path = self._strip_protocol(path)
+        self.filesystem.delete_dir(self.uri(path))
+        self.forget_listing(path)
+
+    def rm_file(self, path: Any) -> None:
+        """Remove a file."""
+        path = self._strip_protocol(path)
+        self.filesystem.delete_file(self.uri(path))
+        self.forget_listing(path)
+
+    def _rm(self, path: Any) -> None:
+        self.rm_file(path)
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Remove files, and with `recursive` whole directories.
+
+        Raises:
+            IsADirectoryError: A directory is to be removed and `recursive` is False.
+            NotFoundError: There is nothing at `path`.
+        """
+        if recursive and maxdepth is None:
+            self._remove_trees(self.expand_path(path))
+            return
+        for found in reversed(self.expand_path(path, recursive=recursive, maxdepth=maxdepth)):
+            if not self.isdir(found):
+                self.rm_file(found)
+            elif recursive:
+                self.rmdir(found)
+            else:
+                raise IsADirectoryError(f"{self.uri(found)} is a directory; pass recursive=True")
+
+    def _remove_trees(self, found: Iterable[str]) -> None:
+        for path in found:
+            self._remove_tree(path)
+
+    def _remove_tree(self, path: str) -> None:
+        if not self.isdir(path):
+            self.rm_file(path)
+            return
+        uri = self.uri(path)
+        left = self.filesystem.delete_recursively(uri)
+        self.dircache.clear()
+        if any(left):
+            raise FailedPreconditionError(
+                f"{uri}: {left.undeleted_files} files and {left.undeleted_dirs} directories "
+                "could not be removed",
+                path=uri,
+                operation="delete_recursively",
+            )
+
+    def cp_file(self, path1: Any, path2: Any, **_: Any) -> None:
+        """Copy one file within the scheme, by the plugin itself; a directory is only made."""
+        source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.isdir(source):
+            self.makedirs(target, exist_ok=True)
+            return
+        self._making_parents(
+            target, lambda: self.filesystem.copy_file(self.uri(source), self.uri(target))
+        )
+        self.forget_listing(target)
+
+    def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
+        """Do `action`; if it finds no directory to work in, make it first (`auto_mkdir`)."""
+        try:
+            return action()
+        except NotFoundError:
+            if not self.auto_mkdir:
+                raise
+        self.makedirs(self._parent(path), exist_ok=True)
+        return action()
+
+    def mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Move a file or a directory; the plugin renames it where it can.
+
+        A list or a pattern is copied and removed, as fsspec does for every filesystem.
+        """
+        if maxdepth is not None or not _is_single(path1):
+            super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+            return
+        source, target = self._strip_protocol(path1), self._landing_place(path1, path2)
+        if source == target:
+            return
+        if self.isdir(source):
+            self._move_directory(source, target)
+        else:
+            self._rename(source, target)
+        self.dircache.clear()
+
+    def _landing_place(self, source: Any, target: Any) -> str:
+        """Return where `source` ends up: a directory takes it in under its own name."""
+        stripped: str = self._strip_protocol(target)
+        if str(target).endswith("/") or self.isdir(stripped):
+            return paths.join(stripped, self._strip_protocol(source).rpartition("/")[2])
+        return stripped
+
+    def _rename(self, source: str, target: str) -> None:
+        self._making_parents(
+            target, lambda: self.filesystem.rename_file(self.uri(source), self.uri(target))
+        )
+
+    def _move_directory(self, source: str, target: str) -> None:
+        """Rename a directory, or move what is in it where the plugin renames files only."""
+        try:
+            self._rename(source, target)
+        except (UnimplementedError, FailedPreconditionError):
+            super().mv(source, target, recursive=True)
+
+
+def _is_single(path: Any) -> bool:
+    return isinstance(path, (str, PathLike)) and not has_magic(str(path))

@@ -1,0 +1,74 @@
+"""What a plugin says about files, in the words of fsspec."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ModularTFError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.filesystem.statistics import FileStatistics
+
+Entry = dict[str, Any]
+"""One file or directory as fsspec describes it: name, size, type, mtime."""
+
+_FEW = 8
+"""Listings up to this length are described one by one; threads would cost more than they save."""
+
+_AT_ONCE = 16
+"""Questions asked at the same time; a cloud store answers each in tens of milliseconds."""
+
+
+def file_or_directory(path: str, statistics: FileStatistics) -> Entry:
+    """Describe what `stat` told about `path`.
+
+    `mtime` is in seconds since 1970 (what pyarrow reads), `mtime_ns` the same in nanoseconds.
+    """
+    return {
+        "name": path,
+        "size": 0 if statistics.is_directory else statistics.length,
+        "type": "directory" if statistics.is_directory else "file",
+        "mtime": statistics.mtime_nsec / 1e9,
+        "mtime_ns": statistics.mtime_nsec,
+    }
+
+
+def directory(path: str) -> Entry:
+    """Describe a directory of which nothing else is known, such as the root of a store."""
+    return {"name": path, "size": 0, "type": "directory"}
+
+
+def unknown(path: str) -> Entry:
+    """Describe something that is listed but may not be looked at."""
+    return {"name": path, "size": None, "type": "other"}
+
+
+def modification_time(entry: Entry) -> datetime:
+    """Return the time of last modification, in UTC."""
+    return datetime.fromtimestamp(entry["mtime_ns"] / 1e9, tz=timezone.utc)
+
+
+def describe_all(describe: Callable[[str], Entry], paths: Sequence[str]) -> list[Entry]:
+    """Describe `paths` in their order; one that has vanished since the listing is left out.
+
+    The C API lists names only, so each entry costs a question of its own.
+    """
+
+    def attempt(path: str) -> Entry | None:
+        try:
+            return describe(path)
+        except NotFoundError:
+            return None
+        except ModularTFError:
+            return unknown(path)
+
+    if len(paths) <= _FEW:
+        answers = [attempt(path) for path in paths]
+    else:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            answers = list(pool.map(attempt, paths))
+    return [answer for answer in answers if answer is not None]

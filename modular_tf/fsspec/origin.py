@@ -1,0 +1,105 @@
+"""Where a filesystem comes from, in a form that another process can start from.
+
+A service cannot be pickled: it holds loaded libraries. What travels is which plugin serves the
+scheme, and with which configuration; the receiving process loads it again. Within the process
+that pickled, the very same service is found again.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from modular_tf.errors import UnimplementedError
+
+if TYPE_CHECKING:
+    from modular_tf.service import PluginService
+
+_lock = threading.Lock()
+_keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
+_live: WeakValueDictionary[str, PluginService] = WeakValueDictionary()
+_started: dict[tuple[str | None, str], PluginService] = {}
+_registered: dict[str, PluginService] = {}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What another process needs to serve the same scheme.
+
+    Attributes:
+        scheme: The scheme.
+        plugin_path: The library that serves it; None if a Python object does.
+        config: The service's configuration.
+        key: Names the service within its process and that process's forked children.
+    """
+
+    scheme: str
+    plugin_path: str | None
+    config: Any
+    key: str
+
+    @classmethod
+    def of(cls, service: PluginService, scheme: str) -> Origin:
+        """Describe where `scheme` of `service` comes from."""
+        owner = service.schemes().get(scheme)
+        paths = [record.path for record in service.plugins() if record.name == owner]
+        path = next((path for path in paths if path), None)
+        return cls(scheme, path, service.config, _key_of(service))
+
+    def require_portable(self) -> None:
+        """Refuse to be pickled when no other process could load the same thing.
+
+        Raises:
+            UnimplementedError: A Python object of this process serves the scheme.
+        """
+        if self.plugin_path is None:
+            raise UnimplementedError(
+                f"the filesystem of scheme {self.scheme!r} cannot be pickled: a Python object of "
+                "this process serves it, not a plugin that another process could load",
+            )
+
+    def service(self) -> PluginService:
+        """Return the service meant, or one of this process that loads the same plugin."""
+        return _live.get(self.key) or _start(self.plugin_path, self.config)
+
+
+def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
+    """Return the service for a filesystem that was asked for without one."""
+    if plugin is not None or config is not None:
+        return _start(plugin, config)
+    from modular_tf.service import default_service  # noqa: PLC0415  (loads the native core)
+
+    return _registered.get(scheme) or default_service()
+
+
+def remember(scheme: str, service: PluginService | None) -> None:
+    """Let `service` serve the filesystems of `scheme` that name none; None forgets."""
+    if service is None:
+        _registered.pop(scheme, None)
+    else:
+        _registered[scheme] = service
+
+
+def _start(plugin: str | None, config: Any) -> PluginService:
+    """Return this process's own service for one plugin, or for all that discovery finds."""
+    from modular_tf.service import PluginService  # noqa: PLC0415  (it loads the native core)
+
+    with _lock:
+        wanted = (plugin, repr(config))
+        if wanted not in _started:
+            paths = () if plugin is None else (plugin,)
+            service = PluginService(config=config, plugin_paths=paths)
+            service.discover()
+            service.load(*paths)
+            _started[wanted] = service
+        return _started[wanted]
+
+
+def _key_of(service: PluginService) -> str:
+    with _lock:
+        key = _keys.setdefault(service, uuid.uuid4().hex)
+        _live[key] = service
+        return key

@@ -1,0 +1,113 @@
+"""What a filesystem can be asked: what is there, since when, and what a directory holds."""
+
+# ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from modular_tf.errors import FailedPreconditionError, NotFoundError, UnimplementedError
+from modular_tf.fsspec import entries, paths
+from modular_tf.fsspec.identity import PluginIdentity
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class Questions(PluginIdentity):
+    """The part of `ModularFileSystem` that changes nothing."""
+
+    def info(self, path: Any, **_: Any) -> entries.Entry:
+        """Describe one file or directory: name, size, type, mtime (s) and mtime_ns.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+        """
+        path = self._strip_protocol(path)
+        if path == self.root_marker:
+            return entries.directory(path)
+        return entries.file_or_directory(path, self.filesystem.stat(self.uri(path)))
+
+    def exists(self, path: Any, **_: Any) -> bool:
+        """Tell whether something is there; an error other than "not found" is raised."""
+        path = self._strip_protocol(path)
+        return path == self.root_marker or self.filesystem.path_exists(self.uri(path))
+
+    def isfile(self, path: Any) -> bool:
+        """Tell whether `path` is a file; False when nothing is there."""
+        return self._is(path, "file")
+
+    def isdir(self, path: Any) -> bool:
+        """Tell whether `path` is a directory; False when nothing is there."""
+        return self._is(path, "directory")
+
+    def _is(self, path: Any, kind: str) -> bool:
+        try:
+            return bool(self.info(path)["type"] == kind)
+        except NotFoundError:
+            return False
+
+    def modified(self, path: Any) -> datetime:
+        """Return when `path` was last changed, in UTC."""
+        return entries.modification_time(self.info(path))
+
+    def created(self, path: Any) -> NoReturn:
+        """Refuse: plugins do not tell when a file was made."""
+        raise UnimplementedError("plugins do not tell the time of creation", path=self.uri(path))
+
+    def ls(
+        self,
+        path: Any,
+        detail: bool = True,
+        refresh: bool = False,
+        **_: Any,
+    ) -> list[Any]:
+        """List a directory, or the one file at `path`, sorted by name.
+
+        With `detail`, each entry costs the plugin one more question, asked in parallel.
+
+        Raises:
+            NotFoundError: There is nothing at `path`.
+        """
+        path = self._strip_protocol(path)
+        names = self._children(path)
+        if names is None:
+            return [self.info(path)] if detail else [path]
+        if not detail:
+            return names
+        return self._listing(path, names, refresh=refresh)
+
+    def _children(self, path: str) -> list[str] | None:
+        """Return the paths in the directory `path`, None if it is a file."""
+        try:
+            names = self.filesystem.get_children(self.uri(path))
+        except (NotFoundError, FailedPreconditionError):
+            if self.info(path)["type"] == "directory":
+                raise
+            return None
+        # Some stores answer an empty list for a file, or for nothing at all.
+        if not names and self.info(path)["type"] != "directory":
+            return None
+        return [paths.join(path, name) for name in names]
+
+    def _listing(self, path: str, names: list[str], *, refresh: bool) -> list[entries.Entry]:
+        if refresh or path not in self.dircache:
+            found = entries.describe_all(self.info, names)
+            self.dircache[path] = found
+            return found
+        known: list[entries.Entry] = self.dircache[path]
+        return known
+
+    def forget_listing(self, path: str) -> None:
+        """Drop what the listings cache knows about `path` and the directory it is in."""
+        for stale in (path, self._parent(path)):
+            if stale in self.dircache:
+                del self.dircache[stale]
+
+    def invalidate_cache(self, path: Any = None) -> None:
+        """Drop cached listings, at `path` or all; with no path the plugin's own caches too."""
+        if path is not None:
+            self.forget_listing(self._strip_protocol(path))
+            return
+        self.dircache.clear()
+        self.filesystem.flush_caches()

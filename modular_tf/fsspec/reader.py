@@ -1,0 +1,135 @@
+"""A file of a plugin opened for reading, as fsspec and its users expect one."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.files import RandomAccessFile
+    from modular_tf.fsspec.filesystem import ModularFileSystem
+
+DEFAULT_BLOCK_SIZE = 4 * 2**20
+"""Bytes fetched at once when the caller reads in small steps; larger reads bypass the buffer."""
+
+
+class _Bytes(io.RawIOBase):
+    """The positionless reads of a plugin's file with a position on top."""
+
+    def __init__(self, file: RandomAccessFile, size: int) -> None:
+        super().__init__()
+        self._file = file
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"seek to {base + offset}: before the start of the file")
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        n_read = self._file.readinto(self._position, buffer)
+        self._position += n_read
+        return n_read
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self._file.close()
+            finally:
+                super().close()
+
+
+class ModularReader(io.BufferedReader):
+    """A buffered reader; the plugin writes straight into the caller's memory on large reads.
+
+    [creating thread], like every file object of Python.
+
+    Attributes:
+        fs: The filesystem that opened it.
+        path: The path within `fs`, without protocol.
+        size: Bytes in the file when it was opened.
+        blocksize: Bytes that the buffer holds at most.
+    """
+
+    def __init__(
+        self,
+        fs: ModularFileSystem,
+        path: str,
+        file: RandomAccessFile,
+        size: int,
+        block_size: int,
+    ) -> None:
+        self.fs = fs
+        self.path = path
+        self.size = size
+        self.blocksize = block_size
+        super().__init__(_Bytes(file, size), max(1, min(block_size, size)))
+
+    @property
+    def full_name(self) -> str:
+        """The path with its protocol."""
+        return str(self.fs.unstrip_protocol(self.path))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What `fs.info` says about the file now."""
+        return self.fs.info(self.path)
+
+    def info(self) -> dict[str, Any]:
+        """Return what `fs.info` says about the file now."""
+        return self.details
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.fs, self.path, self.blocksize, self.tell())
+
+
+def _reopen(fs: ModularFileSystem, path: str, block_size: int, position: int) -> io.BufferedReader:
+    file: io.BufferedReader = fs.open(path, "rb", block_size=block_size)
+    file.seek(position)
+    return file
+
+
+class CachedReader(AbstractBufferedFile):  # type: ignore[misc]  # fsspec is untyped
+    """A reader behind one of fsspec's own caches, for callers that ask for one by name."""
+
+    def __init__(
+        self, fs: ModularFileSystem, path: str, file: RandomAccessFile, **kwargs: Any
+    ) -> None:
+        self._file = file
+        super().__init__(fs, path, "rb", **kwargs)
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return read_fully(self._file, start, end - start)
+
+    def close(self) -> None:
+        """Close the plugin's file too; closing twice is harmless."""
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def read_fully(file: RandomAccessFile, offset: int, n_bytes: int) -> bytes:
+    """Read `n_bytes`, or up to the end of the file; a plugin may deliver in pieces."""
+    data = file.read(offset, n_bytes)
+    if len(data) == n_bytes or not data:
+        return data
+    pieces = [data]
+    missing = n_bytes - len(data)
+    while missing and pieces[-1]:
+        pieces.append(file.read(offset + n_bytes - missing, missing))
+        missing -= len(pieces[-1])
+    return b"".join(pieces)

@@ -1,0 +1,141 @@
+"""Making `fsspec.open("scheme://…")`, and so pandas and pyarrow, use the plugins of a service."""
+
+# ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from fsspec.registry import (  # type: ignore[import-untyped]
+    _registry,  # fsspec has no public way to take a protocol back
+    known_implementations,
+    register_implementation,
+)
+
+from modular_tf.errors import AlreadyExistsError, NotFoundError
+from modular_tf.events import EventLog
+from modular_tf.fsspec import origin
+from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from modular_tf.service import PluginService
+
+_log = EventLog("fsspec")
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What `register` did.
+
+    Attributes:
+        taken: The protocols that the service's plugins now serve.
+        kept: The protocols that stay with fsspec's own implementation, and its name.
+    """
+
+    taken: tuple[str, ...]
+    kept: Mapping[str, str]
+    _replaced: Mapping[str, type | None]
+
+    def undo(self) -> None:
+        """Give every protocol taken back to whoever had it before; undoing twice is harmless."""
+        for protocol, former in self._replaced.items():
+            if _registry.get(protocol) is filesystem_class(protocol):
+                origin.remember(protocol, None)
+                _put_back(protocol, former)
+
+
+def register(
+    service: PluginService,
+    clobber: bool = False,
+    *,
+    schemes: Iterable[str] | None = None,
+) -> Registration:
+    """Let fsspec open the schemes of `service` by their plugins.
+
+    fsspec lists many protocols that it cannot serve until another package is installed (`s3`,
+    `gs`, `az`, …). A protocol counts as somebody else's only if its implementation can really
+    be imported: with no s3fs installed, a plugin may have `s3` without further ado. `file` is
+    always fsspec's own.
+
+    Args:
+        service: It has discovered and loaded its plugins; later ones need another call.
+        clobber: Take protocols away from an implementation that works.
+        schemes: Take these only. Default: every scheme of the service.
+
+    Returns:
+        What was taken and what was left to whom. A protocol that is left is not an error
+        unless it was named in `schemes`.
+
+    Raises:
+        AlreadyExistsError: One of `schemes` is served by another implementation already.
+        NotFoundError: No plugin of `service` serves one of `schemes`.
+    """
+    wanted = _wanted(service, schemes)
+    owners = {} if clobber else _owners(wanted)
+    if schemes is not None and owners:
+        raise _conflict(service, owners)
+    taken = tuple(scheme for scheme in wanted if scheme not in owners)
+    replaced = {scheme: _take(service, scheme) for scheme in taken}
+    for scheme, owner in owners.items():
+        _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
+    return Registration(taken, owners, replaced)
+
+
+def _wanted(service: PluginService, schemes: Iterable[str] | None) -> list[str]:
+    served = [scheme for scheme in service.schemes() if scheme]
+    if schemes is None:
+        return served
+    wanted = list(schemes)
+    missing = [scheme for scheme in wanted if scheme not in served]
+    if missing:
+        raise NotFoundError(f"no plugin serves {missing}; schemes served: {sorted(served)}")
+    return wanted
+
+
+def _owners(schemes: Iterable[str]) -> dict[str, str]:
+    found = {scheme: _working_owner(scheme) for scheme in schemes}
+    return {scheme: owner for scheme, owner in found.items() if owner is not None}
+
+
+def _working_owner(scheme: str) -> str | None:
+    """Name the implementation other than ours that fsspec would use, if it can be imported."""
+    registered = _registry.get(scheme)
+    if registered is not None:
+        ours = issubclass(registered, ModularFileSystem)
+        return None if ours else f"{registered.__module__}.{registered.__qualname__}"
+    known = known_implementations.get(scheme)
+    if known is None:
+        return None
+    name: str = known["class"]
+    try:
+        import_module(name.partition(":")[0] if ":" in name else name.rpartition(".")[0])
+    except ImportError:
+        return None
+    return name
+
+
+def _conflict(service: PluginService, owners: Mapping[str, str]) -> AlreadyExistsError:
+    plugins = service.schemes()
+    each = "; ".join(
+        f"{scheme!r} is served by {owner}, and by plugin {plugins[scheme]!r}"
+        for scheme, owner in owners.items()
+    )
+    return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin have it")
+
+
+def _take(service: PluginService, scheme: str) -> type | None:
+    former: type | None = _registry.get(scheme)
+    register_implementation(scheme, filesystem_class(scheme), clobber=True)
+    origin.remember(scheme, service)
+    return former
+
+
+def _put_back(protocol: str, former: type | None) -> None:
+    if former is None:
+        del _registry[protocol]
+    else:
+        register_implementation(protocol, former, clobber=True)
