@@ -1,0 +1,62 @@
+// A stream: a queue of tasks and one thread that runs them in order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "event.h"
+#include "modular_tf/status.h"
+
+namespace host {
+
+struct Failure {
+  TF_Code code = TF_OK;
+  std::string message;
+};
+
+// The first thing that went wrong on a stream. [any thread]
+class FirstFailure {
+ public:
+  void set(TF_Code code, const char* message);
+  Failure get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  Failure failure_;
+};
+
+// [any thread]; tasks must not throw.
+class Stream {
+ public:
+  Stream();   // throws std::system_error when no thread can be had
+  ~Stream();  // runs what is queued first
+
+  void enqueue(std::function<void()> task);
+
+  // Passed when everything enqueued so far is done.
+  MarkPointer mark();
+
+  // Later tasks wait for `mark`; NULL is no mark to wait for.
+  void wait_for(MarkPointer mark);
+
+  // A failure stays until the stream ends; later tasks run all the same. Shared, since a callback
+  // may destroy the very stream that it runs on and report a failure after that.
+  std::shared_ptr<FirstFailure> failure() const { return failure_; }
+
+ private:
+  struct Queue;
+  static void work(const std::shared_ptr<Queue>& queue);
+
+  const std::shared_ptr<FirstFailure> failure_ = std::make_shared<FirstFailure>();
+  const std::shared_ptr<Queue> queue_;  // the thread's too, for the same reason
+  std::thread worker_;
+};
+
+}  // namespace host
+
+struct SP_Stream_st {
+  host::Stream stream;
+};
