@@ -68,8 +68,15 @@ def _expand(fs: Filesystem, parent: str, level: str, *, last: bool) -> Iterator[
     for name in names:
         if matches(name):
             child = join_path(parent, name)
-            if last or fs.is_directory(child):
+            if last or _is_directory(fs, child):
                 yield child
+
+
+def _is_directory(fs: Filesystem, uri: str) -> bool:
+    try:
+        return fs.is_directory(uri)
+    except NotFoundError:
+        return False  # a link to nothing, or gone since it was listed
 
 
 def _literal(fs: Filesystem, child: str, *, last: bool) -> Iterator[str]:
