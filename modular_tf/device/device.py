@@ -1,0 +1,122 @@
+"""A device as users see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.device.details import DeviceDetails
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from modular_tf.device.factory import DeviceFactory
+
+
+class Device:
+    """One visible device of a registry. [any thread].
+
+    Making and listing devices touches no hardware. The first look at a detail, such as
+    `hardware_name`, asks the factory, which creates the device; if that fails, every detail raises
+    the factory's error, and the next look tries again.
+
+    Attributes:
+        factory: What brought it.
+        plugin: The plugin's name.
+        priority: The factory's, as configured.
+        ordinal: Its number on the platform.
+        index: Its number among the visible devices of its type.
+    """
+
+    __slots__ = ("__weakref__", "factory", "index", "ordinal", "plugin", "priority")
+
+    def __init__(
+        self, factory: DeviceFactory, *, ordinal: int, index: int, plugin: str, priority: int
+    ) -> None:
+        self.factory = factory
+        self.ordinal = ordinal
+        self.index = index
+        self.plugin = plugin
+        self.priority = priority
+
+    @property
+    def name(self) -> str:
+        """The short name, as `GPU:0`; it counts visible devices."""
+        return f"{self.device_type}:{self.index}"
+
+    @property
+    def physical_name(self) -> str:
+        """TensorFlow's name of the hardware, as `/physical_device:GPU:0`; it counts ordinals."""
+        return f"/physical_device:{self.device_type}:{self.ordinal}"
+
+    @property
+    def device_type(self) -> str:
+        """The type, as `GPU`."""
+        return self.factory.device_type
+
+    @property
+    def platform(self) -> str:
+        """The name of the platform."""
+        return self.factory.platform
+
+    @property
+    def details(self) -> DeviceDetails:
+        """All details at once.
+
+        Raises:
+            ModularTFError: The device cannot be created, with the plugin's own code.
+            ClosedError: The platform was closed.
+        """
+        return self.factory.device_details(self.ordinal)
+
+    @property
+    def hardware_name(self) -> str | None:
+        """The name of the hardware, for people; raises as `details` does."""
+        return self.details.hardware_name
+
+    @property
+    def vendor(self) -> str | None:
+        """Who made it; raises as `details` does."""
+        return self.details.vendor
+
+    @property
+    def pci_bus_id(self) -> str | None:
+        """Its address, as `0000:00:02.1`; raises as `details` does."""
+        return self.details.pci_bus_id
+
+    @property
+    def numa_node(self) -> int | None:
+        """The NUMA node next to it; raises as `details` does."""
+        return self.details.numa_node
+
+    @property
+    def memory_bandwidth(self) -> int | None:
+        """Bytes per second of its own memory; raises as `details` does."""
+        return self.details.memory_bandwidth
+
+    @property
+    def gflops(self) -> float | None:
+        """1e9 floating point operations per second; raises as `details` does."""
+        return self.details.gflops
+
+    def to_dict(self) -> dict[str, str | int | float | None]:
+        """Return the device as `devices --json` shows it; never raises.
+
+        A device that cannot be created has None for every detail and the reason in `error`.
+        """
+        values: dict[str, str | int | float | None] = {
+            "name": self.name,
+            "device_type": self.device_type,
+            "platform": self.platform,
+            "ordinal": self.ordinal,
+            "priority": self.priority,
+            "plugin": self.plugin,
+        }
+        return values | self._details_or_error()
+
+    def _details_or_error(self) -> dict[str, str | int | float | None]:
+        try:
+            return {**self.details.as_dict(), "error": None}
+        except ModularTFError as error:
+            return {**DeviceDetails().as_dict(), "error": error.message}
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name} of platform {self.platform} from {self.plugin}>"

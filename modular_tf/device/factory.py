@@ -1,0 +1,67 @@
+"""What brings devices of one type: C plugins and Python objects alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from modular_tf.errors import InternalError
+
+if TYPE_CHECKING:
+    from modular_tf.device.details import DeviceDetails
+
+PLUGIN_PRIORITY = 220
+"""Default of a plugin's factory, as in TensorFlow."""
+
+HOST_CPU_PRIORITY = 60
+"""Default of the bundled host CPU, TensorFlow's for its own."""
+
+MAX_DEVICES = 4096
+"""More devices of one platform than this are an uninitialised variable (rule SE-041)."""
+
+
+@runtime_checkable
+class DeviceFactory(Protocol):
+    """A source of devices. Methods may be called from any thread, in parallel.
+
+    A Python object that wants to serve needs `device_type`, `platform` and `device_count()`;
+    `priority` is 220 when absent, and without `device_details` nothing is known about a device.
+    It may return a mapping of the names in `DeviceDetails` instead of `DeviceDetails`.
+    """
+
+    @property
+    def device_type(self) -> str:
+        """The type of its devices, as `GPU`: A-Z and _, starting with a letter."""
+
+    @property
+    def platform(self) -> str:
+        """The name of the platform, which nobody else may use: A-Z and _, likewise."""
+
+    @property
+    def priority(self) -> int:
+        """Among factories of one type, the highest serves."""
+
+    def device_count(self) -> int:
+        """Return how many devices there are now; asked at every listing."""
+
+    def device_details(self, ordinal: int) -> DeviceDetails:
+        """Return what is known about the device 0 <= `ordinal` < `device_count()`.
+
+        Raises:
+            ModularTFError: This device cannot be used; the others can.
+        """
+
+
+def checked_count(count: int, *, plugin: str) -> int:
+    """Return a device count as a listing may use it: a negative one is 0, as in TensorFlow.
+
+    Raises:
+        InternalError: Nobody has so many devices (rule SE-041).
+    """
+    if count > MAX_DEVICES:
+        raise InternalError(
+            f"get_device_count: found {count}, expected at most {MAX_DEVICES} (plugin {plugin})",
+            plugin=plugin,
+            operation="get_device_count",
+            rule="SE-041",
+        )
+    return max(count, 0)

@@ -1,0 +1,145 @@
+"""One device of a C plugin: its SP_Device, and what the plugin knows about it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from modular_tf.abi.layouts import layout
+from modular_tf.device.details import DeviceDetails, known_or_none
+from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
+from modular_tf.loading.device_tables import read_name
+from modular_tf.loading.lent_struct import LentStruct
+from modular_tf.native import device_calls
+from modular_tf.native.host_struct import HostStruct
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.loading.device_tables import DeviceTables
+
+_PARAMS = layout("SE_CreateDeviceParams")
+_ROOM = 128
+_Number = TypeVar("_Number", int, float)
+
+
+class PluginDevice:
+    """A created device. The caller allows one thread at a time.
+
+    Attributes:
+        ordinal: Its number on the platform.
+        address: Of its SP_Device, valid until `destroy`.
+    """
+
+    def __init__(self, tables: DeviceTables, ordinal: int) -> None:
+        """Call create_device.
+
+        Raises:
+            ModularTFError: The plugin's own status (rule SE-042), or a broken SP_Device.
+        """
+        self.ordinal = ordinal
+        self._tables = tables
+        self._struct = LentStruct(layout("SP_Device", tables.dialect))
+        self._warnings: list[Violation] = []
+        self._create()
+        self.address = self._struct.filled_at
+        self._table = self._struct.table()
+        if not self._struct.size_field:
+            self.destroy()
+            raise self._refusal(Violation("SE-043", "SP_Device.struct_size: found 0"))
+
+    def _create(self) -> None:
+        tables = self._tables
+        params = HostStruct(_PARAMS, _ROOM, struct_size=_PARAMS.size, ordinal=self.ordinal)
+        params.set("device", self._struct.address)
+        try:
+            device_calls.create(
+                tables.platform_fns.value("create_device"),
+                tables.platform.address,
+                params.address,
+                plugin=tables.plugin,
+                operation="create_device",
+            )
+        except ModularTFError as error:
+            raise self._failure(error) from None
+        self._warnings.extend(self._struct.collect(params.get("device"), "params.device"))
+        for violation in self._warnings:
+            if violation.is_error:
+                raise self._refusal(violation)
+
+    def _failure(self, error: ModularTFError) -> ModularTFError:
+        return error_from_code(
+            error.code,
+            f"{self._tables.device_type}:{self.ordinal}: {error.message}",
+            plugin=self._tables.plugin,
+            operation="create_device",
+            rule="SE-042",
+        )
+
+    def _refusal(self, violation: Violation) -> FailedPreconditionError:
+        rule = f"rule {violation.rule_id}: {violation.rule.requirement}"
+        return FailedPreconditionError(
+            f"{self._tables.device_type}:{self.ordinal}: {violation.message} ({rule})"
+            f" (plugin {self._tables.plugin})",
+            plugin=self._tables.plugin,
+            operation="create_device",
+            rule=violation.rule_id,
+        )
+
+    @cached_property
+    def details(self) -> DeviceDetails:
+        """What the plugin knows; asked once."""
+        texts = {
+            name: self._text(field)
+            for name, field in (
+                ("hardware_name", "hardware_name"),
+                ("vendor", "device_vendor"),
+                ("pci_bus_id", "pci_bus_id"),
+            )
+        }
+        node = self._ask("get_numa_node", device_calls.get_numa_node)
+        bandwidth = self._ask("get_memory_bandwidth", device_calls.get_memory_bandwidth)
+        gflops = self._ask("get_gflops", device_calls.get_gflops)
+        return DeviceDetails(
+            **texts,
+            numa_node=None if node is None else int(node),
+            memory_bandwidth=None if bandwidth is None else int(bandwidth),
+            gflops=gflops,
+            warnings=tuple(self._warnings),
+        )
+
+    def _text(self, field: str) -> str | None:
+        text = read_name(self._table, field)
+        if text is None and self._table.has(field):
+            self._warnings.append(Violation("SE-044", f"SP_Device.{field} is no readable string"))
+        return text or None
+
+    def _ask(self, slot: str, call: Callable[..., _Number]) -> float | None:
+        fns = self._tables.device_fns
+        if not fns.has(slot):
+            return None
+        try:
+            return known_or_none(call(fns.value(slot), self.address, plugin=self._tables.plugin))
+        except ModularTFError as error:
+            self._warnings.append(Violation("SE-045", error.message))
+            return None
+
+    def destroy(self) -> list[Violation]:
+        """Call destroy_device; nothing may use the device afterwards.
+
+        Returns:
+            What went wrong.
+        """
+        tables = self._tables
+        try:
+            device_calls.destroy(
+                tables.platform_fns.value("destroy_device"),
+                tables.platform.address,
+                self.address,
+                plugin=tables.plugin,
+                operation="destroy_device",
+            )
+        except ModularTFError as error:
+            return [Violation("SE-032", error.message)]
+        return []

@@ -1,0 +1,133 @@
+"""A device factory written in Python, behind checks: what it breaks becomes a typed error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from modular_tf.device.details import DeviceDetails
+from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
+from modular_tf.device.fork_lock import ForkLock
+from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.loading.device_tables import NAME_PATTERN
+
+
+class PythonDeviceFactory:
+    """Wraps an object that has some or all of `DeviceFactory`. [any thread].
+
+    The names and the priority are read once. Details are asked for once per ordinal and kept; a
+    failure is not kept.
+
+    Attributes:
+        device_type: The type of its devices.
+        platform: Its name.
+        priority: Where it stands among factories of its type.
+        wrapped: The object.
+    """
+
+    def __init__(self, factory: object, *, plugin: str) -> None:
+        """Check the object's attributes; none of its methods is called.
+
+        Raises:
+            InvalidArgumentError: One is missing or wrong (rule SE-054).
+        """
+        self._plugin = plugin
+        self.wrapped = factory
+        self.device_type = self._name("device_type")
+        self.platform = self._name("platform")
+        self.priority = self._priority()
+        if not callable(self._attribute("device_count")):
+            raise self._refusal("device_count is missing or no method")
+        self._details: dict[int, DeviceDetails] = {}
+        self._lock = ForkLock()
+
+    def device_count(self) -> int:
+        """Return the object's count.
+
+        Raises:
+            InternalError: It raised, or returned no number (rule SE-055) or too large a one.
+        """
+        count = self._call("device_count")
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise self._broken(f"device_count() returned {count!r}, expected a number")
+        return checked_count(count, plugin=self._plugin)
+
+    def device_details(self, ordinal: int) -> DeviceDetails:
+        """Return the object's details, all unknown when it offers none.
+
+        Raises:
+            NotFoundError: There is no such ordinal.
+            InternalError: It raised, or returned something else (rule SE-055).
+        """
+        with self._lock:
+            if ordinal not in self._details:
+                self._details[ordinal] = self._ask_details(ordinal)
+            return self._details[ordinal]
+
+    def _ask_details(self, ordinal: int) -> DeviceDetails:
+        count = self.device_count()
+        if not 0 <= ordinal < count:
+            raise NotFoundError(
+                f"{self.device_type}:{ordinal}: the platform has {count} devices",
+                plugin=self._plugin,
+            )
+        if self._attribute("device_details") is None:
+            return DeviceDetails()
+        details = self._call("device_details", ordinal)
+        if isinstance(details, DeviceDetails):
+            return details
+        if isinstance(details, Mapping):
+            return self._read_mapping(details)
+        raise self._broken(f"device_details({ordinal}) returned {details!r}, expected a mapping")
+
+    def _read_mapping(self, details: Mapping[str, object]) -> DeviceDetails:
+        try:
+            return DeviceDetails.from_mapping(details)
+        except InternalError as error:
+            raise self._broken(error.message) from None
+
+    def _call(self, method: str, *arguments: object) -> Any:
+        """Call a method; its own errors pass, any other exception becomes an `InternalError`."""
+        try:
+            return getattr(self.wrapped, method)(*arguments)
+        except ModularTFError:
+            raise
+        except Exception as error:
+            raise self._broken(f"{method}() raised {type(error).__name__}: {error}") from error
+
+    def _attribute(self, name: str) -> Any:
+        """Read an attribute, None when absent; a property of a stranger may raise anything."""
+        try:
+            return getattr(self.wrapped, name, None)
+        except Exception as error:
+            raise self._refusal(f"{name} raised {type(error).__name__}: {error}") from error
+
+    def _name(self, attribute: str) -> str:
+        value = self._attribute(attribute)
+        if not isinstance(value, str) or not NAME_PATTERN.fullmatch(value):
+            raise self._refusal(f"{attribute} is {value!r}, expected {NAME_PATTERN.pattern}")
+        return value
+
+    def _priority(self) -> int:
+        value = self._attribute("priority")
+        if value is None:
+            return PLUGIN_PRIORITY
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self._refusal(f"priority is {value!r}, expected a whole number")
+        return value
+
+    def _refusal(self, problem: str) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"device factory {type(self.wrapped).__name__} of {self._plugin}: {problem}"
+            " (rule SE-054)",
+            plugin=self._plugin,
+            rule="SE-054",
+        )
+
+    def _broken(self, problem: str) -> InternalError:
+        return InternalError(
+            f"device factory {type(self.wrapped).__name__} of {self._plugin}: {problem}"
+            " (rule SE-055)",
+            plugin=self._plugin,
+            rule="SE-055",
+        )

@@ -1,0 +1,94 @@
+"""Which factory serves a device type, and why the others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.device.factory import DeviceFactory
+
+
+class FactoryState(Enum):
+    """What became of a registered factory."""
+
+    SERVING = "serving"
+    SHADOWED = "shadowed"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Registration:
+    """One registered factory.
+
+    Attributes:
+        factory: What brings the devices.
+        plugin: Whose it is.
+        priority: As configured, else the factory's own.
+    """
+
+    factory: DeviceFactory
+    plugin: str
+    priority: int
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.plugin} (platform {self.factory.platform}, priority {self.priority})"
+
+
+@dataclass(frozen=True, slots=True)
+class FactoryStatus:
+    """What became of one registered factory, and the reason unless it serves."""
+
+    registration: Registration
+    state: FactoryState
+    reason: Violation | None = None
+
+
+def rank(
+    registrations: Iterable[Registration], enabled_types: frozenset[str] | None
+) -> list[FactoryStatus]:
+    """Decide for each factory whether it serves.
+
+    For one type the highest priority serves; of equal ones the first, where TensorFlow aborts.
+
+    Args:
+        registrations: In order of their arrival.
+        enabled_types: The types that may serve; None for all.
+
+    Returns:
+        One status each, in the same order.
+    """
+    arrived = list(registrations)
+    winners: dict[str, Registration] = {}
+    for registration in arrived:
+        best = winners.setdefault(registration.factory.device_type, registration)
+        if registration.priority > best.priority:
+            winners[registration.factory.device_type] = registration
+    return [_status(entry, winners, enabled_types) for entry in arrived]
+
+
+def _status(
+    registration: Registration,
+    winners: dict[str, Registration],
+    enabled_types: frozenset[str] | None,
+) -> FactoryStatus:
+    device_type = registration.factory.device_type
+    winner = winners[device_type]
+    if enabled_types is not None and device_type not in enabled_types:
+        found = ",".join(sorted(enabled_types))
+        text = f"device type {device_type} is not among TF_ENABLED_DEVICE_TYPES={found}"
+        return FactoryStatus(registration, FactoryState.DISABLED, Violation("SE-053", text))
+    if winner is registration:
+        return FactoryStatus(registration, FactoryState.SERVING)
+    tie = winner.priority == registration.priority
+    relation = "was registered first" if tie else "has the higher priority"
+    text = f"device type {device_type}: {winner.label} {relation}, not {registration.label}"
+    reason = Violation("SE-051" if tie else "SE-052", text)
+    return FactoryStatus(registration, FactoryState.SHADOWED, reason)

@@ -1,0 +1,83 @@
+"""Which devices and types the user wants to see."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CPU = "CPU"
+_ENTRY = re.compile(r"(?:(?P<type>[A-Z][A-Z_]*):)?(?P<ordinal>[0-9]{1,9})")
+
+
+def parse_enabled_types(text: str | None) -> frozenset[str] | None:
+    """Read TF_ENABLED_DEVICE_TYPES: a comma list; None, which is all, when unset or empty."""
+    names = frozenset(name.strip() for name in (text or "").split(",")) - {""}
+    return names or None
+
+
+class VisibleDevices:
+    """A selection such as "GPU:2,GPU:0" or "2,0", in the written order. [any thread].
+
+    With types, only the types that are named are restricted. Bare numbers stand for every type
+    but CPU, as in TensorFlow, where the list belongs to the plugin devices.
+    """
+
+    def __init__(self, text: str | None = None) -> None:
+        """Read a selection.
+
+        Args:
+            text: A comma list; None or blank selects everything.
+
+        Raises:
+            InvalidArgumentError: An entry is malformed or a duplicate, or some have a type and
+                others none.
+        """
+        self._text = text or ""
+        self._chosen: dict[str | None, list[int]] = {}
+        for entry in filter(None, (part.strip() for part in self._text.split(","))):
+            self._add(entry)
+        if None in self._chosen and len(self._chosen) > 1:
+            raise self._error("some entries have a type and others none")
+
+    @classmethod
+    def of(cls, entries: str | Iterable[str | int] | None) -> VisibleDevices:
+        """Read a selection from a comma list or from its parts."""
+        if entries is None or isinstance(entries, str):
+            return cls(entries)
+        return cls(",".join(map(str, entries)))
+
+    def _add(self, entry: str) -> None:
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
+            raise self._error(f"{entry!r} is neither TYPE:n nor n")
+        ordinals = self._chosen.setdefault(match["type"], [])
+        if int(match["ordinal"]) in ordinals:
+            raise self._error(f"{entry} is named twice")
+        ordinals.append(int(match["ordinal"]))
+
+    def ordinals(self, device_type: str, count: int) -> list[int]:
+        """Return the visible ordinals of a type, in order of their position.
+
+        Args:
+            device_type: The type.
+            count: How many devices of it exist.
+
+        Raises:
+            InvalidArgumentError: A chosen ordinal does not exist.
+        """
+        bare = None if device_type == CPU else self._chosen.get(None)
+        chosen = self._chosen.get(device_type, bare)
+        if chosen is None:
+            return list(range(count))
+        for ordinal in chosen:
+            if ordinal >= count:
+                raise self._error(f"{device_type}:{ordinal} is out of range, there are {count}")
+        return list(chosen)
+
+    def _error(self, problem: str) -> InvalidArgumentError:
+        return InvalidArgumentError(f"visible devices {self._text!r}: {problem}")

@@ -1,0 +1,187 @@
+"""What a device plugin has set up so far, and how it is taken down again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.abi.layouts import layout
+from modular_tf.errors import ModularTFError
+from modular_tf.loading.device_dialect import (
+    HOSTED,
+    UNWRITTEN_EXECUTOR_SIZE,
+    UNWRITTEN_FNS_SIZE,
+    UNWRITTEN_PLATFORM_SIZE,
+)
+from modular_tf.loading.lent_struct import LentStruct
+from modular_tf.native import device_calls
+from modular_tf.native.host_struct import HostStruct
+from modular_tf.native.library import is_executable
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.loading.device_table import DeviceTable
+
+_PARAMS = layout("SE_PlatformRegistrationParams")
+_DEVICE_FNS_PARAMS = layout("SE_CreateDeviceFnsParams")
+_EXECUTOR_PARAMS = layout("SE_CreateStreamExecutorParams")
+_ROOM = 128
+"""Bytes lent for a params struct: four times what any dialect has."""
+
+_TEAR_DOWN_ORDER = (
+    "destroy_device_fns",
+    "destroy_stream_executor",
+    "destroy_platform",
+    "destroy_platform_fns",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Destroyer:
+    """One destroy function with what it is called on."""
+
+    slot: int
+    struct: int
+    platform: DeviceTable | None  # None: the function takes the struct alone
+
+
+class DeviceRegistration:
+    """One call of SE_InitPlugin and what it led to. Use by one thread at a time.
+
+    Attributes:
+        plugin: The plugin's name for users.
+        platform: SP_Platform.
+        platform_fns: SP_PlatformFns.
+        device_fns: SP_DeviceFns.
+        executor: SP_StreamExecutor.
+    """
+
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+        self.platform = LentStruct(
+            layout("SP_Platform", HOSTED), unwritten_size=UNWRITTEN_PLATFORM_SIZE
+        )
+        self.platform_fns = LentStruct(
+            layout("SP_PlatformFns", HOSTED), unwritten_size=UNWRITTEN_FNS_SIZE
+        )
+        self.device_fns = LentStruct(layout("SP_DeviceFns"))
+        self.executor = LentStruct(
+            layout("SP_StreamExecutor", HOSTED), unwritten_size=UNWRITTEN_EXECUTOR_SIZE
+        )
+        self._params = LentStruct(_PARAMS)
+        self._destroyers: dict[str, _Destroyer] = {}
+        self._process = os.getpid()
+
+    def init(self, entry: int) -> Iterator[Violation]:
+        """Call SE_InitPlugin and collect the structs that it filled.
+
+        Args:
+            entry: Address of SE_InitPlugin.
+
+        Yields:
+            Rules broken by the pointers that came back.
+
+        Raises:
+            ModularTFError: The plugin's own status; then nothing was set up.
+        """
+        memory = self._params.memory
+        memory.set("patch_version", 1)
+        memory.set("platform", self.platform.address)
+        memory.set("platform_fns", self.platform_fns.address)
+        device_calls.init_plugin(entry, memory.address, plugin=self.plugin)
+        yield from self._params.collect(memory.address, "params")
+        yield from self.platform.collect(memory.get("platform"), "params.platform")
+        yield from self.platform_fns.collect(memory.get("platform_fns"), "params.platform_fns")
+
+    def params(self) -> DeviceTable:
+        """Return the protected copy of SE_PlatformRegistrationParams."""
+        return self._params.table()
+
+    def own_structs(self, params: DeviceTable) -> None:
+        """From now on, tear the platform and its functions down as `params` says."""
+        for slot, struct in (
+            ("destroy_platform", self.platform),
+            ("destroy_platform_fns", self.platform_fns),
+        ):
+            self._destroyers[slot] = _Destroyer(params.value(slot), struct.filled_at, None)
+
+    def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
+        """Have the plugin fill SP_DeviceFns.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+        """
+        params = HostStruct(_DEVICE_FNS_PARAMS, _ROOM, struct_size=_DEVICE_FNS_PARAMS.size)
+        yield from self._create("device_fns", self.device_fns, params, platform, fns)
+
+    def create_stream_executor(
+        self, platform: DeviceTable, fns: DeviceTable
+    ) -> Iterator[Violation]:
+        """Have the plugin fill SP_StreamExecutor.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+        """
+        params = HostStruct(_EXECUTOR_PARAMS, _ROOM, struct_size=_EXECUTOR_PARAMS.size)
+        yield from self._create("stream_executor", self.executor, params, platform, fns)
+
+    def _create(
+        self,
+        name: str,
+        struct: LentStruct,
+        params: HostStruct,
+        platform: DeviceTable,
+        fns: DeviceTable,
+    ) -> Iterator[Violation]:
+        params.set(name, struct.address)
+        operation = f"create_{name}"
+        device_calls.create(
+            fns.value(operation),
+            platform.address,
+            params.address,
+            plugin=self.plugin,
+            operation=operation,
+        )
+        yield from struct.collect(params.get(name), f"params.{name}")
+        self._destroyers[f"destroy_{name}"] = _Destroyer(
+            fns.value(f"destroy_{name}"), struct.filled_at, platform
+        )
+
+    def tear_down(self) -> list[Violation]:
+        """Call the destroy functions of what exists, in TensorFlow's order. Safe to call twice.
+
+        Order: device functions, stream executor, platform, platform functions. A forked child
+        calls none of them: what they would release belongs to the parent.
+
+        Returns:
+            What went wrong; the other functions ran nevertheless.
+        """
+        destroyers, self._destroyers = self._destroyers, {}
+        if os.getpid() != self._process:
+            return []
+        failures = (
+            self._destroy(operation, destroyers[operation])
+            for operation in _TEAR_DOWN_ORDER
+            if operation in destroyers
+        )
+        return [failure for failure in failures if failure is not None]
+
+    def _destroy(self, operation: str, destroyer: _Destroyer) -> Violation | None:
+        slot, struct, platform = destroyer.slot, destroyer.struct, destroyer.platform
+        if not is_executable(slot):
+            return None  # broke a rule when the plugin was checked
+        try:
+            if platform is None:
+                device_calls.destroy_registered(
+                    slot, struct, plugin=self.plugin, operation=operation
+                )
+            else:
+                device_calls.destroy(
+                    slot, platform.address, struct, plugin=self.plugin, operation=operation
+                )
+        except ModularTFError as error:
+            return Violation("SE-032", error.message)
+        return None

@@ -1,0 +1,103 @@
+"""One accepted struct of a device plugin: a write-protected copy, and what can be asked of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from modular_tf.native.host_struct import unpack_field
+from modular_tf.native.library import address_owner
+from modular_tf.native.readonly_memory import ReadOnlyCopy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.abi.layout import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One function pointer of a table, for people who inspect a plugin.
+
+    Attributes:
+        name: The field of the C struct.
+        offset: Where it lies, in bytes.
+        address: What it points to; 0 when the plugin left it out.
+        symbol: The exported symbol at or below the address, if there is one.
+        library: The mapped object that the address lies in, if there is one.
+    """
+
+    name: str
+    offset: int
+    address: int
+    symbol: str | None
+    library: str | None
+
+    @property
+    def present(self) -> bool:
+        """Whether the plugin offers the function."""
+        return bool(self.address)
+
+
+class DeviceTable:
+    """The host's copy of a struct that a plugin filled; nobody can change it. [any thread].
+
+    Attributes:
+        layout: Where its fields lie.
+        announced_size: The plugin's struct_size; None where the plugin did not set one.
+        size: How many bytes of it count: fields behind them read as 0.
+    """
+
+    def __init__(self, layout: Layout, raw: bytes, announced_size: int | None) -> None:
+        own_size = announced_size or layout.size  # 0 breaks a rule of its own
+        self.layout = layout
+        self.announced_size = announced_size
+        self.size = min(own_size, layout.size)
+        self._copy = ReadOnlyCopy(_cut(layout, raw, self.size))
+
+    @property
+    def address(self) -> int:
+        """Where the copy lies; valid as long as this object lives."""
+        return self._copy.address
+
+    @cached_property
+    def _raw(self) -> bytes:
+        return bytes(self._copy.view())
+
+    def value(self, name: str) -> int:
+        """Return a field: a number, or an address that may be anything."""
+        return unpack_field(self._raw, self.layout.field(name))
+
+    def has(self, name: str) -> bool:
+        """Whether a field is set at all."""
+        return self.layout.has(name, self.size) and self.value(name) != 0
+
+    def slots(self) -> Iterator[Slot]:
+        """Yield every function pointer of the layout, set or not, in order."""
+        for field in self.layout.slots:
+            address = self.value(field.name)
+            owner = address_owner(address) if address else None
+            yield Slot(
+                field.name,
+                field.offset,
+                address,
+                owner.symbol if owner else None,
+                owner.path if owner else None,
+            )
+
+
+def _cut(layout: Layout, raw: bytes, size: int) -> bytes:
+    """Return `sizeof` bytes: the fields that `size` covers, zeros behind, a true struct_size.
+
+    Fields are taken over one by one, so that padding never carries what was on a stack.
+    """
+    block = bytearray(layout.size)
+    for field in layout.fields:
+        if field.end <= size:
+            block[field.offset : field.end] = raw[field.offset : field.end]
+    header = layout.field("struct_size")
+    announced = min(size, layout.struct_size or layout.size)
+    block[header.offset : header.end] = announced.to_bytes(header.size, sys.byteorder)
+    return bytes(block)

@@ -1,0 +1,194 @@
+"""What the structs of a device plugin must hold: rules SE-005 to SE-031, applied to copies.
+
+Each check yields every broken rule, not only the first; nothing here touches plugin memory,
+except for names, which are read in a way that survives a bad pointer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import is_executable
+from modular_tf.native.strings import read_string
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.abi.layouts import Dialect
+    from modular_tf.loading.device_registration import DeviceRegistration
+    from modular_tf.loading.device_table import DeviceTable
+
+NAME_PATTERN = re.compile(r"[A-Z][A-Z_]*")
+"""Platform names and device types, as TensorFlow accepts them."""
+
+HOST_VERSION = (0, 0, 1)
+
+_FLAGS = ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth")
+_REQUIRED_FNS = (
+    "create_device",
+    "destroy_device",
+    "create_device_fns",
+    "destroy_device_fns",
+    "create_stream_executor",
+    "destroy_stream_executor",
+)
+_TIMER_FNS = ("create_timer_fns", "destroy_timer_fns")
+_UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
+_TIMERS = ("create_timer", "destroy_timer", "start_timer", "stop_timer")
+_UNCHECKED_COPIES = ("memcpy_dtod", "sync_memcpy_dtod")
+_OPTIONAL = frozenset({*_UNIFIED, *_TIMERS, *_UNCHECKED_COPIES, "block_host_until_done"})
+_SIZE_RULES = {
+    "SE_PlatformRegistrationParams": "SE-005",
+    "SP_Platform": "SE-011",
+    "SP_PlatformFns": "SE-017",
+    "SP_DeviceFns": "SE-022",
+    "SP_StreamExecutor": "SE-024",
+}
+
+
+@dataclass(frozen=True)
+class DeviceTables:
+    """The accepted registration of a device plugin, on write-protected pages.
+
+    Attributes:
+        plugin: The plugin's name for users.
+        path: Its file.
+        dialect: The layout that it was compiled with.
+        name: The platform's name.
+        device_type: The type of its devices.
+        platform: SP_Platform.
+        platform_fns: SP_PlatformFns.
+        device_fns: SP_DeviceFns.
+        executor: SP_StreamExecutor.
+        warnings: Rules that were broken without refusing.
+        registration: What must be taken down in the end; it keeps the memory that the plugin
+            filled.
+    """
+
+    plugin: str
+    path: str
+    dialect: Dialect
+    name: str
+    device_type: str
+    platform: DeviceTable
+    platform_fns: DeviceTable
+    device_fns: DeviceTable
+    executor: DeviceTable
+    warnings: tuple[Violation, ...]
+    registration: DeviceRegistration
+
+
+def read_name(table: DeviceTable, field: str) -> str | None:
+    """Copy the string that a field points to; None when it is NULL or cannot be read."""
+    address = table.value(field)
+    return read_string(ffi.cast("char *", address)) if address else None
+
+
+def check_params(params: DeviceTable) -> Iterator[Violation]:
+    """Check SE_PlatformRegistrationParams, the pointers to structs apart."""
+    yield from _check_size(params)
+    found = tuple(params.value(f"{part}_version") for part in ("major", "minor", "patch"))
+    if found != HOST_VERSION:
+        yield Violation("SE-006", f"version: found {_dotted(found)}, host {_dotted(HOST_VERSION)}")
+    for rule_id, slot in (("SE-009", "destroy_platform"), ("SE-010", "destroy_platform_fns")):
+        if not params.has(slot):
+            yield Violation(rule_id, f"{params.layout.name}.{slot} is NULL")
+    yield from check_code(params)
+
+
+def check_platform(
+    platform: DeviceTable, name: str | None, device_type: str | None
+) -> Iterator[Violation]:
+    """Check SP_Platform: its size, its name and type as `read_name` gave them, and its flags."""
+    yield from _check_size(platform)
+    for field, text, unset, malformed in (
+        ("name", name, "SE-012", "SE-013"),
+        ("type", device_type, "SE-014", "SE-015"),
+    ):
+        if text is None:
+            found = "not a readable string" if platform.value(field) else "NULL"
+            yield Violation(unset, f"SP_Platform.{field} is {found}")
+        elif not NAME_PATTERN.fullmatch(text):
+            yield Violation(
+                malformed, f"SP_Platform.{field} is {text!r}, expected {NAME_PATTERN.pattern}"
+            )
+    for flag in _FLAGS:
+        value = platform.value(flag)
+        if value not in {0, 1}:
+            yield Violation("SE-016", f"SP_Platform.{flag} is {value}, expected 0 or 1")
+
+
+def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
+    """Check SP_PlatformFns."""
+    yield from _check_size(fns)
+    for slot in _REQUIRED_FNS:
+        if not fns.has(slot):
+            yield Violation("SE-018", f"SP_PlatformFns.{slot} is NULL")
+    if not fns.has("get_device_count"):
+        yield Violation("SE-019", "SP_PlatformFns.get_device_count is NULL")
+    yield from _check_all_or_none("SE-020", fns, _TIMER_FNS)
+    yield from check_code(fns)
+
+
+def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
+    """Check SP_DeviceFns, whose slots are all optional."""
+    yield from _check_size(fns)
+    yield from check_code(fns)
+
+
+def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[Violation]:
+    """Check SP_StreamExecutor."""
+    yield from _check_size(executor)
+    for slot in executor.layout.slots:
+        if slot.name not in _OPTIONAL and not executor.has(slot.name):
+            yield Violation("SE-025", f"SP_StreamExecutor.{slot.name} is NULL")
+    for name in _UNIFIED:
+        if unified_memory and not executor.has(name):
+            yield Violation(
+                "SE-026", f"SP_StreamExecutor.{name} is NULL, but supports_unified_memory is set"
+            )
+    for name in _UNCHECKED_COPIES:
+        if not executor.has(name):
+            yield Violation("SE-027", f"SP_StreamExecutor.{name} is NULL")
+    yield from _check_all_or_none("SE-028", executor, _TIMERS)
+    yield from check_code(executor)
+
+
+def check_code(table: DeviceTable) -> Iterator[Violation]:
+    """Check that every slot that is set points to executable code."""
+    for slot in table.layout.slots:
+        address = table.value(slot.name)
+        if address and not is_executable(address):
+            where = f"{table.layout.name}.{slot.name}"
+            yield Violation("SE-029", f"{where} is {address:#x}, where there is no code")
+
+
+def _check_size(table: DeviceTable) -> Iterator[Violation]:
+    """Check struct_size; TensorFlow refuses 0 only, and an untouched one is what the host set."""
+    name, found, expected = table.layout.name, table.announced_size, table.layout.struct_size or 0
+    if found is None:
+        return
+    text = f"{name}.struct_size: found {found}, expected {expected}"
+    if found == 0:
+        yield Violation(_SIZE_RULES[name], text)
+    elif found < expected:
+        yield Violation("SE-030", text)
+    elif found > table.layout.size:
+        yield Violation("SE-031", text)
+
+
+def _check_all_or_none(
+    rule_id: str, table: DeviceTable, names: tuple[str, ...]
+) -> Iterator[Violation]:
+    missing = [name for name in names if not table.has(name)]
+    if missing and len(missing) < len(names):
+        struct, rest = table.layout.name, ", ".join(missing)
+        yield Violation(rule_id, f"{struct}: {rest} NULL, the others of {', '.join(names)} set")
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,92 @@
+"""A struct of the host's that a plugin was asked to fill, or replaced by one of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.loading.device_table import DeviceTable
+from modular_tf.native.host_struct import HostStruct, unpack_field
+from modular_tf.native.readonly_memory import try_read
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.abi.layouts import Layout
+
+_CAPACITY = 512
+"""Bytes lent for each struct: far more than any dialect writes (device-abi §A6)."""
+
+
+class LentStruct:
+    """One struct on its way to the plugin and back.
+
+    The host's memory stays with this object, since the plugin may go on using it.
+
+    Attributes:
+        memory: What the host lent.
+        filled_at: Where the plugin's struct lies: there, or in the plugin itself.
+        raw: Its bytes as they were when collected, zeros behind what could be read.
+    """
+
+    def __init__(self, layout: Layout, *, unwritten_size: int | None = None) -> None:
+        """Lend zeroed memory.
+
+        Args:
+            layout: Of the hosted dialect.
+            unwritten_size: A struct_size that no dialect uses, so that the host sees whether the
+                plugin set one; None to hand out the layout's own.
+        """
+        self._unwritten_size = unwritten_size
+        self.memory = HostStruct(
+            layout, _CAPACITY, struct_size=unwritten_size or layout.struct_size or layout.size
+        )
+        self.filled_at = self.memory.address
+        self.raw = self.memory.raw()
+
+    @property
+    def address(self) -> int:
+        """Where the host's memory lies."""
+        return self.memory.address
+
+    @property
+    def size_field(self) -> int:
+        """Return struct_size as it is in the collected bytes."""
+        return unpack_field(self.raw, self.memory.layout.field("struct_size"))
+
+    def collect(self, pointer: int, field: str) -> Iterator[Violation]:
+        """Copy what the plugin filled.
+
+        Args:
+            pointer: What the field that pointed to the host's memory holds now. TensorFlow never
+                looks at it again; we follow it, so that a plugin that replaced it is understood.
+            field: That field's name, for messages.
+        """
+        self.raw = self.memory.raw()
+        if pointer == self.address:
+            return
+        if not pointer:
+            yield Violation("SE-007", f"{field} is NULL after the call")
+            return
+        yield Violation("SE-007", f"{field} points to a struct of the plugin's own")
+        raw = _read_what_is_there(pointer)
+        if raw is None:
+            yield Violation("SE-008", f"{field} is {pointer:#x}, which is not readable memory")
+        else:
+            self.filled_at, self.raw = pointer, raw
+
+    def table(self) -> DeviceTable:
+        """Return the collected bytes as a write-protected table of the hosted layout."""
+        size = self.size_field
+        return DeviceTable(
+            self.memory.layout, self.raw, None if size == self._unwritten_size else size
+        )
+
+
+def _read_what_is_there(address: int) -> bytes | None:
+    """Copy the longest readable run of words, at most `_CAPACITY` bytes, padded to that."""
+    for size in range(_CAPACITY, 0, -8):
+        raw = try_read(address, size)
+        if raw is not None:
+            return raw.ljust(_CAPACITY, b"\0")
+    return None
