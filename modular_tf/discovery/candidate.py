@@ -1,0 +1,65 @@
+"""A shared library that a source pointed to, and the sources there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Candidate", "Source", "Twin"]
+
+
+class Source(Enum):
+    """Where candidates come from, in order of precedence."""
+
+    ARGUMENT = "argument"
+    ENVIRONMENT = "environment"
+    TF_ENVIRONMENT = "tf-environment"
+    CONFIG = "config"
+    ENTRY_POINT = "entry-point"
+    TENSORFLOW_PLUGINS = "tensorflow-plugins"
+    DISTRIBUTION = "distribution"
+    USER_DIRECTORY = "user-directory"
+    BUNDLED = "bundled"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A later sighting of a file that is a candidate already.
+
+    Attributes:
+        path: The path of this sighting; a link, another spelling, or the same.
+        source: The source that it came from.
+        origin: What named it.
+    """
+
+    path: str
+    source: Source
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that may be a plugin; nothing of it was read yet.
+
+    Attributes:
+        path: As it was found, made absolute; links are kept, since `$ORIGIN` follows them.
+        real_path: The same with links resolved.
+        source: The source of highest precedence that found it.
+        origin: What named it: a variable, a distribution with version, a directory.
+        distribution: Normalised name of the installed distribution that brings it, if known.
+        identity: Device and inode number of the file, or of a link that leads nowhere.
+        name: Short name for users, unique in one discovery.
+        twins: Later sightings of the same file.
+    """
+
+    path: str
+    real_path: str
+    source: Source
+    origin: str
+    distribution: str | None
+    identity: tuple[int, int]
+    name: str
+    twins: tuple[Twin, ...] = ()

@@ -1,0 +1,159 @@
+"""The libraries that symbols of a plugin are looked up in."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
+from modular_tf.errors import ElfError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from modular_tf.discovery.elf import SymbolName
+
+__all__ = ["LinkScope", "MissingLibrary", "ProcessScope"]
+
+_MAX_LIBRARIES = 1024  # TensorFlow with all its companions needs about sixty
+
+
+class MissingLibrary(NamedTuple):
+    """A needed library that was not found.
+
+    Attributes:
+        name: Its SONAME.
+        needed_by: The library that needs it.
+    """
+
+    name: str
+    needed_by: str
+
+
+class LinkScope:
+    """A library with all that it needs, directly or not, breadth first as the linker does.
+
+    Attributes:
+        libraries: The library itself and those found, in order.
+        missing: Those not found.
+    """
+
+    def __init__(
+        self,
+        root: LinkedLibrary,
+        search: LibrarySearch,
+        *,
+        offered: Collection[str] = (),
+        outer: LinkScope | None = None,
+    ) -> None:
+        """Find what `root` needs.
+
+        Args:
+            root: The library to start from; the scope does not close it.
+            search: Where to look.
+            offered: Names that somebody else stands in for; they are not looked for.
+            outer: A scope that is loaded already.
+        """
+        self._outer = outer
+        self.libraries = [root]
+        self.missing: list[MissingLibrary] = []
+        self._by_name: dict[str, LinkedLibrary] = {}
+        self._remember(root)
+        try:
+            self._collect(search, offered)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the libraries that were found; a second call does nothing."""
+        for library in self.libraries[1:]:
+            library.elf.close()
+
+    def library(self, name: str) -> LinkedLibrary | None:
+        """Return the library of this name, from here or from the outer scope."""
+        found = self._by_name.get(name)
+        if found is None and self._outer is not None:
+            return self._outer.library(name)
+        return found
+
+    def offers(self, name: SymbolName) -> bool:
+        """Tell whether any library here or in the outer scope defines a symbol.
+
+        Raises:
+            ElfError: The tables of one of them are damaged.
+        """
+        if any(library.elf.find(name) for library in self.libraries):
+            return True
+        return self._outer is not None and self._outer.offers(name)
+
+    def _collect(self, search: LibrarySearch, offered: Collection[str]) -> None:
+        at = 0
+        while at < len(self.libraries) < _MAX_LIBRARIES:
+            library = self.libraries[at]
+            for name in self._unseen(library, offered):
+                found = search.find(name, library)
+                if found is None:
+                    self.missing.append(MissingLibrary(name, library.name))
+                else:
+                    self.libraries.append(found)
+                    self._remember(found)
+            at += 1
+
+    def _unseen(self, library: LinkedLibrary, offered: Collection[str]) -> Iterator[str]:
+        for name in library.elf.dynamic.needed:
+            known = name in offered or self.library(name) is not None
+            if not known and all(name != missing.name for missing in self.missing):
+                yield name
+
+    def _remember(self, library: LinkedLibrary) -> None:
+        """A library answers to the name it was found by and to its SONAME."""
+        self._by_name[library.name] = library
+        soname = library.elf.dynamic.soname
+        if soname:
+            self._by_name.setdefault(soname, library)
+
+
+class ProcessScope(LinkScope):
+    """This program and all libraries that it was started with."""
+
+    def __init__(self, *, library_path: str = "") -> None:
+        """Read the program's own file.
+
+        Raises:
+            ElfError: That is not possible.
+        """
+        self._program = _open_program()
+        try:
+            self.search = LibrarySearch(self._program.target, library_path=library_path)
+            root = LinkedLibrary("the program", self._program, None, is_companion=False)
+            super().__init__(root, self.search)
+        except BaseException:
+            self._program.close()
+            raise
+
+    @property
+    def target(self) -> tuple[int, str, int]:
+        """Word size, byte order and machine number of this process."""
+        return self._program.target
+
+    @property
+    def machine(self) -> str:
+        """The name of this process's machine."""
+        return self._program.image.machine
+
+    def close(self) -> None:
+        """Close all files; a second call does nothing."""
+        super().close()
+        self._program.close()
+
+
+def _open_program() -> ElfFile:
+    """Open the running program; what it is called matters for `$ORIGIN`."""
+    import os  # noqa: PLC0415  (only here)
+
+    try:
+        return ElfFile(os.readlink("/proc/self/exe"))  # noqa: PTH115
+    except (OSError, ElfError):
+        return ElfFile(os.path.realpath(sys.executable))

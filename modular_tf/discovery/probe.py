@@ -1,0 +1,183 @@
+"""The probe: what the bytes of a candidate say, and whether it will load here.
+
+Nothing of the candidate is executed, and nothing is opened with dlopen.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf_facts import ElfFacts, read_facts
+from modular_tf.discovery.kinds import SERVED_KINDS, Kind, init_symbols_of
+from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
+from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.problem import Problem, problem_of
+from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.elf import Symbol
+    from modular_tf.discovery.host_offer import HostOffer
+
+__all__ = ["Probe", "Prober", "probe"]
+
+_BYTE_ORDERS = {"<": "little endian", ">": "big endian"}
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What the bytes of one candidate say.
+
+    Attributes:
+        candidate: The candidate.
+        kinds: The kinds of plugin that it is; empty if it is none or unreadable.
+        elf: Facts of the library; None if it could not be read.
+        problems: The rules that it breaks, the most telling first.
+        libraries: The libraries that will be loaded with it.
+        missing_symbols: The symbols that it asks for and nobody offers.
+    """
+
+    candidate: Candidate
+    kinds: frozenset[Kind]
+    elf: ElfFacts | None
+    problems: tuple[Problem, ...]
+    libraries: tuple[ResolvedLibrary, ...] = ()
+    missing_symbols: tuple[MissingSymbol, ...] = ()
+
+    @property
+    def loadable(self) -> bool:
+        """Whether nothing speaks against loading it here."""
+        return not any(problem.is_error for problem in self.problems)
+
+
+class Prober:
+    """Probes candidates; keeps what it read of this process for the next one.
+
+    A context manager that owns some open files. [any thread, one at a time].
+    """
+
+    def __init__(self, host: HostOffer, *, environment: Mapping[str, str] | None = None) -> None:
+        """Prepare to probe.
+
+        Args:
+            host: What the host offers to plugins.
+            environment: Where to take LD_LIBRARY_PATH from, `os.environ` by default.
+        """
+        variables = os.environ if environment is None else environment
+        # The linker ignores the variable in privileged processes.
+        self._library_path = "" if is_privileged() else variables.get("LD_LIBRARY_PATH", "")
+        self._host = host
+        self._process: ProcessScope | None = None
+
+    def probe(self, candidate: Candidate) -> Probe:
+        """Read a candidate; whatever is wrong with it becomes a problem of the result."""
+        found = _Findings()
+        try:
+            with ElfFile(candidate.path) as elf:
+                self._examine(elf, found)
+        except ElfError as error:
+            found.problems.append(problem_of(error))
+        return Probe(
+            candidate=candidate,
+            kinds=found.kinds,
+            elf=found.facts,
+            problems=tuple(found.problems),
+            libraries=found.link.libraries if found.link else (),
+            missing_symbols=found.link.missing_symbols if found.link else (),
+        )
+
+    def close(self) -> None:
+        """Close all files; a second call does nothing."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _examine(self, elf: ElfFile, found: _Findings) -> None:
+        process = self._scope()
+        found.problems += _target_problems(elf, process)
+        init_symbols = init_symbols_of(elf)
+        found.kinds = frozenset(kind for kind, _ in init_symbols.values())
+        found.facts = read_facts(elf, init_symbols)
+        elf.require_shared_object()
+        found.problems += _init_symbol_problems(elf, init_symbols)
+        if not found.problems:
+            found.link = check_link(elf, self._host, process)
+            found.problems += found.link.problems
+
+    def _scope(self) -> ProcessScope:
+        if self._process is None:
+            self._process = ProcessScope(library_path=self._library_path)
+        return self._process
+
+
+def probe(
+    candidate: Candidate, host: HostOffer, *, environment: Mapping[str, str] | None = None
+) -> Probe:
+    """Probe one candidate; for several a `Prober` is faster. [any thread]."""
+    with Prober(host, environment=environment) as prober:
+        return prober.probe(candidate)
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What is known of a candidate so far; it stays when reading on fails."""
+
+    problems: list[Problem] = field(default_factory=list)
+    kinds: frozenset[Kind] = frozenset()
+    facts: ElfFacts | None = None
+    link: LinkCheck | None = None
+
+
+def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Problem]:
+    """Compare the machine with that of this process; the first difference says enough."""
+    name = os.path.basename(elf.path)  # noqa: PTH119
+    (bits, order, machine), (our_bits, our_order, our_machine) = elf.target, process.target
+    built = f"{name} is built for {elf.image.machine}"
+    if machine != our_machine:
+        message = f"{built}, this process runs on {process.machine}"
+        return [Problem.of(rules.MACHINE, message)]
+    if bits != our_bits:
+        message = f"{built} with {bits} bits, this process has {our_bits}"
+        return [Problem.of(rules.WORD_SIZE, message)]
+    if order != our_order:
+        orders = f"{_BYTE_ORDERS[order]}, this process is {_BYTE_ORDERS[our_order]}"
+        return [Problem.of(rules.BYTE_ORDER, f"{built}, {orders}")]
+    return []
+
+
+def _init_symbol_problems(
+    elf: ElfFile, init_symbols: Mapping[str, tuple[Kind, Symbol]]
+) -> list[Problem]:
+    name = os.path.basename(elf.path)  # noqa: PTH119
+    if not init_symbols:
+        message = f"{name} exports neither TF_InitPlugin nor SE_InitPlugin nor another init symbol"
+        return [Problem.of(rules.INIT_SYMBOL, message)]
+    if not any(kind in SERVED_KINDS for kind, _ in init_symbols.values()):
+        message = f"{name} exports only {', '.join(init_symbols)}"
+        return [Problem.of(rules.KIND_SERVED, message)]
+    return [
+        Problem.of(rules.INIT_SYMBOL_IS_FUNCTION, f"{symbol} of {name} is data or thread-local")
+        for symbol, (_, found) in init_symbols.items()
+        if not found.is_callable
+    ]

@@ -1,0 +1,116 @@
+"""Discovery: asking all sources, in order of precedence, and making candidates of what they saw."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Candidate, Source, Twin
+from modular_tf.discovery.distributions import search_distributions
+from modular_tf.discovery.entry_points import search_entry_points
+from modular_tf.discovery.installed import installed_distributions
+from modular_tf.discovery.named_paths import (
+    search_arguments,
+    search_config,
+    search_environment,
+    search_tf_environment,
+)
+from modular_tf.discovery.naming import plugin_names
+from modular_tf.discovery.own_directories import search_bundled, search_user_directories
+from modular_tf.discovery.search_log import SearchedPlace, SearchLog, Sighting
+from modular_tf.discovery.tensorflow_plugins import search_tensorflow_plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from modular_tf.discovery.installed import InstalledDistribution
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.discovery.search_paths import SearchPaths
+
+__all__ = ["Discovery", "discover"]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What one discovery found.
+
+    Attributes:
+        candidates: The files that may be plugins, in order of precedence, each once.
+        problems: What went wrong while searching; the candidates' own problems come later,
+            with their probes.
+        searched: Every place that was looked at, found or not, in order of precedence.
+    """
+
+    candidates: tuple[Candidate, ...]
+    problems: tuple[Problem, ...]
+    searched: tuple[SearchedPlace, ...]
+
+
+def discover(paths: SearchPaths) -> Discovery:
+    """Find candidates in all places of `paths`; no code of a plugin is run. [any thread].
+
+    A place or a file that is broken becomes a problem and never stops the search.
+    """
+    log = SearchLog()
+    installed = _installed(paths)
+    searches: dict[Source, Callable[[], None]] = {
+        Source.ARGUMENT: lambda: search_arguments(paths, log),
+        Source.ENVIRONMENT: lambda: search_environment(paths, log),
+        Source.TF_ENVIRONMENT: lambda: search_tf_environment(paths, log),
+        Source.CONFIG: lambda: search_config(paths, log),
+        Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
+        Source.TENSORFLOW_PLUGINS: lambda: search_tensorflow_plugins(paths, log),
+        Source.DISTRIBUTION: lambda: search_distributions(installed, paths.python_path, log),
+        Source.USER_DIRECTORY: lambda: search_user_directories(paths, log),
+        Source.BUNDLED: lambda: search_bundled(paths, log),
+    }
+    for source, search in searches.items():
+        if source in paths.sources:
+            search()
+    return Discovery(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
+
+
+def _installed(paths: SearchPaths) -> tuple[InstalledDistribution, ...]:
+    if paths.sources.isdisjoint((Source.ENTRY_POINT, Source.DISTRIBUTION)):
+        return ()
+    return tuple(installed_distributions(paths.python_path))
+
+
+def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
+    """Join the sightings of each file: the first is the candidate, the later are its twins."""
+    groups: dict[tuple[int, int], list[Sighting]] = {}
+    for seen in sightings:
+        identity = _identity(seen.path)
+        if identity is not None:
+            groups.setdefault(identity, []).append(seen)
+    names = plugin_names([group[0] for group in groups.values()])
+    return tuple(
+        _candidate(identity, group, name)
+        for (identity, group), name in zip(groups.items(), names, strict=True)
+    )
+
+
+def _candidate(identity: tuple[int, int], group: list[Sighting], name: str) -> Candidate:
+    first, *rest = group
+    return Candidate(
+        path=first.path,
+        real_path=os.path.realpath(first.path),
+        source=first.source,
+        origin=first.origin,
+        distribution=next((seen.distribution for seen in group if seen.distribution), None),
+        identity=identity,
+        name=name,
+        twins=tuple(Twin(seen.path, seen.source, seen.origin) for seen in rest),
+    )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return device and inode, of the link itself where it leads nowhere; None if it is gone."""
+    for look in (os.stat, os.lstat):
+        try:
+            found = look(path)
+        except (OSError, ValueError):
+            continue
+        return found.st_dev, found.st_ino
+    return None

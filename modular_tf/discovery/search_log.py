@@ -1,0 +1,152 @@
+# Paths stay str: they are shown, compared and passed on as they were written.
+# ruff: noqa: PTH100, PTH111, PTH118, PTH208
+"""What a discovery saw: files, places looked at, and problems, in the order they came."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.problem import Problem
+from modular_tf.rules import loading as rules
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.candidate import Source
+
+__all__ = ["SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One file that one source pointed to.
+
+    Attributes:
+        path: Absolute, links kept.
+        source: The source.
+        origin: What named it.
+        distribution: Normalised name of the distribution that brings it, if known.
+    """
+
+    path: str
+    source: Source
+    origin: str
+    distribution: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedPlace:
+    """One place that was looked at, or would have been.
+
+    Attributes:
+        path: The file or directory.
+        source: The source that names it.
+        origin: What named it.
+        exists: Whether it is there.
+        hits: How many files found there count as candidates, twins included.
+        ignored: Why it was not searched, or None.
+    """
+
+    path: str
+    source: Source
+    origin: str
+    exists: bool
+    hits: int
+    ignored: str | None = None
+
+
+class SearchLog:
+    """Collects sightings, places and problems; sources write to it in order of precedence."""
+
+    def __init__(self) -> None:
+        self.sightings: list[Sighting] = []
+        self.places: list[SearchedPlace] = []
+        self.problems: list[Problem] = []
+
+    def look_at(
+        self,
+        path: str,
+        source: Source,
+        origin: str,
+        *,
+        distribution: str | None = None,
+        required: bool = False,
+    ) -> None:
+        """Look at a file, which counts whatever it is called, or at a directory.
+
+        Args:
+            path: The place; `~` and relative paths are resolved.
+            source: The source that names it.
+            origin: What named it.
+            distribution: The distribution that brings it.
+            required: Whether it is a problem if there is nothing.
+        """
+        path = os.path.abspath(os.path.expanduser(path))
+        mode = self._mode_of(path, origin, required=required)
+        if mode is None:
+            self.note_place(path, source, origin, exists=False, hits=0)
+            return
+        found = self._list(path, origin) if stat.S_ISDIR(mode) else [path]
+        self.sightings += [Sighting(file, source, origin, distribution) for file in found]
+        self.note_place(path, source, origin, exists=True, hits=len(found))
+
+    def note_place(
+        self,
+        path: str,
+        source: Source,
+        origin: str,
+        *,
+        exists: bool,
+        hits: int,
+        ignored: str | None = None,
+    ) -> None:
+        """Remember a place that was looked at, or ignored."""
+        self.places.append(SearchedPlace(path, source, origin, exists, hits, ignored))
+
+    def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
+        """Return the file mode; a link that leads nowhere counts as a file, the probe tells."""
+        try:
+            return _mode(path)
+        except (FileNotFoundError, NotADirectoryError):
+            if required:
+                message = f"{path} does not exist, named by {origin}"
+                self.problems.append(
+                    Problem.of(rules.PATH_EXISTS, message, path=path, origin=origin)
+                )
+        except (OSError, ValueError) as error:
+            message = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
+            self.problems.append(Problem.of(rules.READABLE, message, path=path, origin=origin))
+        return None
+
+    def _list(self, directory: str, origin: str) -> list[str]:
+        try:
+            names = os.listdir(directory)
+        except OSError as error:
+            message = f"the directory {directory} cannot be listed: {_reason(error)}"
+            self.problems.append(
+                Problem.of(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)
+            )
+            return []
+        return [
+            os.path.join(directory, name) for name in sorted(names) if is_plugin_file_name(name)
+        ]
+
+
+def is_plugin_file_name(name: str) -> bool:
+    """Tell whether a file in a plugin directory counts: `x.so`, `x.so.2`, by TensorFlow's rule."""
+    if name.endswith(".so"):
+        return True
+    at = name.rfind(".so.")
+    return at >= 0 and name[at + 4 : at + 5] in set("0123456789")
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode  # noqa: PTH116
+    except OSError:
+        return os.lstat(path).st_mode
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,122 @@
+# Paths stay str: they are shown, compared and passed on as they were written.
+# ruff: noqa: PTH100, PTH111, PTH118
+"""Where to search: everything that discovery reads from its surroundings, as one value."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["SearchPaths", "is_privileged", "package_directories"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPaths:
+    """What discovery searches; `of_process` fills it for the running process.
+
+    Attributes:
+        arguments: Files and directories that the caller names.
+        environment: The environment variables; only the two path variables are read.
+        config_directories: Directories (or files) of the configuration.
+        config_origin: What the configuration is called in reports, usually its path.
+        python_path: Directories whose installed distributions count, as in `sys.path`.
+        site_directories: Directories that may hold `tensorflow-plugins`.
+        user_directory: The user's drop-in directory, or None.
+        package_directories: The directories that this package consists of.
+        sources: The sources to ask; the others are not searched at all.
+        privileged: Whether the process has rights that its user lacks (setuid). What the user
+            controls is not searched then: environment, configuration, drop-in directory.
+    """
+
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    config_directories: tuple[str, ...] = ()
+    config_origin: str = "configuration"
+    python_path: tuple[str, ...] = ()
+    site_directories: tuple[str, ...] = ()
+    user_directory: str | None = None
+    package_directories: tuple[str, ...] = ()
+    sources: frozenset[Source] = frozenset(Source)
+    privileged: bool = False
+
+    @classmethod
+    def of_process(
+        cls,
+        *,
+        arguments: Iterable[str] = (),
+        config_directories: Iterable[str] = (),
+        config_origin: str = "configuration",
+        environment: Mapping[str, str] | None = None,
+        bundled: bool = True,
+    ) -> SearchPaths:
+        """Return the paths of the running process. [any thread].
+
+        Args:
+            arguments: Files and directories that the caller names.
+            config_directories: The configuration's `plugin_dirs`.
+            config_origin: What to call the configuration in reports.
+            environment: The variables to use instead of `os.environ`.
+            bundled: Whether the plugins that come with this package count.
+        """
+        variables = dict(os.environ if environment is None else environment)
+        return cls(
+            arguments=tuple(os.fspath(argument) for argument in arguments),
+            environment=variables,
+            config_directories=tuple(os.fspath(entry) for entry in config_directories),
+            config_origin=config_origin,
+            python_path=_python_path(),
+            site_directories=_site_directories(),
+            user_directory=_user_directory(variables),
+            package_directories=package_directories(),
+            sources=frozenset(Source) - (set() if bundled else {Source.BUNDLED}),
+            privileged=is_privileged(),
+        )
+
+
+def is_privileged() -> bool:
+    """Tell whether this process runs with rights that its user lacks (setuid or setgid)."""
+    return os.geteuid() != os.getuid() or os.getegid() != os.getgid()
+
+
+def package_directories() -> tuple[str, ...]:
+    """Return the directories of this package: two where it is installed as editable."""
+    import modular_tf  # noqa: PLC0415  (its path is wanted as it is now)
+
+    return tuple(modular_tf.__path__)
+
+
+def _python_path() -> tuple[str, ...]:
+    return tuple(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
+
+
+def _site_directories() -> tuple[str, ...]:
+    """Return every site-packages directory, by TensorFlow's rule but in a defined order."""
+    import site  # noqa: PLC0415  (not loaded at all under `python -S`)
+    import sysconfig  # noqa: PLC0415
+
+    found = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    found += [entry for entry in sys.path if "site-packages" in entry]
+    found += site.getsitepackages()
+    found += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return tuple(dict.fromkeys(os.path.abspath(entry) for entry in found))
+
+
+def _user_directory(environment: Mapping[str, str]) -> str:
+    """Return the drop-in directory.
+
+    It is what platformdirs answers, worked out by hand on Linux: importing that package costs
+    more time than a whole discovery does.
+    """
+    if sys.platform != "linux":
+        import platformdirs  # noqa: PLC0415
+
+        return os.path.join(platformdirs.user_data_dir("modular_tf", appauthor=False), "plugins")
+    base = environment.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
+    return os.path.join(os.path.expanduser(base), "modular_tf", "plugins")

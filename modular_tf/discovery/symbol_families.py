@@ -1,0 +1,140 @@
+"""Who could provide a symbol, told by its name, and names that people can read."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.elf import UndefinedSymbol
+
+__all__ = ["SymbolFamily", "family_of", "readable_name"]
+
+
+class SymbolFamily(Enum):
+    """Who could provide a symbol.
+
+    Each value is (words for messages, remedy when such symbols are missing).
+    """
+
+    PLUGIN_API = (
+        "of TensorFlow's C API for plugins",
+        (
+            "Use a version of the plugin for another TensorFlow version, or ask this host's "
+            "authors to offer these functions."
+        ),
+    )
+    KERNEL_API = (
+        "of TensorFlow's C API for kernels, operations and graphs",
+        (
+            "The plugin also brings kernels or graph optimizers, which this host does not run: "
+            "use it with TensorFlow, or a build of it without them."
+        ),
+    )
+    TENSORFLOW_CXX = (
+        "of TensorFlow's C++ libraries",
+        (
+            "The plugin was linked with the inside of one TensorFlow version: use a build of it "
+            "that needs the C API only."
+        ),
+    )
+    PYTHON = (
+        "of the Python C API",
+        "Use a build of the plugin for this version of Python.",
+    )
+    CXX_LIBRARY = (
+        "of the C++ standard library",
+        "Install a newer libstdc++, or use a build of the plugin for an older one.",
+    )
+    C_LIBRARY = (
+        "of the C library",
+        "Use a build of the plugin for an older glibc (manylinux), or a newer system.",
+    )
+    OTHER = (
+        "of other libraries",
+        "Install the library that defines them; the plugin should name it as needed (DT_NEEDED).",
+    )
+
+    @property
+    def words(self) -> str:
+        """The family, as messages put it."""
+        return self.value[0]
+
+    @property
+    def remedy(self) -> str:
+        """What to do when symbols of this family are missing."""
+        return self.value[1]
+
+
+# What tf_status.h, env.h, logging.h, tf_file_statistics.h and tstring.h declare: the part of
+# the C API that a filesystem or a device needs. All other names that begin with TF_ or TFE_
+# serve kernels, operations, graphs, sessions or eager execution.
+_PLUGIN_API = re.compile(
+    r"TSL_|TF_(?:NewStatus|DeleteStatus|SetStatus|SetPayload|ForEachPayload|GetCode|Message"
+    r"|D?V?Log$|CreateDir|DeleteDir|DeleteRecursively|DeleteFile|FileStat|NewWritableFile"
+    r"|(?:Close|Sync|Flush|AppendTo|Append)WritableFile|StringStream|DefaultThreadOptions"
+    r"|StartThread|JoinThread|Now|GetTempFileName|GetLocalTempDirectories"
+    r"|LoadSharedLibrary|GetSymbolFromLibrary|TString|String(?:Init|Copy|Assign|Get|Dealloc))"
+)
+_TENSORFLOW_NAMESPACES = frozenset(
+    ("tensorflow", "tsl", "xla", "absl", "stream_executor", "mlir", "google", "Eigen")
+)
+_PYTHON = re.compile(r"_?Py[A-Z_]")
+_CXX_RUNTIME = re.compile(r"_ZN?K?S[a-z]|_ZT[VISTh][A-Z0-9]*S[a-z]|_Z(?:nw|na|dl|da)|__cxa_|__gxx_")
+_CXX_VERSIONS = ("GLIBCXX_", "CXXABI_")
+_SPECIAL = re.compile(r"_Z(?:T[VISTW]|GV|GR|Th\d+_|Tv\d+_n\d+_)?")
+_SPECIAL_ENDINGS = (("C", "{0}::{0}"), ("D", "{0}::~{0}"))
+
+
+def family_of(symbol: UndefinedSymbol) -> SymbolFamily:
+    """Return who could provide a symbol."""
+    name, version = symbol.name, symbol.version or ""
+    if name.startswith(("TF_", "TFE_", "TSL_")):
+        plugin = _PLUGIN_API.match(name) is not None
+        return SymbolFamily.PLUGIN_API if plugin else SymbolFamily.KERNEL_API
+    if _PYTHON.match(name):
+        return SymbolFamily.PYTHON
+    if version.startswith("GLIBC_"):
+        return SymbolFamily.C_LIBRARY
+    if version.startswith(_CXX_VERSIONS) or _CXX_RUNTIME.match(name):
+        return SymbolFamily.CXX_LIBRARY
+    if readable_name(name).partition("::")[0] in _TENSORFLOW_NAMESPACES:
+        return SymbolFamily.TENSORFLOW_CXX
+    return SymbolFamily.OTHER
+
+
+def readable_name(name: str) -> str:
+    """Return the plain part of a mangled C++ name: "tsl::mutex::unlock"; else the name itself.
+
+    Arguments and template parameters are left out. This is a hint for people; the mangled name
+    stays what counts.
+    """
+    match = _SPECIAL.match(name)
+    if match is None:
+        return name
+    at = match.end()
+    nested = name[at : at + 1] == "N"
+    if nested:
+        at += 1
+        while name[at : at + 1] in {"K", "V", "R", "O"}:  # const, volatile, & and &&
+            at += 1
+    parts, rest = _source_names(name, at, most=64 if nested else 1)
+    if not parts:
+        return name
+    for letter, form in _SPECIAL_ENDINGS:
+        if nested and rest[:1] == letter and rest[1:2].isdigit():
+            parts[-1] = form.format(parts[-1])
+    return "::".join(parts)
+
+
+def _source_names(name: str, at: int, *, most: int) -> tuple[list[str], str]:
+    """Return the length-prefixed parts from `at` on, and what follows them."""
+    parts: list[str] = []
+    while len(parts) < most:
+        match = re.compile(r"[1-9][0-9]{0,4}").match(name, at)
+        if match is None or match.end() + int(match[0]) > len(name):
+            break
+        at = match.end() + int(match[0])
+        parts.append(name[match.end() : at])
+    return parts, name[at : at + 2]
