@@ -7,4 +7,6 @@ pytest_plugins = [
     "tests.fixtures.children",
     "tests.fixtures.emulators",
     "tests.fixtures.wild",
+    "tests.fixtures.compiled",
+    "tests.fixtures.broken_libraries",
 ]

@@ -1,1 +1,1 @@
-"""C sources of the plugins that tests load, and what is expected of each variant."""
+"""C sources of the plugins that tests load, and what becomes of each variant (`matrix.toml`)."""
