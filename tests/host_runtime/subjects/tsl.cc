@@ -1,0 +1,151 @@
+// The tsl:: symbols, driven from C++.
+#include "tsl.h"
+
+#include <thread>
+#include <vector>
+
+#include "cases.h"
+
+CASE(a_mutex_excludes) {
+  tsl::mutex mutex;
+  long count = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 50000; ++j) {
+        mutex.lock();
+        ++count;
+        mutex.unlock();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(count == 200000);
+}
+
+// Plugins have mutexes with static storage that no constructor ran on.
+CASE(zeroed_memory_is_an_unlocked_mutex) {
+  alignas(tsl::mutex) static char memory[sizeof(tsl::mutex)];
+  auto* mutex = reinterpret_cast<tsl::mutex*>(memory);
+  bool entered = false;
+  mutex->lock();
+  std::thread waiting([&] {
+    mutex->lock();
+    entered = true;
+    mutex->unlock();
+  });
+  CHECK(!entered);
+  mutex->unlock();
+  waiting.join();
+  CHECK(entered);
+}
+
+CASE(a_mutex_stays_inside_its_sixteen_bytes) {
+  struct {
+    char before[16];
+    alignas(16) char mutex[16];
+    char after[16];
+  } memory;
+  memset(&memory, 0x5a, sizeof(memory));
+  auto* mutex = new (memory.mutex) tsl::mutex;
+  mutex->lock();
+  mutex->unlock();
+  for (char byte : memory.before) CHECK(byte == 0x5a);
+  for (char byte : memory.after) CHECK(byte == 0x5a);
+}
+
+CASE(numbers_are_written_in_decimal) {
+  char buffer[32];
+  CHECK(tsl::strings::FastUInt64ToBufferLeft(0, buffer) == 1);
+  CHECK_TEXT("0", buffer);
+  CHECK(tsl::strings::FastUInt64ToBufferLeft(UINT64_MAX, buffer) == 20);
+  CHECK_TEXT("18446744073709551615", buffer);
+}
+
+CASE(strings_are_joined) {
+  using tsl::strings::StrCat;
+  CHECK(StrCat("a") == "a");
+  CHECK(StrCat("a", 7) == "a7");
+  CHECK(StrCat("a", "", "c") == "ac");
+  CHECK(StrCat(1, "b", 2, "a text that no short string holds in place") ==
+        "1b2a text that no short string holds in place");
+  CHECK(tsl::strings::internal::CatPieces({}).empty());
+  CHECK(tsl::strings::internal::CatPieces({"a", {}, "b", "c", "d", "e"}) == "abcde");
+}
+
+CASE(prefixes_and_suffixes) {
+  using namespace tsl::str_util;
+  CHECK(StartsWith("oss://b", "oss://") && StartsWith("a", "") && StartsWith("", ""));
+  CHECK(!StartsWith("os", "oss") && !StartsWith("abc", "b"));
+  CHECK(EndsWith("a/", "/") && EndsWith("a", "") && !EndsWith("", "a") && !EndsWith("ab", "a"));
+  std::string_view text = "oss://b";
+  CHECK(ConsumePrefix(&text, "oss://") && text == "b");
+  CHECK(!ConsumePrefix(&text, "oss://") && text == "b");
+}
+
+static void check_uri(const char* uri, const char* scheme, const char* host, const char* path) {
+  std::string_view found[3];
+  const std::string_view whole = uri;
+  tsl::io::ParseURI(whole, &found[0], &found[1], &found[2]);
+  if (found[0] == scheme && found[1] == host && found[2] == path) {
+    for (std::string_view part : found) {
+      CHECK(part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
+    }
+    return;
+  }
+  fprintf(stderr, "%s: found '%s' '%s' '%s'\n", uri, std::string(found[0]).c_str(),
+          std::string(found[1]).c_str(), std::string(found[2]).c_str());
+  exit(1);
+}
+
+CASE(uris_are_split) {
+  check_uri("", "", "", "");
+  check_uri("/", "", "", "/");
+  check_uri("a/b", "", "", "a/b");
+  check_uri("zz://", "zz", "", "");
+  check_uri("zz:///", "zz", "", "/");
+  check_uri("zz://h", "zz", "h", "");
+  check_uri("zz://h//", "zz", "h", "//");
+  check_uri("zz://h/p?q=/../1", "zz", "h", "/p?q=/../1");
+  check_uri("zz://../x", "zz", "..", "/x");
+  check_uri("S3://Bucket/Key", "S3", "Bucket", "/Key");
+  check_uri("a.1://h/p", "a.1", "h", "/p");
+  check_uri("s3-x://h/p", "", "", "s3-x://h/p");
+  check_uri("9s://h", "", "", "9s://h");
+  check_uri("a://h/p", "", "", "a://h/p");
+  check_uri("zz:/h/p", "", "", "zz:/h/p");
+  check_uri("://h/p", "", "", "://h/p");
+}
+
+CASE(directory_names) {
+  CHECK(tsl::io::Dirname("zz://h/p/q") == "zz://h/p");
+  CHECK(tsl::io::Dirname("zz://h/p") == "zz://h/");
+  CHECK(tsl::io::Dirname("zz://h/") == "zz://h/");
+  CHECK(tsl::io::Dirname("zz://h") == "zz://h");
+  CHECK(tsl::io::Dirname("/a/b") == "/a");
+  CHECK(tsl::io::Dirname("/a") == "/");
+  CHECK(tsl::io::Dirname("a/b/") == "a/b");
+  CHECK(tsl::io::Dirname("s") == "");
+  CHECK(tsl::io::Dirname("") == "");
+}
+
+CASE(log_messages_of_each_severity) {
+  for (int severity = 0; severity < 3; ++severity) {
+    tsl::internal::LogMessage("dir/source.cc", 42, severity) << "severity " << severity;
+  }
+}
+
+CASE(print_vmodule) {
+  using tsl::internal::LogMessage;
+  for (const char* file : {"dir/oss_filesystem.cc", "other.cc", "plain"}) {
+    for (int level = 0; level < 4; ++level) printf("%d", LogMessage::VmoduleActivated(file, level));
+    printf("\n");
+  }
+}
+
+// The next two end in SIGABRT.
+CASE(a_fatal_message) { tsl::internal::LogMessageFatal("dir/source.cc", 42) << "checked " << 1; }
+
+CASE(a_fatal_message_of_older_plugins) {
+  tensorflow::internal::LogMessageFatal("dir/source.cc", 42) << "checked " << 1;
+}

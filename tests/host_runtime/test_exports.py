@@ -1,0 +1,139 @@
+"""The host runtime offers what was reviewed, and its file is what the loader relies on."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+import modular_tf
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted(
+    source.stem for source in (HERE / "subjects").glob("*.c*") if "CASE(" in source.read_text()
+)
+HEADERS = Path(modular_tf.__file__).parent / "include" / "modular_tf"
+DEFINED_BY_PLUGINS = {"TF_InitPlugin", "SE_InitPlugin"}
+SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux.*)\.so.*")
+
+
+@pytest.fixture(scope="module")
+def elf(runtime: Path) -> Iterator[ELFFile]:
+    with runtime.open("rb") as stream:
+        yield ELFFile(stream)
+
+
+def reviewed() -> set[str]:
+    lines = (HERE / "exported_symbols.txt").read_text().splitlines()
+    return {line for line in lines if not line.startswith("#")}
+
+
+def reviewed_names() -> set[str]:
+    return {line.split("@")[0] for line in reviewed()}
+
+
+def defined_symbols(elf: ELFFile) -> list[tuple[str, Any]]:
+    """Return name@version and the entry of each exported symbol."""
+    versions = elf.get_section_by_name(".gnu.version")
+    nodes = {
+        definition["vd_ndx"]: next(names).name
+        for definition, names in elf.get_section_by_name(".gnu.version_d").iter_versions()
+    }
+    return [
+        (f"{symbol.name}@{nodes[versions.get_symbol(index)['ndx']]}", symbol)
+        for index, symbol in enumerate(elf.get_section_by_name(".dynsym").iter_symbols())
+        if symbol["st_shndx"] not in ("SHN_UNDEF", "SHN_ABS")
+    ]
+
+
+def dynamic_tags(elf: ELFFile, tag: str) -> list[Any]:
+    return list(elf.get_section_by_name(".dynamic").iter_tags(tag))
+
+
+def test_exactly_the_reviewed_symbols_are_exported(elf: ELFFile) -> None:
+    assert reviewed() == {name for name, _ in defined_symbols(elf)}
+
+
+def test_no_symbol_is_shared_with_other_libraries_by_force(elf: ELFFile) -> None:
+    bindings = {symbol["st_info"]["bind"] for _, symbol in defined_symbols(elf)}
+
+    assert bindings == {"STB_GLOBAL"}
+
+
+def test_every_function_of_the_headers_is_exported() -> None:
+    declared = {
+        name
+        for header in HEADERS.glob("*.h")
+        for name in re.findall(
+            r"^TF_CAPI_EXPORT extern [^(]*?(\w+)\(", header.read_text(), re.MULTILINE
+        )
+    }
+
+    assert len(declared) == 8 + 23 + 3 + 2
+    assert declared - DEFINED_BY_PLUGINS <= reviewed_names()
+
+
+def test_every_plugin_in_the_wild_finds_its_imports() -> None:
+    plugins = tomllib.loads((HERE / "wild_imports.toml").read_text())
+
+    assert [len(plugin["symbols"]) for plugin in plugins.values()] == [8, 27, 2]
+    for name, plugin in plugins.items():
+        assert set(plugin["symbols"]) <= reviewed_names(), name
+
+
+def test_every_exported_symbol_is_driven_by_a_subject(
+    subject_program: Callable[[str], Path],
+) -> None:
+    used = set()
+    for subject in PROGRAMS:
+        listing = subprocess.run(
+            ["nm", "--undefined-only", "--format=posix", str(subject_program(subject))],
+            text=True,
+            capture_output=True,
+            check=True,
+        )
+        used |= {line.split()[0].split("@")[0] for line in listing.stdout.splitlines()}
+
+    assert reviewed_names() <= used
+
+
+def test_the_file_is_what_the_loader_relies_on(runtime: Path, elf: ELFFile) -> None:
+    assert not runtime.is_symlink()
+    assert [tag.soname for tag in dynamic_tags(elf, "DT_SONAME")] == [runtime.name]
+    needed = [tag.needed for tag in dynamic_tags(elf, "DT_NEEDED")]
+    assert [name for name in needed if not SYSTEM_LIBRARIES.fullmatch(name)] == []
+    assert dynamic_tags(elf, "DT_RPATH") + dynamic_tags(elf, "DT_RUNPATH") == []
+
+
+def test_calls_inside_the_library_stay_inside(elf: ELFFile) -> None:
+    """Neither the symbol table nor a jump of its own looks an exported function up by name."""
+    exported = {name.split("@")[0] for name, _ in defined_symbols(elf)}
+    table = elf.get_section_by_name(".dynsym")
+    looked_up = {
+        table.get_symbol(relocation["r_info_sym"]).name
+        for section in elf.iter_sections()
+        if section.name in (".rela.plt", ".rela.dyn")
+        for relocation in section.iter_relocations()
+    }
+
+    assert exported.isdisjoint(looked_up)
+
+
+def test_the_library_is_never_unmapped(elf: ELFFile) -> None:
+    nodelete = 0x8
+    (flags,) = dynamic_tags(elf, "DT_FLAGS_1")
+
+    assert flags["d_val"] & nodelete
