@@ -63,8 +63,8 @@ class DeviceRegistry:
         """Make an empty registry.
 
         Args:
-            priorities: From the configuration: `TYPE/PLATFORM` or `TYPE` to a priority; the first
-                form wins. A factory that is not named keeps its own.
+            priorities: From the configuration: `TYPE:PLATFORM` or `TYPE` to a priority; the
+                first form wins. A factory that is not named keeps its own.
             enabled_types: The types that may serve; None for all (`parse_enabled_types`).
             visible: The visible devices, see `VisibleDevices`.
 
@@ -89,7 +89,7 @@ class DeviceRegistry:
         """
         own = factory.priority
         priority = self._priorities.get(factory.device_type, own)
-        priority = self._priorities.get(f"{factory.device_type}/{factory.platform}", priority)
+        priority = self._priorities.get(f"{factory.device_type}:{factory.platform}", priority)
         registration = Registration(factory, plugin, priority)
         with self._lock:
             self._check_platform(registration)

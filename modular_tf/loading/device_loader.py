@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.abi.layouts import Dialect
 from modular_tf.codes import Code
@@ -42,6 +42,19 @@ class ExportingLibrary(Protocol):
         """Return the address of an exported symbol."""
 
 
+class RefusedDevicePluginError(PluginError):
+    """A device plugin breaks rules; `rule` is the first of them.
+
+    Attributes:
+        violations: Every broken rule, errors and warnings.
+    """
+
+    violations: tuple[Violation, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"violations": self.violations}
+
+
 @dataclass(frozen=True, slots=True)
 class RefusedDeviceTables:
     """A registration that breaks rules; what had been set up was torn down again.
@@ -58,17 +71,19 @@ class RefusedDeviceTables:
     violations: tuple[Violation, ...]
     code: Code = Code.FAILED_PRECONDITION
 
-    def error(self) -> PluginError:
-        """Return the refusal as an error, not raised; it carries the id of the first rule."""
+    def error(self) -> RefusedDevicePluginError:
+        """Return the refusal as an error, not raised."""
         first, *others = (violation for violation in self.violations if violation.is_error)
         text = f"{self.path}: {first.message} (rule {first.rule_id}: {first.rule.requirement})"
         text += f" The plugin is refused. {first.rule.remedy}"
         if others:
             rest = "; ".join(f"{other.message} ({other.rule_id})" for other in others)
             text += f" Further errors: {rest}."
-        return PluginError(
+        error = RefusedDevicePluginError(
             text, code=self.code, plugin=self.plugin, path=self.path, rule=first.rule_id
         )
+        error.violations = self.violations
+        return error
 
 
 def read_device_tables(

@@ -1,0 +1,133 @@
+"""A platform that a C plugin has set up in this process, shared by whoever loads that plugin.
+
+A library is mapped once and keeps its state in globals, so two services that load one plugin must
+not initialise it twice, nor may one of them take down what the other still uses.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.device.factory import checked_count
+from modular_tf.device.fork_lock import ForkLock
+from modular_tf.device.plugin_device import PluginDevice
+from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
+from modular_tf.loading.device_loader import (
+    ENTRY_POINT,
+    RefusedDeviceTables,
+    read_device_tables,
+)
+from modular_tf.native import device_calls
+
+if TYPE_CHECKING:
+    from modular_tf.device.details import DeviceDetails
+    from modular_tf.loading.device_loader import ExportingLibrary
+    from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.rules import Violation
+
+_sharing = ForkLock()
+_shared: dict[int, LivePlatform] = {}  # by address of the plugin's SE_InitPlugin
+
+
+def hold_platform(library: ExportingLibrary, *, plugin: str) -> LivePlatform | RefusedDeviceTables:
+    """Return the plugin's platform, set up now unless somebody holds it already.
+
+    The caller must `release` it once.
+    """
+    entry = library.symbol(ENTRY_POINT)
+    with _sharing:
+        live = _shared.get(entry) if entry is not None else None
+        if live is None:
+            tables = read_device_tables(library, plugin=plugin)
+            if isinstance(tables, RefusedDeviceTables):
+                return tables
+            live = LivePlatform(tables, entry or 0)
+            _shared[live.entry] = live
+        live.holders += 1
+        return live
+
+
+def release_platform(live: LivePlatform) -> list[Violation]:
+    """Give the platform back; the last holder takes it down.
+
+    Returns:
+        What went wrong in the plugin's destroy functions.
+    """
+    with _sharing:
+        live.holders -= 1
+        if live.holders:
+            return []
+        _shared.pop(live.entry, None)
+        return live.take_down()
+
+
+class LivePlatform:
+    """The platform and its devices. [any thread]: calls into the plugin come one at a time.
+
+    Attributes:
+        tables: The accepted structs.
+        entry: Address of SE_InitPlugin.
+        holders: How many were given it and have not released it; guarded by this module.
+    """
+
+    def __init__(self, tables: DeviceTables, entry: int) -> None:
+        self.tables = tables
+        self.entry = entry
+        self.holders = 0
+        self._devices: dict[int, PluginDevice] = {}
+        self._is_up = True
+        self._lock = ForkLock()
+        self._process = os.getpid()
+
+    def device_count(self) -> int:
+        """Ask the plugin for its number of devices."""
+        with self._lock:
+            self._check_up()
+            return self._device_count()
+
+    def device_details(self, ordinal: int) -> DeviceDetails:
+        """Return what the plugin knows about a device, creating it if need be."""
+        with self._lock:
+            self._check_up()
+            device = self._devices.get(ordinal)
+            if device is None:
+                self._check_ordinal(ordinal)
+                device = self._devices[ordinal] = PluginDevice(self.tables, ordinal)
+            return device.details
+
+    def take_down(self) -> list[Violation]:
+        """Destroy the devices, then the platform; in a forked child, nothing."""
+        with self._lock:
+            self._is_up = False
+            devices, self._devices = self._devices, {}
+            if os.getpid() != self._process:
+                return []
+            failures = [failure for device in devices.values() for failure in device.destroy()]
+            return failures + self.tables.registration.tear_down()
+
+    def _check_up(self) -> None:
+        """Catch a call that waited while another thread closed the platform."""
+        if not self._is_up:
+            raise ClosedError(f"platform {self.tables.name} was closed", plugin=self.tables.plugin)
+
+    def _device_count(self) -> int:
+        tables = self.tables
+        try:
+            count = device_calls.get_device_count(
+                tables.platform_fns.value("get_device_count"),
+                tables.platform.address,
+                plugin=tables.plugin,
+            )
+        except ModularTFError as error:
+            error.rule = "SE-040"
+            raise
+        return checked_count(count, plugin=tables.plugin)
+
+    def _check_ordinal(self, ordinal: int) -> None:
+        count = self._device_count()
+        if not 0 <= ordinal < count:
+            raise NotFoundError(
+                f"{self.tables.device_type}:{ordinal}: the platform has {count} devices",
+                plugin=self.tables.plugin,
+            )
