@@ -126,21 +126,30 @@ def _bracket(level: str, position: int) -> tuple[str, int]:
     body = level[position:end]
     negated = body[:1] in ("!", "^")
     members = _set_members(body[1:] if negated else body)
-    return f"[{'^/' if negated else ''}{members}]", end + 1
+    if negated:
+        return f"[^/{members}]", end + 1
+    return f"[{members}]" if members else "(?!)", end + 1
 
 
 def _set_members(body: str) -> str:
-    """Escape what is special in a regular expression's set but not in a glob's."""
+    """Escape what is special in a regular expression's set but not in a glob's.
+
+    A range whose end comes before its start holds nothing.
+    """
     out = []
     position = 0
     while position < len(body):
-        character = body[position]
-        if character == "\\" and position + 1 < len(body):
-            position += 1
-            out.append(re.escape(body[position]))
-        elif character == "-" and 0 < position < len(body) - 1:
-            out.append("-")
-        else:
-            out.append(re.escape(character))
-        position += 1
+        low, position = _member(body, position)
+        high = low
+        if body.startswith("-", position) and position + 1 < len(body):
+            high, position = _member(body, position + 1)
+        if low <= high:
+            out.append(f"{re.escape(low)}-{re.escape(high)}")
     return "".join(out)
+
+
+def _member(body: str, position: int) -> tuple[str, int]:
+    """Return one character of a set, which a backslash may precede, and what follows it."""
+    if body[position] == "\\" and position + 1 < len(body):
+        position += 1
+    return body[position], position + 1

@@ -23,13 +23,18 @@ static int make_room(Names* names) {
   return 0;
 }
 
-static int add(Names* names, const char* name) {
+int posix_take_name(Names* names, char* name) {
   const int error = make_room(names);
-  if (error != 0) return error;
+  if (error == 0) names->items[names->count++] = name;
+  return error;
+}
+
+static int add(Names* names, const char* name) {
   char* copy = strdup(name);
   if (copy == NULL) return ENOMEM;
-  names->items[names->count++] = copy;
-  return 0;
+  const int error = posix_take_name(names, copy);
+  if (error != 0) free(copy);
+  return error;
 }
 
 static bool is_self_or_parent(const char* name) {

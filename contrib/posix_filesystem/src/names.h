@@ -14,6 +14,10 @@ typedef struct Names {
 /* Adds every name but "." and "..". Returns 0 or an errno; what was read until then stays. */
 int posix_read_names(DIR* directory, Names* names);
 
+/* Adds one name, which must come from malloc and belongs to `names` from here on. Returns 0 or an
+ * errno; the name is then still the caller's. */
+int posix_take_name(Names* names, char* name);
+
 void posix_drop_names(Names* names);
 
 #endif

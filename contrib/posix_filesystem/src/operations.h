@@ -62,4 +62,8 @@ int64_t posix_get_file_size(const TF_Filesystem* filesystem, const char* path, T
 int posix_get_children(const TF_Filesystem* filesystem, const char* path, char*** entries,
                        TF_Status* status);
 
+/* matching_paths.c */
+int posix_get_matching_paths(const TF_Filesystem* filesystem, const char* pattern,
+                             char*** entries, TF_Status* status);
+
 #endif

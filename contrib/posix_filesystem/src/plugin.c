@@ -40,7 +40,6 @@ static const TF_ReadOnlyMemoryRegionOps kRegionOps = {
 /* Slots left NULL on purpose, where the host's own answer is the right one:
  * - translate_name: "file:///a/../b" and "/a/../b" become "/b", which is what the kernel wants;
  * - paths_exist: asks path_exists for each, and so would we;
- * - get_matching_paths: walks with get_children and is_directory, and so would we;
  * - flush_caches, transactions, configuration: there is nothing of the kind. */
 static const TF_FilesystemOps kFilesystemOps = {
     .init = init,
@@ -61,6 +60,7 @@ static const TF_FilesystemOps kFilesystemOps = {
     .is_directory = posix_is_directory,
     .get_file_size = posix_get_file_size,
     .get_children = posix_get_children,
+    .get_matching_paths = posix_get_matching_paths,
 };
 
 /* The host frees each table by itself, so each scheme gets its own copies. NULL when out of

@@ -1,0 +1,179 @@
+/* Expanding a glob pattern. The host could do it from get_children and is_directory, one call per
+ * entry; here the directory itself says which of its entries are directories.
+ *
+ * Dots in a path are left to the kernel. What is not there, or is no directory, does not match;
+ * every other error ends the search. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "failure.h"
+#include "glob_level.h"
+#include "names.h"
+#include "operations.h"
+
+/* Paths are kept with the scheme and host that the pattern has in front, since results have them
+ * too; the kernel gets what is behind. */
+typedef struct Search {
+  size_t in_front;
+  Names found;
+  char failed[PATH_MAX]; /* what the error that ended the search is about */
+} Search;
+
+static int expand(Search* search, const char* parent, const char* rest);
+
+static int fail_at(Search* search, const char* path, int error) {
+  if (error == ENOENT || error == ENOTDIR) return 0;
+  snprintf(search->failed, sizeof(search->failed), "%s", path);
+  return error;
+}
+
+/* NULL when out of memory. */
+static char* joined(const char* parent, const char* name, size_t size) {
+  const size_t length = strlen(parent);
+  const char* const slash = length > 0 && parent[length - 1] == '/' ? "" : "/";
+  char* path = malloc(length + size + 2);
+  if (path != NULL) sprintf(path, "%s%s%.*s", parent, slash, (int)size, name);
+  return path;
+}
+
+/* `path` becomes a result. */
+static int keep(Search* search, char* path) {
+  const int error = posix_take_name(&search->found, path);
+  if (error != 0) free(path);
+  return error;
+}
+
+static int literal_level(Search* search, const char* parent, const char* level, size_t size,
+                         const char* rest) {
+  char* path = joined(parent, level, size);
+  if (path == NULL) return ENOMEM;
+  if (*rest == '\0' && access(path + search->in_front, F_OK) == 0) return keep(search, path);
+  const int error = *rest == '\0' ? fail_at(search, path, errno) : expand(search, path, rest);
+  free(path);
+  return error;
+}
+
+/* A link counts as what it points to, and some filesystems do not say what an entry is. */
+static bool is_directory(const struct dirent* entry, const char* path) {
+  if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) return entry->d_type == DT_DIR;
+  struct stat facts;
+  return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static int matched(Search* search, const char* parent, const struct dirent* entry,
+                   const char* rest) {
+  char* path = joined(parent, entry->d_name, strlen(entry->d_name));
+  if (path == NULL) return ENOMEM;
+  if (*rest == '\0') return keep(search, path);
+  const bool enter = is_directory(entry, path + search->in_front);
+  const int error = enter ? expand(search, path, rest) : 0;
+  free(path);
+  return error;
+}
+
+static bool is_self_or_parent(const char* name) {
+  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static int wild_level(Search* search, const char* parent, const char* level, size_t size,
+                      const char* rest) {
+  DIR* directory = opendir(parent + search->in_front);
+  if (directory == NULL) return fail_at(search, parent, errno);
+  int error = 0;
+  while (error == 0) {
+    errno = 0;
+    const struct dirent* entry = readdir(directory);
+    if (entry == NULL) {
+      error = fail_at(search, parent, errno);
+      break;
+    }
+    if (is_self_or_parent(entry->d_name)) continue;
+    if (glob_matches(level, size, entry->d_name)) error = matched(search, parent, entry, rest);
+  }
+  closedir(directory);
+  return error;
+}
+
+/* Adds what matches below `parent`. 0 or an errno. */
+static int expand(Search* search, const char* parent, const char* rest) {
+  const char* const level = rest + strspn(rest, "/");
+  const size_t size = strcspn(level, "/");
+  rest = level + size + strspn(level + size, "/");
+  const bool wild = glob_has_magic(level, size);
+  return (wild ? wild_level : literal_level)(search, parent, level, size, rest);
+}
+
+/* Length of "scheme://host" in front of a path; 0 for a plain path. */
+static size_t length_in_front(const char* uri) {
+  const size_t scheme = strspn(uri, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.");
+  if (scheme < 2 || strncmp(uri + scheme, "://", 3) != 0) return 0;
+  return scheme + 3 + strcspn(uri + scheme + 3, "/");
+}
+
+/* Where the first level with a wildcard starts; the end of a pattern without one. */
+static size_t first_wild_level(const char* path) {
+  size_t start = 0;
+  for (size_t i = 0; !glob_has_magic(path + i, 1); ++i) {
+    if (path[i] == '\0') return i;
+    if (path[i] == '/') start = i + 1;
+  }
+  return start;
+}
+
+/* The directory that a search starts from: the first `size` bytes of the pattern's path, without
+ * the slashes at its end unless they are the root; "." for a plain pattern without a directory. */
+static char* starting_directory(const char* pattern, size_t in_front, size_t size) {
+  if (in_front + size == 0) return strdup(".");
+  const char* const path = pattern + in_front;
+  while (size > 1 && path[size - 1] == '/') --size;
+  return strndup(pattern, in_front + size);
+}
+
+/* A pattern without wildcards is its own result if something is there. */
+static int search_literal(Search* search, const char* pattern) {
+  char* directory = starting_directory(pattern, search->in_front, strlen(pattern) - search->in_front);
+  if (directory == NULL) return ENOMEM;
+  const char* const path = directory + search->in_front;
+  const bool present = access(*path == '\0' ? "/" : path, F_OK) == 0;
+  const int error = present ? 0 : fail_at(search, pattern, errno);
+  free(directory);
+  if (!present) return error;
+  char* result = strdup(pattern);
+  return result == NULL ? ENOMEM : keep(search, result);
+}
+
+static int search_from(Search* search, const char* pattern) {
+  const char* const path = pattern + search->in_front;
+  const size_t start = first_wild_level(path);
+  if (path[start] == '\0') return *pattern == '\0' ? 0 : search_literal(search, pattern);
+  char* directory = starting_directory(pattern, search->in_front, start);
+  if (directory == NULL) return ENOMEM;
+  const int error = expand(search, directory, path + start);
+  free(directory);
+  return error;
+}
+
+int posix_get_matching_paths(const TF_Filesystem* filesystem, const char* pattern,
+                             char*** entries, TF_Status* status) {
+  (void)filesystem;
+  Search search = {length_in_front(pattern), {NULL, 0, 0}, ""};
+  if (glob_has_magic(pattern, search.in_front)) {
+    posix_refuse(status, TF_INVALID_ARGUMENT, pattern, "wildcards may stand in the path only");
+    return -1;
+  }
+  const int error = search_from(&search, pattern);
+  if (error != 0) {
+    posix_drop_names(&search.found);
+    posix_fail(status, error, *search.failed == '\0' ? pattern : search.failed);
+    return -1;
+  }
+  *entries = search.found.items;
+  posix_succeed(status);
+  return search.found.count;
+}
