@@ -54,10 +54,18 @@ def _file_key(path: str) -> tuple[int, int, int, int]:
 
 def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Library:
     runtime = load_runtime()
-    mapped = [_mappable(companion, stand_ins) for companion in companions]
-    target = _mappable(path, stand_ins)
+    copied = {file: _copy_if_bound_to_tensorflow(file, stand_ins) for file in (*companions, path)}
+    target = copied[path] or path
+    if target == path and Library.find(path) is not None:
+        # Mapped by somebody else, and bound to what they have: a copy of ours is a second library.
+        with ElfFile(path) as elf:
+            target = copy_for_host(elf, stand_ins)
     flags = RTLD_NOW_LOCAL
-    needed = [runtime.path, *mapped, target]
+    needed = [runtime.path]
+    if any(copied.values()):
+        # A copy has lost the folder that its companions are found from; so name them all.
+        needed += [copied[companion] or companion for companion in companions]
+    needed.append(target)
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
         needed = [*_preloaded(), *needed]
@@ -80,11 +88,11 @@ def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
     return Library(path, library.handle)
 
 
-def _mappable(path: str, stand_ins: frozenset[str]) -> str:
-    """Return what to map for a file: itself, or a private copy of it."""
+def _copy_if_bound_to_tensorflow(path: str, stand_ins: frozenset[str]) -> str | None:
+    """Return the path of a private copy for a file that needs TensorFlow's libraries by name."""
     with ElfFile(path) as elf:
-        if stand_ins.isdisjoint(elf.dynamic.needed) and Library.find(path) is None:
-            return path
+        if stand_ins.isdisjoint(elf.dynamic.needed):
+            return None
         return copy_for_host(elf, stand_ins)
 
 

@@ -1,0 +1,113 @@
+"""Python objects as filesystems: what an object lacks is like a NULL slot of a plugin."""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.foreign_errors import error_for
+from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPERATIONS = (
+    "new_random_access_file",
+    "new_writable_file",
+    "new_appendable_file",
+    "new_read_only_memory_region_from_file",
+    "create_dir",
+    "recursively_create_dir",
+    "delete_file",
+    "delete_dir",
+    "delete_recursively",
+    "rename_file",
+    "copy_file",
+    "path_exists",
+    "paths_exist",
+    "stat",
+    "is_directory",
+    "get_file_size",
+    "get_children",
+    "get_matching_paths",
+    "translate_name",
+    "flush_caches",
+    "start_transaction",
+    "end_transaction",
+    "add_to_transaction",
+    "get_transaction_for_path",
+    "get_or_start_transaction_for_path",
+    "decode_transaction_token",
+    "get_filesystem_configuration",
+    "set_filesystem_configuration",
+    "get_filesystem_configuration_option",
+    "set_filesystem_configuration_option",
+    "get_filesystem_configuration_keys",
+)
+
+
+class PythonFilesystem(Filesystem):
+    """A filesystem whose operations are methods of some Python object. [any thread]
+
+    Args:
+        scheme: The scheme it serves.
+        implementation: The object; it must be as thread-safe as its users need it. It stays the
+            caller's: closing a service does not close it.
+        plugin: Its name for users; by default that of its class.
+
+    Raises:
+        TypeError: It has none of the operations.
+    """
+
+    def __init__(self, scheme: str, implementation: Any, plugin: str | None = None) -> None:
+        super().__init__(scheme, plugin or type(implementation).__name__)
+        self.implementation = implementation
+        offered = [name for name in OPERATIONS if callable(getattr(implementation, name, None))]
+        if not offered:
+            raise TypeError(
+                f"{implementation!r} is no filesystem: it has none of the operations,"
+                f" such as {OPERATIONS[0]} or stat"
+            )
+        for name in offered:
+            setattr(self, name, MethodType(_forwarder(name), self))
+
+
+def _forwarder(name: str) -> Callable[..., Any]:
+    """Return a method that calls the implementation and turns its errors into ours."""
+
+    def forward(self: PythonFilesystem, *arguments: Any) -> Any:
+        path = arguments[0] if arguments and isinstance(arguments[0], str) else None
+        try:
+            result = getattr(self.implementation, name)(*arguments)
+        except Exception as error:
+            known = error_for(error, plugin=self.plugin, path=path, operation=name)
+            if known is error:
+                raise
+            raise known from error
+        if name == "get_children":
+            return clean_names(result, plugin=self.plugin, uri=path or "")
+        return sorted(result) if name == "get_matching_paths" else result
+
+    forward.__name__ = name
+    forward.__doc__ = getattr(Filesystem, name).__doc__
+    return forward
+
+
+def as_filesystem(scheme: str, given: Any) -> Filesystem:
+    """Return a `Filesystem` for whatever the user registers under a scheme.
+
+    Args:
+        scheme: The scheme to serve.
+        given: A `Filesystem` of this package, an fsspec filesystem, or an object with some of the
+            operations.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    if is_fsspec_filesystem(given):
+        return PythonFilesystem(scheme, FsspecOps(given), f"fsspec.{type(given).__name__}")
+    if isinstance(given, Filesystem) and given.scheme == scheme:
+        return given
+    return PythonFilesystem(scheme, given)

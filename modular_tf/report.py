@@ -1,0 +1,142 @@
+"""What became of each plugin, as values that can be shown, compared and serialised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.rules import rule
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.discovery.search_log import SearchedPlace
+    from modular_tf.errors import ModularTFError
+    from modular_tf.rules import Violation
+
+PYTHON_SOURCE = "python"
+"""The source of filesystems and devices that Python code registered."""
+
+
+class State(Enum):
+    """Where a plugin's way ended."""
+
+    FOUND = "found"
+    REJECTED = "rejected"
+    DISABLED = "disabled"
+    SHADOWED = "shadowed"
+    LOADED = "loaded"
+    FAILED = "failed"
+    QUARANTINED = "quarantined"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a plugin, or a part of it, does not serve.
+
+    Attributes:
+        stage: Where on the way it was decided: `probe`, `policy`, `load`, `init`, `register`.
+        rule: Id of the rule, None where a plugin failed by its own word.
+        message: What was found.
+        remedy: What to do, None where nobody can know.
+    """
+
+    stage: str
+    rule: str | None
+    message: str
+    remedy: str | None
+
+    @classmethod
+    def of_violation(cls, stage: str, violation: Violation) -> Reason:
+        """Make it from a broken rule."""
+        return cls(stage, violation.rule_id, violation.message, violation.rule.remedy)
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> Reason:
+        """Make it from what discovery or the probe found."""
+        return cls("probe", problem.rule, problem.message, problem.remedy)
+
+    @classmethod
+    def of_error(cls, stage: str, error: ModularTFError) -> Reason:
+        """Make it from an error."""
+        remedy = rule(error.rule).remedy if error.rule else None
+        return cls(stage, error.rule, error.message, remedy)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return it as JSON knows it."""
+        return {
+            "stage": self.stage,
+            "rule": self.rule,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRecord:
+    """One plugin, as it is now.
+
+    Attributes:
+        name: Short name, unique in a service.
+        path: Its file; None for what Python code registered.
+        source: What found it.
+        kinds: What it brings.
+        state: Where its way ended.
+        schemes: URI schemes that it serves.
+        device_types: Device types that it serves.
+        reason: Why it does not serve, or the first of several; None where all is well.
+        reasons: All of them.
+        warnings: Rules that it broke without being refused.
+    """
+
+    name: str
+    path: str | None
+    source: str
+    kinds: tuple[str, ...] = ()
+    state: State = State.FOUND
+    schemes: tuple[str, ...] = ()
+    device_types: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    warnings: tuple[Reason, ...] = ()
+
+    @property
+    def reason(self) -> Reason | None:
+        """The first reason."""
+        return self.reasons[0] if self.reasons else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as `list --json` prints it."""
+        return {
+            "name": self.name,
+            "path": self.path,
+            "source": self.source,
+            "kinds": list(self.kinds),
+            "state": self.state.value,
+            "schemes": list(self.schemes),
+            "device_types": list(self.device_types),
+            "reason": self.reason.as_dict() if self.reason else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a service knows after a step.
+
+    Attributes:
+        plugins: One record per plugin, in order of precedence.
+        problems: What went wrong while searching.
+        searched: The places that were looked at.
+    """
+
+    plugins: tuple[PluginRecord, ...]
+    problems: tuple[Problem, ...]
+    searched: tuple[SearchedPlace, ...]
+
+    def __getitem__(self, name: str) -> PluginRecord:
+        for record in self.plugins:
+            if record.name == name:
+                return record
+        raise KeyError(name)

@@ -1,0 +1,440 @@
+"""`PluginService`: discovers plugins, loads them, and owns the registries of what they offer."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.config import Config, load_config
+from modular_tf.device.python_factory import PythonDeviceFactory
+from modular_tf.device.ranking import FactoryState
+from modular_tf.device.registry import DeviceRegistry
+from modular_tf.device.visible import parse_enabled_types
+from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.probe import Prober
+from modular_tf.discovery.search import Discovery, discover
+from modular_tf.discovery.search_paths import SearchPaths, is_privileged
+from modular_tf.errors import ClosedError, ModularTFError, NotFoundError, PluginError
+from modular_tf.filesystem.python_filesystem import as_filesystem
+from modular_tf.filesystem.registry import FilesystemRegistry
+from modular_tf.hooks import Hooks
+from modular_tf.plugin_entry import PluginEntry
+from modular_tf.report import PYTHON_SOURCE, PluginRecord, Reason, Report, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.device.device import Device
+    from modular_tf.explanation import Explanation
+    from modular_tf.filesystem.filesystem import Filesystem
+
+_live: weakref.WeakSet[PluginService] = weakref.WeakSet()
+
+
+class PluginService:
+    """Everything that one application does with plugins. [any thread]
+
+    There is no global state: two services do not see each other. Closing one ends what it serves;
+    the libraries stay mapped.
+
+    Args:
+        config: The configuration; by default it is read from the user's file.
+        plugin_paths: Plugin files or directories to search before all others.
+        plugin_dirs: More of the same, after `plugin_paths`.
+        bundled: Whether the plugins that come with the package count.
+        hooks: Objects with hook functions (`modular_tf.hookspecs`), besides installed ones.
+
+    Raises:
+        ConfigError: The configuration file is not usable.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        plugin_paths: Sequence[str | os.PathLike[str]] = (),
+        plugin_dirs: Sequence[str | os.PathLike[str]] = (),
+        bundled: bool = True,
+        hooks: Sequence[object] = (),
+    ) -> None:
+        self.config = load_config(privileged=is_privileged()) if config is None else config
+        self._arguments = tuple(os.fspath(path) for path in (*plugin_paths, *plugin_dirs))
+        self._bundled = bundled
+        self._given_hooks = tuple(hooks)
+        self._hooks: Hooks | None = None
+        self._lock = threading.RLock()
+        self._discovery: Discovery | None = None
+        self._entries: dict[str, PluginEntry] = {}
+        self._python_records: dict[str, PluginRecord] = {}
+        self._filesystems = FilesystemRegistry()
+        self._devices = DeviceRegistry(
+            priorities=self.config.priorities,
+            enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
+            visible=self.config.visible_devices or None,
+        )
+        self._closed = False
+        _live.add(self)
+
+    # -- the way of plugins ---------------------------------------------------------------------
+
+    def discover(self) -> Report:
+        """Find candidates in all sources and probe them; nothing of theirs is run."""
+        with self._lock:
+            self._check_open()
+            discovery = discover(self.search_paths())
+            self._discovery = discovery
+            self._probe(discovery)
+        return self.report()
+
+    def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
+        """Load plugins and register what they offer; their code runs from here on.
+
+        Args:
+            names_or_paths: Names as `plugins` lists them, or files; by default all that may load.
+
+        Raises:
+            NotFoundError: A name is not among the plugins, or a file does not exist.
+        """
+        with self._lock:
+            self._check_open()
+            if self._discovery is None:
+                self.discover()
+            if names_or_paths:
+                wanted = [self._entry(os.fspath(name)) for name in names_or_paths]
+            else:
+                wanted = list(self._entries.values())
+                self._register_hooked()
+            for entry in wanted:
+                self._load(entry)
+        return self.report()
+
+    def search_paths(self) -> SearchPaths:
+        """Return where this service searches."""
+        return SearchPaths.of_process(
+            arguments=self._arguments,
+            config_directories=(
+                *self.config.plugin_dirs,
+                *self._all_hooks().plugin_paths(self.config),
+            ),
+            config_origin=self.config.origin,
+            bundled=self._bundled,
+        )
+
+    def _all_hooks(self) -> Hooks:
+        if self._hooks is None:
+            paths = SearchPaths.of_process(bundled=self._bundled).python_path
+            self._hooks = Hooks(self._given_hooks, paths)
+        return self._hooks
+
+    def _probe(self, discovery: Discovery) -> None:
+        """Make entries of new candidates; what is known already goes on."""
+        known = {entry.probe.candidate.identity for entry in self._entries.values()}
+        with Prober(host_offer()) as prober:
+            for candidate in discovery.candidates:
+                if candidate.identity not in known:
+                    entry = PluginEntry(prober.probe(candidate))
+                    entry.name = self._unused_name(entry.name)
+                    self._entries[entry.name] = entry
+
+    def _unused_name(self, name: str) -> str:
+        taken = self._entries.keys() | self._python_records.keys()
+        number, unused = 2, name
+        while unused in taken:
+            unused = f"{name}#{number}"
+            number += 1
+        return unused
+
+    def _entry(self, name_or_path: str) -> PluginEntry:
+        """Return the entry of a name or of a file, which is looked at if it is new."""
+        if name_or_path in self._entries:
+            return self._entries[name_or_path]
+        if os.sep not in name_or_path and not os.path.exists(name_or_path):
+            raise NotFoundError(
+                f"no plugin {name_or_path!r}; found: {sorted(self._entries)}",
+                plugin=name_or_path,
+                operation="load",
+            )
+        found = discover(replace(self.search_paths(), arguments=(name_or_path,)))
+        if found.problems and not any(c.path == os.path.abspath(name_or_path)
+                                      for c in found.candidates):  # fmt: skip
+            raise NotFoundError(found.problems[0].message, path=name_or_path, operation="load")
+        self._probe(found)
+        real = os.path.realpath(name_or_path)
+        return next(e for e in self._entries.values() if e.probe.candidate.real_path == real)
+
+    def _load(self, entry: PluginEntry) -> None:
+        before = entry.state
+        entry.load(self.config, self._all_hooks().veto, self._filesystems, self._devices)
+        if entry.state is not before:
+            self._all_hooks().outcome(entry.record())
+
+    def _register_hooked(self) -> None:
+        """Register what installed packages bring by hooks; a broken one becomes a report line."""
+        hooks = self._all_hooks()
+        for scheme, filesystem in hooks.filesystems():
+            with suppress(ModularTFError):
+                if scheme not in self._filesystems.view:
+                    self.register_filesystem(scheme, filesystem)
+        for factory in hooks.device_factories():
+            with suppress(ModularTFError):
+                self.register_device_factory(factory)
+
+    # -- what there is --------------------------------------------------------------------------
+
+    def report(self) -> Report:
+        """Return what this service knows now."""
+        with self._lock:
+            found = self._discovery
+            return Report(
+                plugins=tuple(self.plugins()),
+                problems=found.problems if found else (),
+                searched=found.searched if found else (),
+            )
+
+    def plugins(self) -> list[PluginRecord]:
+        """Return one record per plugin, in order of precedence; Python's own come last."""
+        with self._lock:
+            records = [entry.record() for entry in self._entries.values()]
+            records += self._python_records.values()
+            reasons = {
+                status.registration.plugin: Reason.of_violation("register", status.reason)
+                for status in self._devices.factories()
+                if status.state is not FactoryState.SERVING and status.reason is not None
+            }
+        return [_with_device_outcome(record, reasons.get(record.name)) for record in records]
+
+    def entry(self, name_or_path: str) -> PluginEntry:
+        """Return all that is known of one plugin: its probe, library and tables.
+
+        Raises:
+            NotFoundError: There is no such plugin or file.
+        """
+        with self._lock:
+            if self._discovery is None:
+                self.discover()
+            return self._entry(name_or_path)
+
+    def schemes(self) -> dict[str, str]:
+        """Return the name of the plugin that serves each scheme, sorted by scheme."""
+        return {s: fs.plugin for s, fs in sorted(dict(self._filesystems.view).items())}
+
+    def devices(self, device_type: str | None = None) -> list[Device]:
+        """Return the visible devices, of one type or all."""
+        return self._devices.devices(device_type)
+
+    @property
+    def device_registry(self) -> DeviceRegistry:
+        """Every factory and what became of it."""
+        return self._devices
+
+    def device(self, name: str) -> Device:
+        """Return the device of that name, in any of TensorFlow's forms.
+
+        Raises:
+            NotFoundError: No visible device has it.
+            InvalidArgumentError: It is no device name.
+        """
+        return self._devices.device(name)
+
+    def filesystem(self, scheme: str) -> Filesystem:
+        """Return the filesystem of a scheme, "" for plain paths.
+
+        Raises:
+            UnimplementedError: None serves it; the message lists those that are served.
+        """
+        return self._filesystems.get(scheme)
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        """Return the filesystem of a URI's scheme.
+
+        Raises:
+            UnimplementedError: None serves it.
+        """
+        return self._filesystems.for_uri(uri)
+
+    def why(self, name: str) -> Explanation:
+        """Explain a plugin, file, scheme or device type, present or absent."""
+        from modular_tf.explanation import explain  # noqa: PLC0415  (it imports this module's types)
+
+        return explain(self, name)
+
+    # -- what Python brings ---------------------------------------------------------------------
+
+    def register_filesystem(
+        self, scheme: str, filesystem: Any, *, replace: bool = False
+    ) -> Callable[[], None]:
+        """Let a Python object serve a scheme, as a plugin would.
+
+        Args:
+            scheme: The scheme; "" for plain paths.
+            filesystem: A `Filesystem`, any fsspec filesystem, or an object with some of the
+                operations; one that is missing is like a NULL slot of a plugin.
+            replace: Take the scheme from whoever serves it.
+
+        Returns:
+            A function that undoes this.
+
+        Raises:
+            AlreadyExistsError: Somebody serves the scheme (rule FS-018).
+            InvalidArgumentError: No URI could name it (rule FS-007).
+            TypeError: The object has no operation of a filesystem.
+        """
+        with self._lock:
+            self._check_open()
+            made = as_filesystem(scheme, filesystem)
+            undo = self._filesystems.register(made, replace=replace)
+            name = self._unused_name(made.plugin)
+            self._python_records[name] = PluginRecord(
+                name=name,
+                path=None,
+                source=PYTHON_SOURCE,
+                kinds=("filesystem",),
+                state=State.LOADED,
+                schemes=(scheme,),
+            )
+        return lambda: self._forget(name, undo)
+
+    def register_device_factory(self, factory: Any) -> Callable[[], None]:
+        """Let a Python object offer devices, as a plugin would.
+
+        Args:
+            factory: See `modular_tf.device.factory.DeviceFactory`.
+
+        Returns:
+            A function that undoes this.
+
+        Raises:
+            AlreadyExistsError: Its platform's name is taken (rule SE-050).
+            InvalidArgumentError: It has no usable type or platform.
+        """
+        with self._lock:
+            self._check_open()
+            name = self._unused_name(type(factory).__name__)
+            made = PythonDeviceFactory(factory, plugin=name)
+            undo = self._devices.register(made, plugin=name)
+            self._python_records[name] = PluginRecord(
+                name=name,
+                path=None,
+                source=PYTHON_SOURCE,
+                kinds=("device",),
+                state=State.LOADED,
+                device_types=(made.device_type,),
+            )
+        return lambda: self._forget(name, undo)
+
+    def _forget(self, name: str, undo: Callable[[], None]) -> None:
+        with self._lock:
+            undo()
+            self._python_records.pop(name, None)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close open files, filesystems and devices; a second call does nothing.
+
+        Memory regions that are still viewed keep their filesystem until the last view is gone.
+
+        Raises:
+            ModularTFError: The first failure; the rest was closed all the same.
+        """
+        errors = self._close(at_exit=False)
+        if errors:
+            raise errors[0]
+
+    def _close(self, *, at_exit: bool) -> list[ModularTFError]:
+        with self._lock:
+            if self._closed:
+                return []
+            self._closed = True
+            entries = list(self._entries.values())
+        return [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
+
+    def _served(self) -> Iterator[Filesystem]:
+        for entry in self._entries.values():
+            yield from entry.filesystems.values()
+
+    def _after_fork_in_child(self) -> None:
+        self._lock = threading.RLock()
+        for filesystem in self._served():
+            with suppress(ModularTFError):
+                filesystem.after_fork_in_child()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the plugin service is closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _with_device_outcome(record: PluginRecord, reason: Reason | None) -> PluginRecord:
+    """Say that another plugin serves a device type, where one does."""
+    if reason is None:
+        return record
+    state = State.LOADED if record.schemes else State.SHADOWED
+    return replace(record, state=state, device_types=(), reasons=(*record.reasons, reason))
+
+
+@atexit.register
+def _close_all_at_exit() -> None:
+    """Run every plugin's cleanup while the interpreter is whole: some abort the process else."""
+    for service in list(_live):
+        service._close(at_exit=True)  # noqa: SLF001  (of this module)
+
+
+def _after_fork_in_child() -> None:
+    for service in list(_live):
+        service._after_fork_in_child()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+_default: PluginService | None = None
+_default_lock = threading.Lock()
+
+
+def default_service() -> PluginService:
+    """Return the service behind `mtf.gfile` and the like, made and loaded at its first use."""
+    global _default  # noqa: PLW0603  (the one service of TensorFlow's habits)
+    with _default_lock:
+        if _default is None or _default.closed:
+            service = PluginService()
+            service.load()
+            _default = service
+        return _default
+
+
+def loaded_or_raise(report: Report, paths: Iterable[str]) -> None:
+    """Raise for the first of some files that did not load, as TensorFlow's functions do.
+
+    Raises:
+        PluginError: With the reason's rule.
+    """
+    real = {os.path.realpath(path) for path in paths}
+    for record in report.plugins:
+        if record.path and os.path.realpath(record.path) in real and record.reason is not None:
+            reason = record.reason
+            raise PluginError(
+                f"{record.path}: {reason.message}", plugin=record.name, rule=reason.rule
+            )
