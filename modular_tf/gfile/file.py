@@ -1,0 +1,279 @@
+"""`GFile`: the file object of `tf.io.gfile`.
+
+It is opened by the first read or write, not when it is made, and its two directions are two
+handles: what was written is seen by reads after `flush`. Since TensorFlow does not say what a
+file does that was closed, this one refuses to be read or written again (`ClosedError`), where
+TensorFlow reopens it and, in mode "w", empties it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from modular_tf.errors import ClosedError, InvalidArgumentError, PermissionDeniedError
+from modular_tf.gfile.path_arguments import PathArgument, as_uri
+from modular_tf.gfile.read_buffer import ReadBuffer
+from modular_tf.service import default_service
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Iterable  # type: ignore[attr-defined,unused-ignore]
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.gfile.functions import ServesFilesystems
+
+_READING = frozenset(("r", "r+", "a+", "w+"))
+_WRITING = frozenset(("a", "w", "r+", "a+", "w+"))
+
+
+class GFile:
+    r"""A file of any registered scheme, for one thread at a time.
+
+    In text mode reads give `str` (UTF-8) and `readline` drops `\r`, as TensorFlow's does; in
+    binary mode reads give `bytes`, unchanged. Positions and counts are bytes in both. Writes take
+    text and bytes in both.
+
+    Args:
+        name: What to open.
+        mode: `r`, `w`, `a`, `r+`, `w+` or `a+`, with `b` for bytes. `r+` and `w+` empty the file
+            at the first write. `w` and `a` create it, at the latest when they are closed.
+        service: Where filesystems come from; the default service where it is not given.
+
+    Raises:
+        InvalidArgumentError: The mode is none of these.
+    """
+
+    __slots__ = ("_binary", "_closed", "_mode", "_name", "_reader", "_service", "_writer", "_wrote")
+
+    def __init__(
+        self, name: PathArgument, mode: str = "r", *, service: ServesFilesystems | None = None
+    ) -> None:
+        self._binary = "b" in mode
+        if mode.replace("b", "") not in _READING | _WRITING:
+            raise InvalidArgumentError(
+                f"mode {mode!r} is not 'r', 'w', 'a', 'r+', 'w+' or 'a+', with or without 'b'"
+            )
+        self._name = name
+        self._mode = mode
+        self._service = service
+        self._reader: ReadBuffer | None = None
+        self._writer: WritableFile | None = None
+        self._wrote = False
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<GFile {self._name!r} {self._mode!r}{' closed' if self._closed else ''}>"
+
+    @property
+    def name(self) -> PathArgument:
+        """What it was opened as, unchanged."""
+        return self._name
+
+    @property
+    def mode(self) -> str:
+        """The mode, as it was given."""
+        return self._mode
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def readable(self) -> bool:
+        """Tell whether the mode allows reads."""
+        return self._mode.replace("b", "") in _READING
+
+    def writable(self) -> bool:
+        """Tell whether the mode allows writes."""
+        return self._mode.replace("b", "") in _WRITING
+
+    def seekable(self) -> bool:
+        """Return True, also in modes whose `seek` is refused (TensorFlow's answer)."""
+        return True
+
+    def size(self) -> int:
+        """Return the length of the file now, in bytes; unflushed writes do not count.
+
+        Raises:
+            NotFoundError: It does not exist (yet).
+        """
+        return self._filesystem(self._uri()).stat(self._uri()).length
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def read(self, n: int = -1) -> Any:
+        """Return the next `n` bytes, in text mode decoded; the whole rest if `n` is -1.
+
+        Raises:
+            InvalidArgumentError: `n` is less than -1.
+            UnicodeDecodeError: In text mode, the bytes are not UTF-8 or end within a character.
+        """
+        reader = self._reader or self._open_reader()
+        count = operator.index(n)
+        data = reader.read_rest() if count == -1 else reader.read(count)
+        return data if self._binary else data.decode()
+
+    def readinto(self, buffer: Buffer) -> int:
+        """Fill a writable buffer with the next bytes; return their number, 0 at the end."""
+        with memoryview(buffer) as view, view.cast("B") as target:
+            data = (self._reader or self._open_reader()).read(len(target))
+            target[: len(data)] = data
+        return len(data)
+
+    def readline(self) -> Any:
+        r"""Return the next line with its `\n`; empty at the end of the file."""
+        line = (self._reader or self._open_reader()).readline()
+        if self._binary:
+            return line
+        text = line.decode()
+        return text.replace("\r", "") if "\r" in text else text
+
+    def readlines(self) -> list[Any]:
+        """Return all lines from here on."""
+        return list(iter(self.readline, b"" if self._binary else ""))
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        line = self.readline()
+        if not line:
+            raise StopIteration
+        return line
+
+    next = __next__
+
+    def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
+        """Go to a position in the file, for reads.
+
+        Args:
+            offset: In bytes, relative to `whence`.
+            whence: 0 for the start of the file, 1 for the current position, 2 for the end.
+            position: An older name of `offset`.
+
+        Raises:
+            OutOfRangeError: It lies past the end; reads then find the end.
+            PermissionDeniedError: The file is not open for reading.
+        """
+        reader = self._reader or self._open_reader()
+        if (offset is None) == (position is None):
+            raise TypeError("seek() takes either an offset or a position")
+        distance = operator.index(position if offset is None else offset)  # type: ignore[arg-type]
+        if whence == 1:
+            distance += reader.position
+        elif whence == 2:  # noqa: PLR2004 - io.SEEK_END
+            distance += self.size()
+        elif whence != 0:
+            raise InvalidArgumentError(f"whence is 0, 1 or 2; found {whence!r}")
+        reader.seek(distance)
+
+    def tell(self) -> int:
+        """Return the position of the next read or, where the mode has no reads, write.
+
+        A file that is only written is opened by this, and in mode "w" emptied.
+        """
+        if self.readable():
+            return (self._reader or self._open_reader()).position
+        return (self._writer or self._open_writer()).tell()
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def write(self, file_content: str | Buffer) -> None:
+        """Add text (as UTF-8) or bytes at the end."""
+        writer = self._writer or self._open_writer()
+        data = file_content.encode() if isinstance(file_content, str) else file_content
+        writer.append(memoryview(data))
+        if self._reader is not None:
+            self._reader.forget()
+
+    def writelines(self, lines: Iterable[str | Buffer]) -> None:
+        """Add each of `lines`, which bring their own line ends."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Hand on what was written, so that readers see it."""
+        if self._writer is not None:
+            self._writer.flush()
+        if self._reader is not None:
+            self._reader.forget()
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close both directions; a second call does nothing.
+
+        A file in mode "w" or "a" that was never written is created now (as in TensorFlow after
+        2.21, and as `open` does).
+        """
+        if self._closed:
+            return
+        try:
+            if not self._wrote and ("w" in self._mode or "a" in self._mode):
+                self._open_writer()
+        finally:
+            self._closed = True
+            self._close_handles()
+
+    def _close_handles(self) -> None:
+        reader, self._reader = self._reader, None
+        writer, self._writer = self._writer, None
+        try:
+            if reader is not None:
+                reader.close()
+        finally:
+            if writer is not None:
+                writer.close()
+
+    def __enter__(self) -> Self:
+        self._require_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open_reader(self) -> ReadBuffer:
+        self._require_open()
+        if not self.readable():
+            self._refuse("reading")
+        uri = self._uri()
+        file = self._filesystem(uri).new_random_access_file(uri)
+        self._reader = ReadBuffer(file, self.size)
+        return self._reader
+
+    def _open_writer(self) -> WritableFile:
+        self._require_open()
+        if not self.writable():
+            self._refuse("writing")
+        self._wrote = True  # also if it fails: close must not fail a second time
+        uri = self._uri()
+        filesystem = self._filesystem(uri)
+        appends = "a" in self._mode
+        open_file = filesystem.new_appendable_file if appends else filesystem.new_writable_file
+        self._writer = open_file(uri)
+        return self._writer
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError(f"{self._name!r} was closed before", path=self._uri())
+
+    def _refuse(self, purpose: str) -> NoReturn:
+        raise PermissionDeniedError(
+            f"{self._name!r} is open in mode {self._mode!r}, which is not for {purpose}",
+            path=self._uri(),
+        )
+
+    def _uri(self) -> str:
+        return as_uri(self._name)
+
+    def _filesystem(self, uri: str) -> Filesystem:
+        return (self._service or default_service()).filesystem_for(uri)

@@ -1,0 +1,251 @@
+"""The functions of `tf.io.gfile`, on one service."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    FailedPreconditionError,
+    ModularTFError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnimplementedError,
+)
+from modular_tf.gfile import moving
+from modular_tf.gfile.copying import copy_file
+from modular_tf.gfile.file import GFile
+from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
+from modular_tf.service import default_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.statistics import FileStatistics
+
+
+class ServesFilesystems(Protocol):
+    """What is needed of a `PluginService`."""
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        """Return the filesystem that serves the scheme of `uri`."""
+
+    def schemes(self) -> Mapping[str, str]:
+        """Return the plugin's name for each scheme."""
+
+
+class GfileFunctions:
+    """All that `modular_tf.gfile` offers, on one service. Any thread may call it.
+
+    Every function raises the `ModularTFError` whose name is that of TensorFlow's error, and a
+    `TypeError` for an argument that is no path.
+
+    Args:
+        service: Where filesystems come from; the default service, asked anew for each call, where
+            it is not given.
+    """
+
+    def __init__(self, service: ServesFilesystems | None = None) -> None:
+        self._service = service
+
+    def _filesystem_for(self, uri: str) -> Filesystem:
+        return (self._service or default_service()).filesystem_for(uri)
+
+    def GFile(self, name: PathArgument, mode: str = "r") -> GFile:  # noqa: N802 - TensorFlow's name
+        """Make a file object; see `modular_tf.gfile.GFile`."""
+        return GFile(name, mode, service=self._service)
+
+    join = staticmethod(join)
+
+    def get_registered_schemes(self) -> list[str]:
+        """Return the schemes that are served, sorted; "" stands for plain local paths."""
+        return sorted((self._service or default_service()).schemes())
+
+    # -- questions ----------------------------------------------------------------------------
+
+    def exists(self, path: PathArgument) -> bool:
+        """Tell whether a file or directory exists; nothing exists under a file."""
+        uri = path if type(path) is str else as_uri(path)
+        try:
+            return self._filesystem_for(uri).path_exists(uri)
+        except FailedPreconditionError:
+            return False
+
+    def isdir(self, path: PathArgument) -> bool:
+        """Tell whether a directory exists; False also if that cannot be found out."""
+        uri = as_uri(path)
+        try:
+            return self._filesystem_for(uri).is_directory(uri)
+        except ClosedError:
+            raise
+        except ModularTFError:
+            return False
+
+    def stat(self, path: PathArgument) -> FileStatistics:
+        """Return `length` in bytes, `mtime_nsec` since 1970, and `is_directory`."""
+        uri = as_uri(path)
+        return self._filesystem_for(uri).stat(uri)
+
+    def listdir(self, path: PathArgument) -> list[str]:
+        """Return the names in a directory, sorted.
+
+        Raises:
+            NotFoundError: It does not exist or is no directory.
+        """
+        uri = as_uri(path)
+        try:
+            names = self._filesystem_for(uri).get_children(uri)
+        except FailedPreconditionError as error:
+            raise _no_directory(uri) from error
+        # Object stores list what does not exist as empty.
+        if not names and not self.isdir(uri):
+            raise _no_directory(uri)
+        return names
+
+    def glob(self, pattern: PathArgument | Iterable[PathArgument]) -> list[str]:
+        r"""Return the paths that match a pattern, or each of several in turn, sorted for each.
+
+        `*` and `?` match within one level, `[set]`, `[^set]` and `[!set]` one character, and a
+        backslash takes the meaning from what follows. Names with a leading dot are like others.
+
+        Raises:
+            InvalidArgumentError: A wildcard stands before the path, in scheme or host.
+        """
+        if isinstance(pattern, (str, os.PathLike)):
+            return self._glob_one(pattern)
+        return [path for single in pattern for path in self._glob_one(single)]
+
+    def _glob_one(self, pattern: object) -> list[str]:
+        uri = as_uri(pattern)
+        return self._filesystem_for(uri).get_matching_paths(uri)
+
+    def walk(
+        self,
+        top: PathArgument,
+        topdown: bool = True,  # noqa: FBT001, FBT002 - TensorFlow's signature
+        onerror: Callable[[ModularTFError], object] | None = None,
+    ) -> Iterator[tuple[str, list[str], list[str]]]:
+        """Yield each directory of a tree with the names of its directories and its files.
+
+        Args:
+            top: The root of the tree.
+            topdown: Parents come before their children, and names that the caller removes from
+                the list of directories are passed over.
+            onerror: Called with the error of each directory that cannot be listed, which is then
+                passed over. Without it a missing directory is passed over and other errors rise.
+        """
+        uri = as_uri(top)
+        try:
+            subdirs, files = self._listed_by_kind(uri)
+        except ModularTFError as error:
+            if onerror is not None:
+                onerror(error)
+            elif not isinstance(error, NotFoundError):
+                raise
+            return
+        if topdown:
+            yield uri, subdirs, files
+        for name in subdirs:
+            yield from self.walk(join(uri, name), topdown, onerror)
+        if not topdown:
+            yield uri, subdirs, files
+
+    def _listed_by_kind(self, uri: str) -> tuple[list[str], list[str]]:
+        subdirs: list[str] = []
+        files: list[str] = []
+        for name in self.listdir(uri):
+            (subdirs if self.isdir(join(uri, name)) else files).append(name)
+        return subdirs, files
+
+    # -- changes ------------------------------------------------------------------------------
+
+    def mkdir(self, path: PathArgument) -> None:
+        """Create a directory whose parent exists; fine if the name is taken already."""
+        uri = as_uri(path)
+        try:
+            self._filesystem_for(uri).create_dir(uri)
+        except AlreadyExistsError:
+            return
+
+    def makedirs(self, path: PathArgument) -> None:
+        """Create a directory and whatever parents are missing; fine if it exists."""
+        uri = as_uri(path)
+        self._filesystem_for(uri).recursively_create_dir(uri)
+
+    def remove(self, path: PathArgument) -> None:
+        """Delete a file."""
+        uri = as_uri(path)
+        self._filesystem_for(uri).delete_file(uri)
+
+    def rmtree(self, path: PathArgument) -> None:
+        """Delete a directory with all that it holds, or a file.
+
+        Raises:
+            PermissionDeniedError: The filesystem left something behind without saying why.
+        """
+        uri = as_uri(path)
+        left = self._filesystem_for(uri).delete_recursively(uri)
+        if any(left):
+            raise PermissionDeniedError(
+                f"rmtree {uri!r}: {left.undeleted_files} files and {left.undeleted_dirs} "
+                "directories could not be deleted",
+                path=uri,
+                operation="delete_recursively",
+            )
+
+    def rename(
+        self,
+        src: PathArgument,
+        dst: PathArgument,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 - TensorFlow's signature
+    ) -> None:
+        """Move a file or directory within one filesystem.
+
+        A directory is moved entry by entry where the filesystem renames files only.
+
+        Raises:
+            AlreadyExistsError: `dst` exists and `overwrite` is not set.
+            UnimplementedError: The two lie on different filesystems; copy and remove instead.
+        """
+        source, target = as_uri(src), as_uri(dst)
+        filesystem = self._filesystem_for(source)
+        if self._filesystem_for(target) is not filesystem:
+            raise UnimplementedError(
+                f"rename {source!r} to {target!r}: they lie on different filesystems; "
+                "copy it, then remove the source",
+                path=source,
+                operation="rename_file",
+            )
+        self._require_free(target, "rename", overwrite=overwrite)
+        moving.rename(filesystem, source, target)
+
+    def copy(
+        self,
+        src: PathArgument,
+        dst: PathArgument,
+        overwrite: bool = False,  # noqa: FBT001, FBT002 - TensorFlow's signature
+    ) -> None:
+        """Copy a file, also between filesystems; onto itself it changes nothing.
+
+        Raises:
+            AlreadyExistsError: `dst` exists and `overwrite` is not set.
+        """
+        source, target = as_uri(src), as_uri(dst)
+        source_fs, target_fs = self._filesystem_for(source), self._filesystem_for(target)
+        self._require_free(target, "copy", overwrite=overwrite)
+        copy_file(source_fs, source, target_fs, target)
+
+    def _require_free(self, target: str, operation: str, *, overwrite: bool) -> None:
+        if isinstance(overwrite, (str, bytes, os.PathLike)):  # a third path, by mistake
+            raise TypeError(f"{operation}: overwrite is True or False; found {overwrite!r}")
+        if not overwrite and self.exists(target):
+            raise AlreadyExistsError(
+                f"{operation}: {target!r} exists and overwrite is not set", path=target
+            )
+
+
+def _no_directory(uri: str) -> NotFoundError:
+    return NotFoundError(f"listdir {uri!r}: no such directory", path=uri, operation="get_children")

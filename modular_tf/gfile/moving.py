@@ -1,0 +1,66 @@
+"""Renaming directories where a filesystem renames files only.
+
+`tf.io.gfile.rename` moves directories on TensorFlow's own local filesystem, while the contract of
+plugins lets `rename_file` refuse them. What is refused is moved here entry by entry: no data is
+copied, but it is not atomic, and a failure leaves part of the tree at either place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import FailedPreconditionError, InvalidArgumentError
+from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.uri import join_path
+
+if TYPE_CHECKING:
+    from modular_tf.filesystem.filesystem import Filesystem
+
+
+def rename(fs: Filesystem, source: str, target: str) -> None:
+    """Move a file or directory, replacing a file or an empty directory of the same kind.
+
+    Raises:
+        FailedPreconditionError: The target is of the other kind, or a directory that holds
+            something.
+        InvalidArgumentError: A directory was to be moved into itself.
+        NotFoundError: The source, or the directory of the target, does not exist.
+    """
+    try:
+        fs.rename_file(source, target)
+    except FailedPreconditionError:
+        if not _is_directory(fs, source):
+            raise
+        _move_directory(fs, source, target)
+
+
+def _is_directory(fs: Filesystem, uri: str) -> bool:
+    try:
+        return fs.is_directory(uri)
+    except FailedPreconditionError:  # under a file
+        return False
+
+
+def _move_directory(fs: Filesystem, source: str, target: str) -> None:
+    old, new = fs.translate_name(source), fs.translate_name(target)
+    if old == new:
+        return
+    if new.startswith(old.rstrip("/") + "/"):
+        raise InvalidArgumentError(f"rename {source!r} to {target!r}: into itself", path=source)
+    _require_empty_directory(fs, target)
+    for name in checked_children(fs, source):
+        rename(fs, join_path(source, name), join_path(target, name))
+    fs.delete_dir(source)
+
+
+def _require_empty_directory(fs: Filesystem, target: str) -> None:
+    """Have `target` be a directory without children, made here where there is none."""
+    if not fs.path_exists(target):
+        fs.create_dir(target)
+    elif not fs.is_directory(target) or fs.get_children(target):
+        raise FailedPreconditionError(
+            f"rename: the target {target!r} is no empty directory",
+            plugin=fs.plugin,
+            path=target,
+            operation="rename_file",
+        )

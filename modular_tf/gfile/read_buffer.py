@@ -1,0 +1,136 @@
+"""Reading a random-access file from front to back, by bytes or by lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import InvalidArgumentError, OutOfRangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.filesystem.files import RandomAccessFile
+
+# A seek is often followed by one short read, a scan by many: blocks start small and double.
+FIRST_BLOCK = 16 << 10
+LARGEST_BLOCK = 512 << 10
+# A file that is shorter than this is read whole without asking for its size.
+WHOLE_WITHOUT_SIZE = 64 << 10
+
+
+class ReadBuffer:
+    """A position in a file, and the block of it that was read last; for one thread at a time.
+
+    Args:
+        file: The open file; closed by `close`.
+        size: Tells the length of the file now, in bytes.
+    """
+
+    __slots__ = ("_data", "_file", "_next_size", "_size", "_start", "position")
+
+    def __init__(self, file: RandomAccessFile, size: Callable[[], int]) -> None:
+        self._file = file
+        self._size = size
+        self._next_size = FIRST_BLOCK
+        self._data = b""
+        self._start = 0
+        self.position = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def forget(self) -> None:
+        """Read afresh from now on: the file may have changed."""
+        self._data = b""
+        self._start = self.position
+
+    def read(self, n: int) -> bytes:
+        """Return the next `n` bytes, fewer only at the end of the file.
+
+        Raises:
+            InvalidArgumentError: `n` is negative.
+        """
+        if n < 0:
+            raise InvalidArgumentError(f"read: the number of bytes is negative: {n}")
+        begin = self.position - self._start
+        data = self._data[begin : begin + n]
+        if len(data) < n:
+            data += self._read_behind_the_block(self.position + len(data), n - len(data))
+        self.position += len(data)
+        return data
+
+    def _read_behind_the_block(self, offset: int, n: int) -> bytes:
+        if n >= LARGEST_BLOCK:
+            return self._file.read(offset, n)
+        self._fill(offset, n)
+        return self._data[:n]
+
+    def _fill(self, offset: int, at_least: int = 1) -> None:
+        self._data = self._file.read(offset, max(self._next_size, at_least))
+        self._start = offset
+        self._next_size = min(2 * self._next_size, LARGEST_BLOCK)
+
+    def read_rest(self) -> bytes:
+        """Return everything from here to the end of the file.
+
+        A short file costs no question for its size. A long one is then read again from here in
+        one piece, because joining two pieces would copy it.
+        """
+        begin = self.position
+        first = self.read(WHOLE_WITHOUT_SIZE)
+        if len(first) < WHOLE_WITHOUT_SIZE:
+            return first
+        n = self._size() - begin
+        if n <= len(first):  # a file that lies about its size, as those under /proc do
+            return first + b"".join(iter(lambda: self.read(LARGEST_BLOCK), b""))
+        rest = self._file.read(begin, n)
+        self.position = begin + len(rest)
+        return rest
+
+    def readline(self) -> bytes:
+        r"""Return what stands before and including the next `\n`, or the rest of the file."""
+        begin = self.position - self._start
+        end = self._data.find(b"\n", begin) + 1
+        if end:
+            self.position = self._start + end
+            return self._data[begin:end]
+        return self._readline_behind_the_block(self._data[begin:])
+
+    def _readline_behind_the_block(self, line: bytes) -> bytes:
+        pieces = [line]
+        self.position += len(line)
+        while not pieces[-1].endswith(b"\n"):
+            self._fill(self.position)
+            end = self._data.find(b"\n") + 1 or len(self._data)
+            if not end:
+                break
+            pieces.append(self._data[:end])
+            self.position += end
+        return b"".join(pieces)
+
+    def seek(self, position: int) -> None:
+        """Go to `position`, counted in bytes from the start.
+
+        Raises:
+            InvalidArgumentError: It lies before the start.
+            OutOfRangeError: It lies past the end; the position is then the end.
+        """
+        if position < 0:
+            raise InvalidArgumentError(f"seek: position {position} lies before the start")
+        if position and not self._start <= position <= self._start + len(self._data):
+            self._next_size = FIRST_BLOCK
+            self._fill(position - 1)  # holds a byte only if the file is that long
+            if not self._data:
+                self._stop_at_the_end(position)
+        self.position = position
+        if position < self._start:
+            self.forget()
+
+    def _stop_at_the_end(self, wanted: int) -> None:
+        self.position = self._size()
+        self.forget()
+        if wanted > self.position:
+            raise OutOfRangeError(
+                f"seek: position {wanted} lies past the end, which is {self.position}"
+            )

@@ -1,0 +1,1 @@
+"""Tests of `modular_tf.gfile`, most of them recorded from TensorFlow."""

@@ -1,0 +1,221 @@
+"""The functions on filesystems that count, fail or lie, and on the default service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import modular_tf
+from modular_tf import gfile
+from modular_tf.errors import (
+    FailedPreconditionError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnimplementedError,
+)
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from modular_tf.gfile import GfileFunctions
+    from modular_tf.service import PluginService
+    from tests.fixtures.children import PythonRunner
+
+
+class Scripted(Filesystem):
+    """Answers from dictionaries, and remembers what it was asked."""
+
+    def __init__(self, scheme: str = "zz", **answers: object) -> None:
+        super().__init__(scheme, "scripted")
+        self.answers = answers
+        self.asked: list[str] = []
+
+    def _answer(self, operation: str) -> object:
+        self.asked.append(operation)
+        answer = self.answers[operation]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def path_exists(self, uri: str) -> bool:
+        return bool(self._answer("path_exists"))
+
+    def is_directory(self, uri: str) -> bool:
+        return bool(self._answer("is_directory"))
+
+    def get_children(self, uri: str) -> list[str]:
+        return list(self._answer("get_children"))
+
+    def delete_recursively(self, uri: str) -> DeletedCounts:
+        return DeletedCounts(*self._answer("delete_recursively"))
+
+    def stat(self, uri: str) -> FileStatistics:
+        return FileStatistics(*self._answer("stat"))
+
+    def rename_file(self, source: str, target: str) -> None:
+        self._answer("rename_file")
+
+
+class OneFilesystem:
+    """A service with nothing but one filesystem."""
+
+    def __init__(self, filesystem: Filesystem) -> None:
+        self.filesystem = filesystem
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        return self.filesystem
+
+    def schemes(self) -> Mapping[str, str]:
+        return {self.filesystem.scheme: self.filesystem.plugin}
+
+
+def on(filesystem: Filesystem) -> GfileFunctions:
+    return gfile.using(OneFilesystem(filesystem))
+
+
+def test_offers_what_tensorflow_offers() -> None:
+    names = {
+        "GFile", "copy", "exists", "get_registered_schemes", "glob", "isdir", "join", "listdir",
+        "makedirs", "mkdir", "remove", "rename", "rmtree", "stat", "walk",
+    }  # fmt: skip
+
+    assert names <= set(gfile.__all__)
+    assert all(callable(getattr(gfile, name)) for name in gfile.__all__)
+    assert all(callable(getattr(gfile.GfileFunctions, name)) for name in names)
+
+
+def test_exists_costs_one_operation() -> None:
+    filesystem = Scripted(path_exists=True)
+
+    assert on(filesystem).exists("zz://a")
+    assert filesystem.asked == ["path_exists"]
+
+
+def test_listdir_costs_one_operation_where_there_is_something() -> None:
+    filesystem = Scripted(get_children=["a"])
+
+    assert on(filesystem).listdir("zz://a") == ["a"]
+    assert filesystem.asked == ["get_children"]
+
+
+def test_listdir_does_not_believe_that_a_missing_directory_is_empty() -> None:
+    filesystem = Scripted(get_children=[], is_directory=NotFoundError("no"))
+
+    with pytest.raises(NotFoundError, match="no such directory"):
+        on(filesystem).listdir("zz://a")
+
+
+@pytest.mark.parametrize("operation", ["exists", "listdir", "stat"])
+def test_other_failures_rise(operation: str) -> None:
+    refusal = PermissionDeniedError("no")
+    functions = on(Scripted(path_exists=refusal, get_children=refusal, stat=refusal))
+
+    with pytest.raises(PermissionDeniedError, match="no"):
+        getattr(functions, operation)("zz://a")
+
+
+def test_isdir_is_false_for_what_cannot_be_found_out() -> None:
+    assert not on(Scripted(is_directory=PermissionDeniedError("no"))).isdir("zz://a")
+
+
+def test_rmtree_reports_what_is_left() -> None:
+    with pytest.raises(PermissionDeniedError, match="2 files and 1 directories"):
+        on(Scripted(delete_recursively=(2, 1))).rmtree("zz://a")
+
+
+def test_walk_raises_what_nobody_handles() -> None:
+    functions = on(Scripted(get_children=PermissionDeniedError("no")))
+
+    with pytest.raises(PermissionDeniedError):
+        list(functions.walk("zz://a"))
+
+
+def test_walk_hands_every_failure_to_its_handler() -> None:
+    refusal = PermissionDeniedError("no")
+    seen: list[Exception] = []
+
+    assert list(on(Scripted(get_children=refusal)).walk("zz://a", onerror=seen.append)) == []
+    assert seen == [refusal]
+
+
+def test_a_refused_rename_of_a_file_rises() -> None:
+    filesystem = Scripted(
+        path_exists=False, is_directory=False, rename_file=FailedPreconditionError("busy")
+    )
+
+    with pytest.raises(FailedPreconditionError, match="busy"):
+        on(filesystem).rename("zz://a", "zz://b")
+
+
+def test_links_inside_a_directory_move_with_it(functions: GfileFunctions, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "kept").write_text("kept")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "link").symlink_to(tmp_path / "outside")
+
+    functions.rename(tmp_path / "old", tmp_path / "new")
+
+    assert (tmp_path / "new" / "link").is_symlink()
+    assert (tmp_path / "outside" / "kept").read_text() == "kept"
+    assert not (tmp_path / "old").exists()
+
+
+def test_what_is_listed_is_sorted(functions: GfileFunctions, tmp_path: Path) -> None:
+    for name in "dbca":
+        (tmp_path / name).touch()
+        (tmp_path / f"dir-{name}").mkdir()
+
+    assert functions.listdir(tmp_path) == [*"abcd", *(f"dir-{name}" for name in "abcd")]
+    assert functions.glob(tmp_path / "?") == [str(tmp_path / name) for name in "abcd"]
+    assert functions.get_registered_schemes() == ["", "file", "ram"]
+    assert next(names for _, names, _ in functions.walk(tmp_path))[:2] == ["dir-a", "dir-b"]
+
+
+def test_names_that_are_not_utf8_come_through(functions: GfileFunctions, tmp_path: Path) -> None:
+    name = "\udcff\udcfe"
+    with functions.GFile(f"{tmp_path}/{name}", "w") as file:
+        file.write("x")
+
+    assert functions.listdir(tmp_path) == [name]
+    assert functions.glob(f"{tmp_path}/?*") == [f"{tmp_path}/{name}"]
+    assert functions.exists(f"{tmp_path}/{name}".encode("utf-8", "surrogateescape"))
+
+
+def test_two_services_do_not_see_each_other(service: PluginService, tmp_path: Path) -> None:
+    with type(service)(bundled=False) as empty, pytest.raises(UnimplementedError):
+        gfile.using(empty).exists(tmp_path)
+    assert gfile.using(service).exists(tmp_path)
+
+
+@pytest.fixture
+def _default_service_of_this_test(service: PluginService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("modular_tf.gfile.functions.default_service", lambda: service)
+    monkeypatch.setattr("modular_tf.gfile.file.default_service", lambda: service)
+
+
+@pytest.mark.usefixtures("_default_service_of_this_test")
+def test_the_module_works_on_the_default_service(tmp_path: Path) -> None:
+    with modular_tf.gfile.GFile(tmp_path / "a", "w") as file:
+        file.write("x")
+
+    assert isinstance(file, gfile.GFile)
+    assert gfile.exists(tmp_path / "a")
+    assert gfile.stat(tmp_path / "a").length == 1
+    assert gfile.get_registered_schemes() == ["", "file", "ram"]
+
+
+def test_importing_it_loads_no_plugin(run_python: PythonRunner) -> None:
+    child = run_python(
+        """
+        import modular_tf.gfile
+        maps = open("/proc/self/maps").read()
+        print("posix_filesystem" in maps, modular_tf.gfile.exists("/"))
+        print("posix_filesystem" in open("/proc/self/maps").read())
+        """
+    )
+
+    assert child.stdout.split() == ["False", "True", "True"]

@@ -1,0 +1,83 @@
+"""The POSIX plugin expands globs itself; it must say what the host's default would say."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.errors import InvalidArgumentError, ModularTFError
+from modular_tf.filesystem.glob import matching_paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from modular_tf.service import PluginService
+
+LETTERS = ["a", "b", "ü", "-", "]", "[", "*", "?", "\\", "^", "!", ".", "\udcff"]
+PIECES = [*LETTERS, "*", "?", "/", "[a-z]", "[^a]", "[!ü]", "[b-a]", "[]a]", "\\*", "[\\]a]"]
+
+
+def build_tree(top: Path, chosen: random.Random) -> None:
+    for _ in range(200):
+        name = "".join(chosen.choices(LETTERS, k=chosen.randint(1, 4)))
+        if name in (".", "..") or os.path.lexists(top / name):
+            continue
+        if chosen.random() < 0.3:
+            (top / name).mkdir()
+            for inner in chosen.choices(LETTERS[:6], k=3):
+                (top / name / inner).touch()
+        else:
+            (top / name).touch()
+    (top / "link").symlink_to("nothing")
+    (top / "self").symlink_to(top)
+
+
+def answer(call: object, *arguments: object) -> object:
+    try:
+        return call(*arguments)
+    except ModularTFError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_they_agree_on_random_patterns(service: PluginService, tmp_path: Path, seed: int) -> None:
+    chosen = random.Random(seed)
+    build_tree(tmp_path, chosen)
+    filesystem = service.filesystem("")
+    for _ in range(500):
+        pattern = "".join(chosen.choices(PIECES, k=chosen.randint(1, 6)))
+        if ".." in pattern or not any(character in pattern for character in "*?[\\"):
+            continue
+        uri = f"{tmp_path}/{pattern}"
+        assert answer(filesystem.get_matching_paths, uri) == answer(
+            matching_paths, filesystem, uri
+        ), pattern
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "*", "./*", "../*", "sub/*", "*/x", "sub", "none", "sub/", "sub//x", "//", "/"]
+)
+def test_they_agree_on_relative_and_literal_patterns(
+    service: PluginService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "x").touch()
+    monkeypatch.chdir(tmp_path)
+    filesystem = service.filesystem("")
+
+    assert filesystem.get_matching_paths(pattern) == matching_paths(filesystem, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["file://", "file:///", "file://host/*", "file:///*/tmp"])
+def test_they_agree_on_uris(service: PluginService, pattern: str) -> None:
+    filesystem = service.filesystem("file")
+
+    assert filesystem.get_matching_paths(pattern) == matching_paths(filesystem, pattern)
+
+
+def test_the_plugin_refuses_wildcards_in_the_host(service: PluginService) -> None:
+    with pytest.raises(InvalidArgumentError, match="wildcards may stand in the path only"):
+        service.filesystem("file").get_matching_paths("file://h*/x")

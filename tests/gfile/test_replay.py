@@ -1,0 +1,83 @@
+"""Replays every call recorded from TensorFlow; what differs must be declared, and the other way."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.gfile import call_runner, recording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from modular_tf.gfile import GfileFunctions
+
+CASES = recording.cases()
+RECORDED = recording.recording()
+DIFFERENCES = recording.differences()
+
+
+@pytest.fixture(scope="module")
+def differs(
+    functions: GfileFunctions, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], list[recording.Found]]:
+    """Run a case, once in this module, and list the answers that are not TensorFlow's."""
+    scratch: Path = tmp_path_factory.mktemp("replay").resolve()
+    known: dict[str, list[recording.Found]] = {}
+
+    def replay(key: str) -> list[recording.Found]:
+        if key not in known:
+            case, store = CASES[key]
+            directory = scratch / case["id"] / store
+            ours = call_runner.run_in_fresh_directory(functions, case, store, directory)
+            known[key] = recording.compare(key, RECORDED["cases"][key], ours)
+        return known[key]
+
+    return replay
+
+
+def _calls(steps: list[Any]) -> list[str]:
+    return [step["call"] if isinstance(step, dict) else step for step in steps]
+
+
+def test_the_recording_is_of_this_table() -> None:
+    table = {key: case["steps"] for key, (case, _) in CASES.items()}
+    recorded = {key: _calls(case["steps"]) for key, case in RECORDED["cases"].items()}
+
+    assert RECORDED["tensorflow"] == "2.21.0"
+    assert recorded == table
+
+
+def test_the_recording_is_large_enough_to_mean_something() -> None:
+    assert sum(len(case["steps"]) for case in RECORDED["cases"].values()) > 1500
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_answers_are_tensorflows_or_declared(
+    key: str, differs: Callable[[str], list[recording.Found]]
+) -> None:
+    undeclared = [
+        str(found)
+        for found in differs(key)
+        if not any(difference.covers(found) for difference in DIFFERENCES)
+    ]
+
+    assert not undeclared, "\n".join(undeclared)
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda d: f"{d.case}-{d.step}")
+def test_a_declared_difference_is_one(
+    difference: recording.Difference, differs: Callable[[str], list[recording.Found]]
+) -> None:
+    keys = [key for key in CASES if fnmatchcase(key, difference.case)]
+    agreeing = [key for key in keys if not any(map(difference.covers, differs(key)))]
+
+    assert keys, f"no recorded case is called {difference.case}"
+    assert not agreeing, f"no such difference any more: {agreeing}"
+
+
+def test_every_difference_has_a_reason() -> None:
+    assert all(len(difference.reason.split()) > 4 for difference in DIFFERENCES)
