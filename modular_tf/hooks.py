@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pluggy
 
-    from modular_tf.config import Config
+    from modular_tf.configuration import Config
     from modular_tf.discovery.installed import InstalledDistribution
     from modular_tf.discovery.probe import Probe
     from modular_tf.report import PluginRecord

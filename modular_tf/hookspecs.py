@@ -14,7 +14,7 @@ import pluggy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from modular_tf.config import Config
+    from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.probe import Probe
     from modular_tf.report import PluginRecord

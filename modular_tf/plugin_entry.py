@@ -26,7 +26,7 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from modular_tf.config import Config
+    from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.probe import Probe

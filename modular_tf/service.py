@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.config import Config, load_config
+from modular_tf.configuration import Config, load_config
 from modular_tf.device.python_factory import PythonDeviceFactory
 from modular_tf.device.ranking import FactoryState
 from modular_tf.device.registry import DeviceRegistry

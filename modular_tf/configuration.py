@@ -1,0 +1,135 @@
+"""The configuration: a TOML file, overridden by the environment, overridden by arguments."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
+FILE_NAME = "modular-tf.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a user may decide. Immutable, and it pickles.
+
+    Attributes:
+        plugin_dirs: Directories or files to search for plugins.
+        enable: Globs over plugin names; when given, no other plugin is loaded.
+        disable: Globs over plugin names that are not loaded, whatever `enable` says.
+        priorities: Priority of device factories, by `TYPE` or `TYPE/PLATFORM`.
+        scheme_pins: Name of the plugin that alone may serve a scheme.
+        visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
+        path: The file it was read from, None for none.
+    """
+
+    plugin_dirs: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    scheme_pins: Mapping[str, str] = field(default_factory=dict)
+    visible_devices: tuple[str, ...] = ()
+    path: str | None = None
+
+    def why_disabled(self, plugin: str) -> str | None:
+        """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
+        for glob in self.disable:
+            if fnmatchcase(plugin, glob):
+                return f"{plugin!r} matches {glob!r} in `disable` of {self.origin}"
+        if self.enable and not any(fnmatchcase(plugin, glob) for glob in self.enable):
+            return f"{plugin!r} matches none of {list(self.enable)} in `enable` of {self.origin}"
+        return None
+
+    @property
+    def origin(self) -> str:
+        """What to call the configuration in messages."""
+        return self.path or "the configuration"
+
+
+def config_path(environment: Mapping[str, str]) -> str:
+    """Return the file that would be read: `MODULAR_TF_CONFIG`, or the user's own."""
+    if chosen := environment.get(CONFIG_VARIABLE):
+        return chosen
+    if sys.platform != "linux":
+        import platformdirs  # noqa: PLC0415  (costs more than reading a file)
+
+        return os.path.join(platformdirs.user_config_dir("modular_tf", appauthor=False), FILE_NAME)
+    base = environment.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
+    return os.path.join(base, "modular_tf", FILE_NAME)
+
+
+def load_config(
+    environment: Mapping[str, str] | None = None, *, privileged: bool = False
+) -> Config:
+    """Read the configuration file; without one, all is at its default.
+
+    Args:
+        environment: Instead of `os.environ`.
+        privileged: The process has rights that its user lacks: no file of the user is read.
+
+    Raises:
+        ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
+            `MODULAR_TF_CONFIG` names a file that does not exist.
+    """
+    variables = os.environ if environment is None else environment
+    path = config_path(variables)
+    if privileged:
+        return Config()
+    try:
+        with open(path, "rb") as stream:
+            text = stream.read().decode("utf-8")
+    except FileNotFoundError:
+        if variables.get(CONFIG_VARIABLE):
+            raise ConfigError(f"{CONFIG_VARIABLE} names {path}, which does not exist") from None
+        return Config()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}", path=path) from error
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: str) -> Config:
+    """Make a configuration of a file's text.
+
+    Raises:
+        ConfigError: See `load_config`; it names the key, what was expected and what was found.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415  (most processes have no file to read)
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error
+    known = {entry.name for entry in fields(Config)} - {"path"}
+    if unknown := sorted(values.keys() - known):
+        raise ConfigError(f"{path}: unknown keys {unknown}; known: {sorted(known)}", path=path)
+    checked = {key: _checked(key, value, path) for key, value in values.items()}
+    if "plugin_dirs" in checked:
+        base = os.path.dirname(os.path.abspath(path))
+        checked["plugin_dirs"] = tuple(
+            os.path.join(base, os.path.expanduser(entry)) for entry in checked["plugin_dirs"]
+        )
+    return Config(**checked, path=path)
+
+
+def _checked(key: str, value: Any, path: str) -> Any:
+    """Bring one value into its type, or say what is wrong with it."""
+    if key in ("priorities", "scheme_pins"):
+        kind = int if key == "priorities" else str
+        if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
+            return dict(value)
+        expected = f"a table of {kind.__name__} values"
+    else:
+        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+            return tuple(value)
+        expected = "a list of strings"
+    raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)

@@ -1,0 +1,120 @@
+"""Results on standard output: for people, for pipes, for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from contextlib import redirect_stdout
+
+import pytest
+
+from modular_tf.cli import text
+from modular_tf.cli.plain_table import aligned
+from modular_tf.cli.printer import Printer
+
+
+class Terminal(io.TextIOWrapper):
+    """Standard output that says that a person is watching."""
+
+    def isatty(self):
+        return True
+
+
+def on_terminal(action):
+    """Let a printer do `action` on a terminal and return what appears there."""
+    stream = Terminal(io.BytesIO(), encoding="utf-8", write_through=True)
+    with redirect_stdout(stream):
+        action(Printer(json=False))
+    return stream.buffer.getvalue().decode()
+
+
+@pytest.fixture
+def without_rich(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    monkeypatch.delitem(sys.modules, "modular_tf.cli.rich_table", raising=False)
+    for name in [name for name in sys.modules if name.startswith("rich.")]:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_a_pipe_gets_tabs_and_no_headers(capfd):
+    Printer(json=False).table(("name", "state"), [("a", "loaded"), ("bb", None)])
+
+    assert capfd.readouterr().out == "a\tloaded\nbb\t\n"
+
+
+def test_a_pipe_gets_the_bytes_of_a_name_that_is_not_text(capfdbinary):
+    Printer(json=False).line("a\udcffb")
+
+    assert capfdbinary.readouterr().out == b"a\xffb\n"
+
+
+def test_a_terminal_gets_headers_and_columns_without_rich(without_rich):
+    rows = [("a", "loaded"), ("long", "x")]
+    seen = on_terminal(lambda printer: printer.table(("name", "state"), rows))
+
+    assert seen.splitlines() == ["NAME  STATE", "a     loaded", "long  x"]
+
+
+def test_a_terminal_gets_every_cell_by_rich():
+    rows = [("[red]a[/]", "loaded")]
+    seen = on_terminal(lambda printer: printer.table(("name", "state"), rows))
+
+    assert "NAME" in seen
+    assert "[red]a[/]" in seen  # a name is not markup
+    assert "loaded" in seen
+
+
+@pytest.mark.parametrize("extra", ["rich", "plain"])
+def test_a_terminal_is_never_sent_control_characters(extra, request):
+    if extra == "plain":
+        request.getfixturevalue("without_rich")
+
+    def print_hostile_names(printer):
+        printer.table(("name",), [("a\x1b]0;title\x07b",)])
+        printer.facts({"name": "a\x1b]0;title\x07b"})
+        printer.line("x\x1b[2Jy\n")
+
+    seen = on_terminal(print_hostile_names)
+
+    assert "\x1b]0" not in seen
+    assert "\x1b[2J" not in seen
+    assert seen.count("a\\x1b]0;title\\x07b") == 2
+    assert "x\\x1b[2Jy\\n" in seen
+
+
+def test_json_is_one_object_with_its_schema_version(capsys):
+    Printer(json=True).json_object(schemes=[])
+
+    assert json.loads(capsys.readouterr().out) == {"schema_version": 1, "schemes": []}
+
+
+def test_a_terminal_is_not_one_when_json_is_wanted():
+    with redirect_stdout(Terminal(io.BytesIO())):
+        assert not Printer(json=True).terminal
+        assert Printer(json=False).terminal
+
+
+def test_a_table_is_as_wide_as_its_cells():
+    assert aligned(("a", "b"), [("1", ""), ("22", "3")]) == ["A   B", "1", "22  3"]
+
+
+def test_undecodable_bytes_are_written_out():
+    assert text.harmless("caf\udce9 \u202e\t") == "caf\\xe9 \\u202e\\t"
+    assert text.harmless("café") == "café"
+
+
+def test_sizes_have_fitting_units():
+    assert [text.size(n) for n in (0, 1023, 1024, 5 * 2**20, 3 * 2**40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "5.0 MiB",
+        "3.0 TiB",
+    ]
+
+
+def test_an_unknown_time_is_a_dash():
+    assert text.when(0) == "-"
+    assert text.when(-(2**63)) == "-"
+    assert text.when(1_700_000_000 * 10**9).startswith("2023-11-1")

@@ -1,0 +1,249 @@
+"""`FsspecOps`: the operations of TF_FilesystemOps on fsspec's own memory and local filesystems."""
+
+from __future__ import annotations
+
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from modular_tf import errors
+from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+
+
+@pytest.fixture(params=["memory", "local"])
+def ops(request, tmp_path):
+    """The bridge over an empty filesystem, and the URI of a directory in it."""
+    if request.param == "local":
+        bridge, base = FsspecOps(LocalFileSystem()), f"zz://{tmp_path}/base"
+    else:
+        memory = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+        bridge, base = FsspecOps(memory), "zz://base"
+    bridge.create_dir(base)
+    return bridge, base
+
+
+def write(bridge, uri, data):
+    with bridge.new_writable_file(uri) as file:
+        file.append(data)
+
+
+def read(bridge, uri):
+    with bridge.new_random_access_file(uri) as file:
+        return file.read(0, 1000)
+
+
+def test_a_file_comes_back_byte_for_byte(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"0123456789")
+
+    with bridge.new_random_access_file(f"{base}/a") as file:
+        buffer = bytearray(4)
+
+        assert file.read(2, 3) == b"234"
+        assert file.readinto(8, buffer) == 2
+        assert buffer == b"89\0\0"
+        assert file.read(10, 5) == b""
+        assert file.read(99, 5) == b""
+
+
+def test_appends_continue_an_existing_file_and_create_a_missing_one(ops):
+    bridge, base = ops
+    for data in (b"one", b"two"):
+        with bridge.new_appendable_file(f"{base}/log") as file:
+            file.append(data)
+
+    assert read(bridge, f"{base}/log") == b"onetwo"
+
+
+def test_opening_for_writing_empties(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"long contents")
+    write(bridge, f"{base}/a", b"short")
+
+    assert read(bridge, f"{base}/a") == b"short"
+
+
+def test_a_region_holds_the_whole_file_and_cannot_be_written(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"region")
+
+    with bridge.new_read_only_memory_region_from_file(f"{base}/a") as region:
+        view = region.view()
+
+        assert bytes(view) == b"region"
+        assert len(region) == 6
+        assert view.readonly
+    with pytest.raises(errors.ClosedError):
+        region.view()
+
+
+def test_use_after_close_is_an_error(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"x")
+    reader = bridge.new_random_access_file(f"{base}/a")
+    writer = bridge.new_writable_file(f"{base}/b")
+    for file in (reader, writer):
+        file.close()
+        file.close()
+
+    with pytest.raises(errors.ClosedError):
+        reader.read(0, 1)
+    with pytest.raises(errors.ClosedError):
+        writer.append(b"x")
+
+
+def test_stat_tells_size_kind_and_time(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"12345")
+
+    facts = bridge.stat(f"{base}/a")
+
+    assert (facts.length, facts.is_directory) == (5, False)
+    assert facts.mtime_nsec > 1_500_000_000 * 10**9  # later than 2017: really nanoseconds
+    assert bridge.stat(base).is_directory
+
+
+def test_children_are_names_in_order(ops):
+    bridge, base = ops
+    for name in ("b", "a"):
+        write(bridge, f"{base}/{name}", b"")
+    bridge.create_dir(f"{base}/dir")
+
+    assert bridge.get_children(base) == ["a", "b", "dir"]
+    assert bridge.get_children(f"{base}/dir") == []
+
+
+def test_what_is_missing_is_not_found(ops):
+    bridge, base = ops
+    missing = f"{base}/missing"
+
+    assert not bridge.path_exists(missing)
+    for operation in (
+        bridge.stat,
+        bridge.is_directory,
+        bridge.new_random_access_file,
+        bridge.new_read_only_memory_region_from_file,
+        bridge.delete_file,
+        bridge.delete_dir,
+        bridge.delete_recursively,
+        bridge.get_children,
+    ):
+        with pytest.raises(errors.NotFoundError) as caught:
+            operation(missing)
+        assert caught.value.path == missing
+        assert caught.value.operation == operation.__name__
+
+
+def test_the_wrong_kind_is_refused(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/file", b"")
+
+    for operation, uri in (
+        (bridge.get_children, f"{base}/file"),
+        (bridge.delete_dir, f"{base}/file"),
+        (bridge.delete_file, base),
+        (bridge.new_random_access_file, base),
+        (bridge.delete_dir, base),  # not empty
+    ):
+        with pytest.raises(errors.FailedPreconditionError):
+            operation(uri)
+    assert bridge.path_exists(f"{base}/file")
+
+
+def test_directories_are_made_once(ops):
+    bridge, base = ops
+    bridge.recursively_create_dir(f"{base}/x/y/z")
+    bridge.recursively_create_dir(f"{base}/x/y/z")
+
+    assert bridge.is_directory(f"{base}/x/y")
+    with pytest.raises(errors.AlreadyExistsError):
+        bridge.create_dir(f"{base}/x")
+
+
+def test_rename_and_copy_replace_a_file_and_enter_a_directory(ops):
+    bridge, base = ops
+    write(bridge, f"{base}/a", b"A")
+    write(bridge, f"{base}/b", b"B")
+    bridge.create_dir(f"{base}/dir")
+
+    bridge.copy_file(f"{base}/a", f"{base}/b")
+    bridge.copy_file(f"{base}/a", f"{base}/dir")
+    bridge.rename_file(f"{base}/a", f"{base}/c")
+
+    assert bridge.get_children(base) == ["b", "c", "dir"]
+    assert read(bridge, f"{base}/b") == b"A"
+    assert read(bridge, f"{base}/dir/a") == b"A"
+
+
+def test_names_that_look_like_patterns_are_names(ops):
+    bridge, base = ops
+    for name in ("x[1]", "x1"):
+        write(bridge, f"{base}/{name}", name.encode())
+    bridge.recursively_create_dir(f"{base}/d*/e")
+    bridge.create_dir(f"{base}/dd")
+
+    bridge.rename_file(f"{base}/x[1]", f"{base}/y[1]")
+    bridge.delete_recursively(f"{base}/d*")
+
+    assert bridge.get_children(base) == ["dd", "x1", "y[1]"]
+    assert read(bridge, f"{base}/y[1]") == b"x[1]"
+
+
+def test_a_tree_is_deleted_with_all_that_is_in_it(ops):
+    bridge, base = ops
+    bridge.recursively_create_dir(f"{base}/x/y")
+    write(bridge, f"{base}/x/y/f", b"")
+
+    assert tuple(bridge.delete_recursively(f"{base}/x")) == (0, 0)
+    assert bridge.get_children(base) == []
+
+
+def test_only_fsspec_filesystems_are_taken_for_such():
+    assert is_fsspec_filesystem(MemoryFileSystem())
+    assert not is_fsspec_filesystem(object())
+    assert not is_fsspec_filesystem(MemoryFileSystem)
+
+
+def test_the_bridge_itself_does_not_import_fsspec(run_python):
+    run_python(
+        """
+        import sys
+        import modular_tf.filesystem.fsspec_bridge as bridge
+        assert not bridge.is_fsspec_filesystem(3)
+        assert "fsspec" not in sys.modules
+        """
+    )
+
+
+class Failing(MemoryFileSystem):
+    """Raises `failure` whatever it is asked."""
+
+    cachable = False
+    failure: Exception
+
+    def info(self, path, **kwargs):
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (PermissionError("no"), errors.PermissionDeniedError),
+        (TimeoutError("late"), errors.DeadlineExceededError),
+        (ConnectionResetError("gone"), errors.UnavailableError),
+        (NotImplementedError("never"), errors.UnimplementedError),
+        (OSError(28, "full"), errors.ResourceExhaustedError),
+        (OSError(5, "broken"), errors.DataLossError),
+        (ValueError("odd"), errors.InvalidArgumentError),
+        (KeyError("what"), errors.UnknownError),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value.__name__,
+)
+def test_failures_become_our_errors_and_are_never_taken_for_absence(failure, expected):
+    fs = Failing()
+    fs.failure = failure
+
+    with pytest.raises(expected) as caught:
+        FsspecOps(fs).path_exists("zz://a")
+    assert type(caught.value) is expected
+    assert caught.value.__cause__ is failure
