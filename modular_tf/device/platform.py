@@ -34,8 +34,8 @@ def load_device_platform(
         priority: Of its factory, where the configuration does not say otherwise.
 
     Raises:
-        RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), the first of which is `rule`, or
-            SE_InitPlugin failed, whose `code` it then has. Its destroy functions have run.
+        RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
+            one of its functions failed, whose `code` it then has. What it had set up is torn down.
     """
     live = hold_platform(library, plugin=plugin_name)
     if isinstance(live, RefusedDeviceTables):

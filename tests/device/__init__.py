@@ -1,0 +1,1 @@
+"""Devices: loading their plugins, and listing them."""

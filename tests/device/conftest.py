@@ -1,0 +1,49 @@
+"""Fixtures of the device tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from modular_tf.device.platform import DevicePlatform
+from tests.device.steering import SteeredPlugin, build_steered_plugin
+from tests.fixtures.children import PythonRunner
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def steered_library() -> Path:
+    """Return the steered plugin's file."""
+    return build_steered_plugin()
+
+
+@pytest.fixture
+def steered(steered_library: Path) -> SteeredPlugin:
+    """Return the steered plugin, not spoiled yet."""
+    return SteeredPlugin(steered_library)
+
+
+@pytest.fixture
+def platform(steered: SteeredPlugin) -> Iterator[DevicePlatform]:
+    """Return the platform of the plugin as it is without spoiling."""
+    with steered.load() as loaded:
+        yield loaded
+
+
+@pytest.fixture
+def in_child(run_python: PythonRunner, steered_library: Path) -> Callable[..., str]:
+    """Run code that may crash in a child; `steered` is the plugin there. Returns its output."""
+    start = (
+        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "from pathlib import Path\n"
+        "from tests.device.steering import SteeredPlugin\n"
+        "steered = SteeredPlugin(Path(sys.argv[1]))\n"
+    )
+
+    def run(code: str, *, status: int = 0) -> str:
+        return run_python(start + code, steered_library, ROOT, status=status).stdout
+
+    return run

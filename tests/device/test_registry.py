@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.device.device import Device
+from modular_tf.device.python_factory import PythonDeviceFactory
+from modular_tf.device.ranking import FactoryState
+from modular_tf.device.registry import DeviceRegistry, PhysicalDevice
+from modular_tf.errors import (
+    AlreadyExistsError,
+    InternalError,
+    InvalidArgumentError,
+    NotFoundError,
+)
+
+
+class Source:
+    def __init__(self, device_type, platform=None, priority=220, count=1):
+        self.device_type = device_type
+        self.platform = platform or device_type
+        self.priority = priority
+        self.count = count
+
+    def device_count(self):
+        if self.count is None:
+            raise RuntimeError("driver is gone")
+        return self.count
+
+
+def add(registry, *arguments, plugin=None, **options):
+    source = Source(*arguments, **options)
+    name = plugin or source.platform.lower()
+    return registry.register(PythonDeviceFactory(source, plugin=name), plugin=name)
+
+
+def names(registry, device_type=None):
+    return [device.name for device in registry.devices(device_type)]
+
+
+def states(registry):
+    return {
+        status.registration.plugin: (status.state, status.reason and status.reason.rule_id)
+        for status in registry.factories()
+    }
+
+
+SERVING = (FactoryState.SERVING, None)
+
+
+def test_cpu_comes_first_then_the_order_of_registration():
+    registry = DeviceRegistry()
+    add(registry, "NPU", count=2)
+    add(registry, "GPU")
+    add(registry, "CPU", priority=60)
+    add(registry, "APU")
+    assert names(registry) == ["CPU:0", "NPU:0", "NPU:1", "GPU:0", "APU:0"]
+    assert names(registry, "NPU") == ["NPU:0", "NPU:1"]
+    assert names(registry, "TPU") == []
+
+
+def test_the_highest_priority_serves_and_the_loser_is_shadowed():
+    registry = DeviceRegistry()
+    add(registry, "GPU", "SLOW", priority=210)
+    add(registry, "GPU", "FAST", priority=220, count=3)
+    assert names(registry) == ["GPU:0", "GPU:1", "GPU:2"]
+    assert {device.platform for device in registry.devices()} == {"FAST"}
+    assert states(registry) == {"slow": (FactoryState.SHADOWED, "SE-052"), "fast": SERVING}
+    reason = registry.factories()[0].reason
+    assert "fast" in reason.message
+    assert "slow" in reason.message
+
+
+def test_equal_priorities_keep_the_first_and_name_both():
+    registry = DeviceRegistry()
+    add(registry, "GPU", "FIRST")
+    add(registry, "GPU", "SECOND")
+    assert states(registry) == {"first": SERVING, "second": (FactoryState.SHADOWED, "SE-051")}
+    message = registry.factories()[1].reason.message
+    assert "first (platform FIRST, priority 220)" in message
+    assert "second (platform SECOND, priority 220)" in message
+
+
+def test_undo_lets_the_next_one_serve_and_runs_once():
+    registry = DeviceRegistry()
+    undo = add(registry, "GPU", "FIRST")
+    add(registry, "GPU", "SECOND")
+    undo()
+    undo()
+    assert states(registry) == {"second": SERVING}
+    assert registry.device("GPU:0").platform == "SECOND"
+
+
+@pytest.mark.parametrize(
+    "priorities",
+    [
+        {"GPU:SLOW": 300},
+        {"GPU:FAST": 1},
+        {"GPU": 5, "GPU:SLOW": 6},
+        {"NPU": 5, "GPU:SLOW": 221, "SLOW": 0},
+    ],
+)
+def test_the_configuration_decides(priorities):
+    registry = DeviceRegistry(priorities=priorities)
+    add(registry, "GPU", "FAST", priority=220)
+    add(registry, "GPU", "SLOW", priority=210)
+    assert registry.device("GPU:0").platform == "SLOW"
+
+
+def test_devices_carry_the_configured_priority():
+    registry = DeviceRegistry(priorities={"GPU": 7})
+    add(registry, "GPU")
+    assert registry.device("GPU:0").priority == 7
+
+
+@pytest.mark.parametrize("device_type", ["GPU", "NPU"])
+def test_a_platform_name_is_taken_once(device_type):
+    registry = DeviceRegistry()
+    add(registry, "GPU", "CHIP", plugin="one")
+    with pytest.raises(AlreadyExistsError, match="CHIP of two is registered already, by one") as e:
+        add(registry, device_type, "CHIP", plugin="two")
+    assert (e.value.rule, e.value.plugin) == ("SE-050", "two")
+    assert list(states(registry)) == ["one"]
+
+
+def test_platform_names_are_compared_without_case():
+    class Shouting:
+        platform = "chip"
+        device_type = "NPU"
+        priority = 1
+
+    registry = DeviceRegistry()
+    add(registry, "GPU", "CHIP")
+    with pytest.raises(AlreadyExistsError):
+        registry.register(Shouting(), plugin="two")
+
+
+def test_types_that_are_not_enabled_are_disabled():
+    registry = DeviceRegistry(enabled_types=frozenset({"CPU", "NPU"}))
+    add(registry, "CPU")
+    add(registry, "GPU")
+    assert names(registry) == ["CPU:0"]
+    assert states(registry) == {"cpu": SERVING, "gpu": (FactoryState.DISABLED, "SE-053")}
+    assert "TF_ENABLED_DEVICE_TYPES=CPU,NPU" in registry.factories()[1].reason.message
+
+
+def test_visible_devices_are_renumbered_in_the_written_order():
+    registry = DeviceRegistry(visible="GPU:2,GPU:0")
+    add(registry, "GPU", count=3)
+    assert [(device.name, device.ordinal) for device in registry.devices()] == [
+        ("GPU:0", 2),
+        ("GPU:1", 0),
+    ]
+    assert registry.device("/device:GPU:0").ordinal == 2
+    assert registry.device("/physical_device:GPU:0").name == "GPU:1"
+    assert registry.device("GPU:1").physical_name == "/physical_device:GPU:0"
+    with pytest.raises(NotFoundError):
+        registry.device("/physical_device:GPU:1")
+
+
+def test_physical_devices_are_all_there():
+    registry = DeviceRegistry(visible="GPU:2")
+    add(registry, "GPU", count=3)
+    assert registry.physical_devices("GPU") == [
+        PhysicalDevice(f"/physical_device:GPU:{ordinal}", "GPU") for ordinal in range(3)
+    ]
+
+
+def test_visible_devices_that_do_not_exist():
+    registry = DeviceRegistry(visible="GPU:3")
+    add(registry, "GPU", count=3)
+    with pytest.raises(InvalidArgumentError, match="out of range"):
+        registry.devices()
+
+
+def test_a_bad_selection_is_refused_at_once():
+    with pytest.raises(InvalidArgumentError):
+        DeviceRegistry(visible=("GPU:0", "GPU:0"))
+
+
+def test_a_device_is_one_object():
+    registry = DeviceRegistry()
+    add(registry, "GPU", count=2)
+    device = registry.device("GPU:1")
+    assert isinstance(device, Device)
+    assert registry.device("/device:GPU:1") is device
+    assert registry.devices()[1] is device
+
+
+def test_an_unknown_device_lists_the_known_ones():
+    registry = DeviceRegistry()
+    add(registry, "CPU")
+    add(registry, "GPU")
+    with pytest.raises(NotFoundError, match=r"no device 'GPU:1'; visible devices: \['CPU:0'"):
+        registry.device("GPU:1")
+    with pytest.raises(InvalidArgumentError):
+        registry.device("GPU")
+
+
+def test_a_failing_factory_does_not_hide_the_others():
+    registry = DeviceRegistry(visible="NPU:1")
+    add(registry, "NPU", count=None)
+    add(registry, "GPU")
+    listing = registry.listing()
+    assert [device.name for device in listing.devices] == ["GPU:0"]
+    [problem] = listing.problems
+    assert problem.registration.plugin == "npu"
+    assert "driver is gone" in problem.error.message
+    assert registry.physical_devices("NPU") == []
+    with pytest.raises(InternalError, match="driver is gone"):
+        registry.device("NPU:0")
+
+
+def test_a_device_shows_itself_as_a_dictionary():
+    registry = DeviceRegistry()
+    add(registry, "GPU", "CHIP", priority=5, plugin="chips")
+    assert registry.device("GPU:0").to_dict() == {
+        "name": "GPU:0",
+        "device_type": "GPU",
+        "platform": "CHIP",
+        "ordinal": 0,
+        "priority": 5,
+        "plugin": "chips",
+        "hardware_name": None,
+        "vendor": None,
+        "pci_bus_id": None,
+        "numa_node": None,
+        "memory_bandwidth": None,
+        "gflops": None,
+        "error": None,
+    }
