@@ -41,7 +41,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options) as service:
         devices = [_described(device) for device in service.devices(options.device_type)]
     if printer.json:
-        printer.object(devices=devices)
+        printer.json_object(devices=devices)
     else:
         headers = [field.replace("_", " ") for field in _SHOWN]
         printer.table(headers, [[device[field] for field in _SHOWN] for device in devices])

@@ -29,7 +29,13 @@ def message_of(error: BaseException, subject: str | None = None) -> str:
     """Return what went wrong, without a repetition of what it went wrong with."""
     said = error.strerror if isinstance(error, OSError) else None
     text = (said or str(error)).strip() or type(error).__name__
-    return text.removeprefix(f"{subject}: ") if subject else text
+    if subject is None:
+        return text
+    # Messages name operation and path themselves; a line that begins with the path need not.
+    operation = error.operation if isinstance(error, ModularTFError) else None
+    for repeated in (f"{operation} {subject!r}: ", f"{subject}; ", f"{subject}: "):
+        text = text.removeprefix(repeated)
+    return text
 
 
 class Failures:

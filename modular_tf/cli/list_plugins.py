@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
+from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -27,10 +28,12 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     with session(options, load=options.load) as service:
         plugins = [record.as_dict() for record in service.plugins()]
+        problems = service.report().problems
     if printer.json:
-        printer.object(plugins=plugins)
+        printer.json_object(plugins=plugins)
     else:
         _show(plugins, printer)
+    complain_about(problems)
     if not plugins:
         complain("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING

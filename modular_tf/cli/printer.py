@@ -25,7 +25,7 @@ class Printer:
         self.json = json
         self.terminal = sys.stdout.isatty() and not json
 
-    def object(self, **values: Any) -> None:
+    def json_object(self, **values: Any) -> None:
         """Write the one JSON object of the command."""
         from json import dumps  # noqa: PLC0415  (most commands need no JSON)
 

@@ -23,7 +23,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options) as service:
         schemes = sorted(service.schemes().items())
     if printer.json:
-        printer.object(schemes=[{"scheme": s, "plugin": plugin} for s, plugin in schemes])
+        printer.json_object(schemes=[{"scheme": s, "plugin": plugin} for s, plugin in schemes])
     else:
         printer.table(("scheme", "plugin"), [(s or "(local paths)", p) for s, p in schemes])
     if not schemes:

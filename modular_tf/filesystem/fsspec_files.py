@@ -10,10 +10,9 @@ from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, 
 from modular_tf.filesystem.foreign_errors import error_for
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Buffer,  # type: ignore[attr-defined,unused-ignore]
-        Iterator,
-    )
+    from collections.abc import Iterator
+
+    from typing_extensions import Buffer
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.fsspec import paths
 from modular_tf.fsspec.changes import Changes
-from modular_tf.fsspec.reader import DEFAULT_BLOCK_SIZE, CachedReader, ModularReader, read_fully
+from modular_tf.fsspec.reader import DEFAULT_BLOCK_SIZE, CachedReader, ModularReader
 from modular_tf.fsspec.writer import ModularWriter
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ModularFileSystem(Changes):
         max_paths: How many listings are remembered at most; None for all.
 
     Raises:
-        NotFoundError: No plugin serves the scheme.
+        UnimplementedError: No plugin serves the scheme (TensorFlow's code for that).
         TypeError: A storage option is not one of the above: plugins take their settings from
             the environment, and an ignored credential would be worse than an error.
     """
@@ -134,7 +134,7 @@ class ModularFileSystem(Changes):
         if last <= first:
             return b""
         with self.filesystem.new_random_access_file(self.uri(path)) as file:
-            return read_fully(file, first, last - first)
+            return file.read(first, last - first)
 
 
 @cache

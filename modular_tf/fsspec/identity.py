@@ -78,7 +78,7 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     def start_transaction(self) -> NoReturn:
         """Refuse, as `transaction` does."""
-        return self.transaction
+        raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
 
 
 def _refuse(scheme: str, unknown: dict[str, object]) -> None:

@@ -22,7 +22,9 @@ def strip_scheme(scheme: str, path: Any) -> str:
     """Return the path in `scheme` that a URI, a path or a `PathLike` names."""
     text = os.fspath(path)
     for prefix in (f"{scheme}://", f"{scheme}::"):
-        text = text.removeprefix(prefix)
+        if text.startswith(prefix):
+            text = text.removeprefix(prefix) or root_of(scheme)
+            break
     if scheme == LOCAL_SCHEME:
         text = os.path.abspath(text.removeprefix("file:"))  # noqa: PTH100  (lexical, as a URI is)
     return text.rstrip("/") or root_of(scheme)

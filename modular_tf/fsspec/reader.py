@@ -31,9 +31,11 @@ class _Bytes(io.RawIOBase):
         return True
 
     def tell(self) -> int:
+        self._checkClosed()
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._checkClosed()
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError(f"seek to {base + offset}: before the start of the file")
@@ -113,23 +115,10 @@ class CachedReader(AbstractBufferedFile):  # type: ignore[misc]  # fsspec is unt
         super().__init__(fs, path, "rb", **kwargs)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return read_fully(self._file, start, end - start)
+        return self._file.read(start, end - start)
 
     def close(self) -> None:
         """Close the plugin's file too; closing twice is harmless."""
         if not self.closed:
             self._file.close()
         super().close()
-
-
-def read_fully(file: RandomAccessFile, offset: int, n_bytes: int) -> bytes:
-    """Read `n_bytes`, or up to the end of the file; a plugin may deliver in pieces."""
-    data = file.read(offset, n_bytes)
-    if len(data) == n_bytes or not data:
-        return data
-    pieces = [data]
-    missing = n_bytes - len(data)
-    while missing and pieces[-1]:
-        pieces.append(file.read(offset + n_bytes - missing, missing))
-        missing -= len(pieces[-1])
-    return b"".join(pieces)

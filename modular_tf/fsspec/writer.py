@@ -25,6 +25,7 @@ class _Appends(io.RawIOBase):
         return True
 
     def tell(self) -> int:
+        self._checkClosed()
         return self._position
 
     def write(self, data: Any) -> int:

@@ -36,5 +36,5 @@ def execute(options: Namespace, printer: Printer) -> Exit:
                 done = copy(Place.of(service, uri), target, recursive=options.recursive)
                 copied.extend({"from": old.uri, "to": new.uri} for old, new in done)
     if printer.json:
-        printer.object(copied=copied)
+        printer.json_object(copied=copied)
     return failures.exit_code

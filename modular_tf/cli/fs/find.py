@@ -38,7 +38,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             if not printer.json:
                 printer.line(uri)
     if printer.json:
-        printer.object(found=found)
+        printer.json_object(found=found)
     return failures.exit_code or (Exit.DONE if found else Exit.NOTHING)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import Failures
+from modular_tf.cli.fs.place import Place
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options) as service:
         for pattern in options.patterns:
             with failures.about(pattern):
-                matches += service.filesystem_for(pattern).get_matching_paths(pattern)
+                filesystem = Place.of(service, pattern).filesystem
+                matches += filesystem.get_matching_paths(pattern)
     if printer.json:
-        printer.object(matches=matches)
+        printer.json_object(matches=matches)
     else:
         for match in matches:
             printer.line(match)

@@ -33,7 +33,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             with failures.about(uri):
                 listings.append(_listed(Place.of(service, uri), options, printer))
     if printer.json:
-        printer.object(listings=listings)
+        printer.json_object(listings=listings)
     return failures.exit_code
 
 

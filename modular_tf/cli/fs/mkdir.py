@@ -36,5 +36,5 @@ def execute(options: Namespace, printer: Printer) -> Exit:
                 (filesystem.recursively_create_dir if parents else filesystem.create_dir)(uri)
                 made.append(uri)
     if printer.json:
-        printer.object(made=made)
+        printer.json_object(made=made)
     return failures.exit_code

@@ -36,7 +36,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             with failures.about(uri):
                 moved.append({"from": uri, "to": _move(Place.of(service, uri), target).uri})
     if printer.json:
-        printer.object(moved=moved)
+        printer.json_object(moved=moved)
     return failures.exit_code
 
 

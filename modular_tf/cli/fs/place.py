@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import NotFoundError
+from modular_tf.errors import NotFoundError, UnimplementedError
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
@@ -30,9 +30,14 @@ class Place:
         """Find the filesystem for `uri`.
 
         Raises:
-            ModularTFError: No plugin serves its scheme.
+            UnimplementedError: No plugin serves its scheme.
         """
-        return cls(service.filesystem_for(uri), uri)
+        try:
+            return cls(service.filesystem_for(uri), uri)
+        except UnimplementedError as error:
+            scheme = uri.partition("://")[0]
+            hint = f"`modular-tf why {scheme}` tells more"
+            raise UnimplementedError(f"{error.message}; {hint}", path=uri) from error
 
     @property
     def name(self) -> str:

@@ -34,7 +34,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
                 _remove(Place.of(service, uri), recursive=options.recursive)
                 removed.append(uri)
     if printer.json:
-        printer.object(removed=removed)
+        printer.json_object(removed=removed)
     return failures.exit_code
 
 

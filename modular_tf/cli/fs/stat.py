@@ -33,7 +33,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
                 place = Place.of(service, uri)
                 files.append(as_object(place, place.stat()))
     if printer.json:
-        printer.object(files=files)
+        printer.json_object(files=files)
     else:
         rows = [(f["type"], f["size"], when(f["mtime_ns"] or 0), f["uri"]) for f in files]
         printer.table(("type", "size", "changed", "uri"), rows)

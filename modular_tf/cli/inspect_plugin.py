@@ -1,0 +1,89 @@
+"""Show what is in a plugin: what its bytes say and, once it is loaded, its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.list_plugins import reason_line
+from modular_tf.cli.plugin_facts import facts_of, lines_of
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.plugin_entry import PluginEntry
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument("plugin_wanted", metavar="PLUGIN", help="a name from `list`, or a path")
+    parser.add_argument(
+        "--no-load", dest="load", action="store_false", help="only look; run no plugin's code"
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    with session(options, load=False) as service:
+        entry = service.entry(options.plugin_wanted)
+        if options.load:
+            service.load(entry.name)
+        description = _described(entry)
+    if printer.json:
+        printer.json_object(plugin=description)
+    else:
+        _show(description, printer)
+    return Exit.DONE
+
+
+def _described(entry: PluginEntry) -> dict[str, Any]:
+    record = entry.record()
+    return {
+        **record.as_dict(),
+        "reasons": [reason.as_dict() for reason in record.reasons],
+        "warnings": [warning.as_dict() for warning in record.warnings],
+        "probe": facts_of(entry.probe),
+        "tables": _tables(entry),
+    }
+
+
+def _tables(entry: PluginEntry) -> list[dict[str, Any]]:
+    if entry.library is None:
+        return []
+    from modular_tf.cli import plugin_tables  # noqa: PLC0415  (loads the native core)
+
+    described = []
+    for tables in entry.tables.values():
+        described += plugin_tables.filesystem_tables(tables)
+    if entry.platform is not None:
+        described += plugin_tables.device_tables(entry.platform)
+    return described
+
+
+def _show(plugin: dict[str, Any], printer: Printer) -> None:
+    printer.facts(
+        {
+            "name": plugin["name"],
+            "path": plugin["path"],
+            "state": plugin["state"],
+            "kinds": ", ".join(plugin["kinds"]),
+            "schemes": ", ".join(scheme or "(local paths)" for scheme in plugin["schemes"]),
+            "device types": ", ".join(plugin["device_types"]),
+            **lines_of(plugin["probe"]),
+        }
+    )
+    for heading in ("reasons", "warnings"):
+        for reason in plugin[heading]:
+            printer.line(f"{heading[:-1]}\t{reason_line(reason)}")
+    for table in plugin["tables"]:
+        _show_table(table, printer)
+
+
+def _show_table(table: dict[str, Any], printer: Printer) -> None:
+    serves = table.get("platform") or f"{table.get('scheme')}://"
+    printer.line()
+    printer.line(f"{serves} {table['struct']}, {table['size']} bytes ({table['dialect'] or 'any'})")
+    headers = ("slot", "offset", "is", "symbol", "library")
+    printer.table(headers, [[slot[key] for key in headers] for slot in table["slots"]])

@@ -1,0 +1,58 @@
+"""List every place where plugins are looked for, in order of precedence, and what was there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.problems import complain_about
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.discovery.search_log import SearchedPlace
+
+
+def add_arguments(_: ArgumentParser) -> None:
+    """Add nothing: this verb has no options of its own."""
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    from modular_tf.configuration import config_path  # noqa: PLC0415  (not needed for help)
+
+    with session(options, load=False) as service:
+        report = service.report()
+        used = service.config.path
+    config = {"path": used or config_path(os.environ), "used": used is not None}
+    if printer.json:
+        printer.json_object(config=config, paths=[_as_object(place) for place in report.searched])
+    else:
+        _show(config, report.searched, printer)
+    complain_about(report.problems)
+    return Exit.DONE
+
+
+def _as_object(place: SearchedPlace) -> dict[str, Any]:
+    return {**asdict(place), "source": str(place.source)}
+
+
+def _show(config: dict[str, Any], searched: tuple[SearchedPlace, ...], printer: Printer) -> None:
+    rows = [(p.source, _outcome(p), p.path, p.origin) for p in searched]
+    printer.table(("source", "found", "path", "named by"), rows)
+    if printer.terminal:
+        printer.line()
+        note = "" if config["used"] else " (not there)"
+        printer.line(f"configuration: {config['path']}{note}")
+
+
+def _outcome(place: SearchedPlace) -> str:
+    if place.ignored:
+        return f"ignored: {place.ignored}"
+    if not place.exists:
+        return "not there"
+    return f"{place.hits} {'library' if place.hits == 1 else 'libraries'}"

@@ -1,0 +1,18 @@
+"""What went wrong while searching for plugins, on standard error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.failures import complain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.discovery.problem import Problem
+
+
+def complain_about(problems: Iterable[Problem]) -> None:
+    """Write one line for each problem: what, by which rule, and what to do."""
+    for problem in problems:
+        complain(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

@@ -1,0 +1,35 @@
+"""Explain a plugin, file, scheme or device type: why it serves, does not, or is not there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument(
+        "name", metavar="NAME", help="a plugin, a file, a scheme (s3 or s3://) or a device type"
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    with session(options) as service:
+        if os.path.isfile(options.name):  # noqa: PTH113  (a name, most of the time)
+            service.load(options.name)
+        explanation = service.why(options.name)
+    if printer.json:
+        printer.json_object(**explanation.as_dict())
+    else:
+        for line in explanation.lines:
+            printer.line(line)
+    return Exit.DONE if explanation.known else Exit.NO

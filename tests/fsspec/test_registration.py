@@ -1,0 +1,126 @@
+"""`register`: which protocols it takes, which it leaves, and how it says so."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import known_implementations
+
+from modular_tf import errors
+from modular_tf.fsspec import ModularFileSystem, register
+from modular_tf.service import PluginService
+
+pytestmark = pytest.mark.usefixtures("untouched_registry")
+
+
+@pytest.fixture
+def memory_service():
+    """A service that serves memory under names that fsspec knows, and one it does not."""
+    with PluginService(bundled=False) as service:
+        for scheme in ("s3", "memory", "mine"):
+            service.register_filesystem(scheme, MemoryFileSystem(global_store=False))
+        yield service
+
+
+@pytest.fixture
+def s3fs_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+
+
+@pytest.fixture
+def s3fs_is_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", types.ModuleType("s3fs"))
+
+
+def test_every_free_scheme_is_taken(memory_service, s3fs_is_missing):
+    registration = register(memory_service)
+
+    assert set(registration.taken) == {"s3", "mine"}
+    for scheme in registration.taken:
+        assert isinstance(fsspec.filesystem(scheme), ModularFileSystem)
+    with fsspec.open("s3://bucket/key", "wb") as file:
+        file.write(b"by the plugin")
+    assert memory_service.filesystem("s3").stat("s3://bucket/key").length == 13
+
+
+def test_what_works_already_is_left_alone_and_named(memory_service, s3fs_is_installed):
+    registration = register(memory_service)
+
+    assert set(registration.taken) == {"mine"}
+    assert registration.kept == {
+        "s3": known_implementations["s3"]["class"],
+        "memory": "fsspec.implementations.memory.MemoryFileSystem",
+    }
+    assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
+
+
+def test_a_conflict_over_a_named_scheme_is_an_error_that_names_both(memory_service):
+    with pytest.raises(errors.AlreadyExistsError) as caught:
+        register(memory_service, schemes=["mine", "memory"])
+
+    assert "MemoryFileSystem" in str(caught.value)
+    assert memory_service.schemes()["memory"] in str(caught.value)
+    assert "clobber=True" in str(caught.value)
+    assert "mine" not in fsspec.registry  # nothing was taken by halves
+
+
+def test_clobber_takes_and_undo_gives_back(memory_service):
+    fsspec.filesystem("memory")
+    registration = register(memory_service, clobber=True, schemes=["memory", "mine"])
+    assert isinstance(fsspec.filesystem("memory"), ModularFileSystem)
+
+    registration.undo()
+    registration.undo()
+
+    assert isinstance(fsspec.filesystem("memory"), MemoryFileSystem)
+    assert "mine" not in fsspec.registry
+
+
+def test_registering_again_moves_the_schemes_to_the_new_service(memory_service, s3fs_is_missing):
+    register(memory_service)
+    with PluginService(bundled=False) as other:
+        other.register_filesystem("mine", MemoryFileSystem(global_store=False))
+        register(other)
+
+        assert fsspec.filesystem("mine").service is other
+        assert fsspec.filesystem("s3").service is memory_service
+
+
+def test_only_named_schemes_are_taken(memory_service):
+    assert register(memory_service, schemes=["mine"]).taken == ("mine",)
+
+
+def test_a_scheme_nobody_serves_cannot_be_taken(memory_service):
+    with pytest.raises(errors.NotFoundError, match="mine"):
+        register(memory_service, schemes=["theirs"])
+
+
+def test_the_bundled_schemes_are_taken_except_local_files(service):
+    registration = register(service)
+
+    assert "ram" in registration.taken
+    assert "file" in registration.kept
+    assert "" not in registration.taken
+
+
+def test_one_call_opens_a_uri_by_its_plugin(service, ram, ram_path):
+    register(service)
+    with fsspec.open(f"ram://{ram_path}/x", "wb") as file:
+        file.write(b"x")
+    (opened,) = fsspec.open_files(f"ram://{ram_path}/*")
+
+    assert opened.path == f"{ram_path}/x"
+    assert fsspec.url_to_fs(f"ram://{ram_path}/x") == (ram, f"{ram_path}/x")
+
+
+def test_a_plugin_takes_part_in_chains_of_urls(service, ram, ram_path, tmp_path):
+    register(service)
+    ram.pipe_file(f"{ram_path}/x", b"cached")
+    with fsspec.open(
+        f"simplecache::ram://{ram_path}/x", simplecache={"cache_storage": str(tmp_path)}
+    ) as file:
+        assert file.read() == b"cached"
