@@ -417,6 +417,9 @@ _default_lock = threading.Lock()
 def default_service() -> PluginService:
     """Return the service behind `mtf.gfile` and the like, made and loaded at its first use."""
     global _default  # noqa: PLW0603  (the one service of TensorFlow's habits)
+    service = _default
+    if service is not None and not service._closed:  # noqa: SLF001  (of this module; asked often)
+        return service
     with _default_lock:
         if _default is None or _default.closed:
             service = PluginService()

@@ -69,8 +69,8 @@ class GfileFunctions:
     def exists(self, path: PathArgument) -> bool:
         """Tell whether a file or directory exists; nothing exists under a file."""
         uri = path if type(path) is str else as_uri(path)
-        try:
-            return self._filesystem_for(uri).path_exists(uri)
+        try:  # asked so often that it goes without another call
+            return (self._service or default_service()).filesystem_for(uri).path_exists(uri)
         except FailedPreconditionError:
             return False
 
@@ -78,11 +78,10 @@ class GfileFunctions:
         """Tell whether a directory exists; False also if that cannot be found out."""
         uri = as_uri(path)
         try:
-            return self._filesystem_for(uri).is_directory(uri)
-        except ClosedError:
-            raise
-        except ModularTFError:
+            filesystem = self._filesystem_for(uri)
+        except UnimplementedError:
             return False
+        return _is_directory(filesystem, uri)
 
     def stat(self, path: PathArgument) -> FileStatistics:
         """Return `length` in bytes, `mtime_nsec` since 1970, and `is_directory`."""
@@ -154,10 +153,12 @@ class GfileFunctions:
             yield uri, subdirs, files
 
     def _listed_by_kind(self, uri: str) -> tuple[list[str], list[str]]:
+        filesystem = self._filesystem_for(uri)
+        prefix = join(uri, "")
         subdirs: list[str] = []
         files: list[str] = []
         for name in self.listdir(uri):
-            (subdirs if self.isdir(join(uri, name)) else files).append(name)
+            (subdirs if _is_directory(filesystem, prefix + name) else files).append(name)
         return subdirs, files
 
     # -- changes ------------------------------------------------------------------------------
@@ -245,6 +246,15 @@ class GfileFunctions:
             raise AlreadyExistsError(
                 f"{operation}: {target!r} exists and overwrite is not set", path=target
             )
+
+
+def _is_directory(filesystem: Filesystem, uri: str) -> bool:
+    try:
+        return filesystem.is_directory(uri)
+    except ClosedError:
+        raise
+    except ModularTFError:
+        return False
 
 
 def _no_directory(uri: str) -> NotFoundError:
