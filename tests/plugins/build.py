@@ -26,12 +26,12 @@ def build_plugin(variant: Variant, settings: Mapping[str, str]) -> Path:
         settings: String macros of the entry point, as `FIXTURE_SCHEME`.
     """
     folder = FOLDER / variant.family
-    registered = "good" if variant.differs_in_the_binary else variant.name
-    strings = {"FIXTURE_VARIANT": registered, **settings}
+    strings = {"FIXTURE_VARIANT": variant.registers, **settings}
     macros = [f"{name}={json.dumps(value)}" for name, value in strings.items()]
     objects = [compile_object(folder / "entry.c", (*macros, *variant.defines))]
     shared = (source for source in folder.glob("*.c") if source.name not in _NOT_SHARED)
     objects += [compile_object(source) for source in sorted(shared)]
+    objects += [compile_object(FOLDER / "report.c")]
     objects += [compile_object(folder / source) for source in variant.sources]
     name = f"libfixture_{variant.family}_{variant.name.replace('-', '_')}.so"
     options = ["-lpthread", *_dependencies(variant)]

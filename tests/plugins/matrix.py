@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,24 +33,49 @@ class Variant:
     needed: str = TENSORFLOW_LIBRARY
     versioned: bool = False
     companion: bool = False
+    slot: str | None = None  # the one slot that is NULL, for the variants TABLE-SLOT-null
 
     def __str__(self) -> str:
         return self.name
 
     @property
-    def differs_in_the_binary(self) -> bool:
-        """Whether the C sources know nothing of it: what it registers is the good variant's."""
+    def in_a_table(self) -> bool:
+        """Whether the C sources list it by name; if not, it differs in the binary or in a slot."""
+        return self.registers != "good" and self.slot is None
+
+    @property
+    def registers(self) -> str:
+        """The name by which the C sources know what it registers."""
         usual = self.needed == TENSORFLOW_LIBRARY and not self.versioned and not self.companion
-        return self.name == "good" or bool(self.defines) or not usual
+        return self.name if usual and not self.defines else "good"
 
 
 @cache
 def variants(family: str) -> dict[str, Variant]:
     """Return the variants of the family `filesystem` or `device`, by name, in the file's order."""
-    rows = tomllib.loads((FOLDER / "matrix.toml").read_text(encoding="utf-8"))[family]
-    return {name: _variant(family, name, row) for name, row in rows.items()}
+    content = tomllib.loads((FOLDER / "matrix.toml").read_text(encoding="utf-8"))
+    found = [_variant(family, name, row) for name, row in content[family].items()]
+    if family == "device":
+        found += [variant for group in content["device_slots"] for variant in _slots(group)]
+    return {variant.name: variant for variant in found}
 
 
-def _variant(family: str, name: str, row: dict[str, object]) -> Variant:
+def _variant(family: str, name: str, row: dict[str, Any]) -> Variant:
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    return Variant(family, name, **fields)  # type: ignore[arg-type]
+    return Variant(family, name, **fields)
+
+
+def _slots(group: dict[str, Any]) -> list[Variant]:
+    rule = group.get("rule")
+    return [
+        Variant(
+            family="device",
+            name=f"{group['table']}-{slot}-null",
+            about=f"has no {slot}",
+            stage="validation" if rule else "none",
+            state=group["state"],
+            rule=rule,
+            slot=slot,
+        )
+        for slot in group["slots"]
+    ]

@@ -1,13 +1,14 @@
 #define _POSIX_C_SOURCE 200809L
 #include "ledger.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "../report.h"
 
 fixture_counters fixture_ledger;
 
@@ -80,15 +81,4 @@ __attribute__((visibility("default"))) void fixture_get_counters(fixture_counter
   pthread_mutex_lock(&lock);
   *counters = fixture_ledger;
   pthread_mutex_unlock(&lock);
-}
-
-/* For tests of a process's whole life: one line per process, written when it ends in order. */
-__attribute__((destructor)) static void report(void) {
-  const char* path = getenv("FIXTURE_REPORT");
-  int file = path == NULL ? -1 : open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
-  if (file < 0) return;
-  char line[512];
-  ssize_t written = write(file, line, (size_t)ledger_describe(line, sizeof(line)));
-  if (written < 0) perror(path);
-  close(file);
 }

@@ -28,7 +28,4 @@ void ledger_free(void* block);
 /* Copies a string into a block of ledger_allocate. */
 char* ledger_string(const char* text);
 
-/* Writes the ledger as one line of JSON; returns its length as snprintf does. */
-int ledger_describe(char* text, size_t size);
-
 #endif

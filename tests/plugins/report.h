@@ -1,0 +1,12 @@
+/* How a fixture plugin tells what it counted, for tests of a process's whole life. */
+#ifndef FIXTURE_REPORT_H_
+#define FIXTURE_REPORT_H_
+
+#include <stddef.h>
+
+/* Defined by each plugin: writes its counters as one line of JSON, and returns its length as
+ * snprintf does. It is called when the process ends in order; the line is appended to the file
+ * that the environment variable FIXTURE_REPORT names. */
+int ledger_describe(char* text, size_t size);
+
+#endif
