@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.device.platform import DevicePlatform
 from tests.device.steering import SteeredPlugin, build_steered_plugin
-from tests.fixtures.children import PythonRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.device.platform import DevicePlatform
+    from tests.fixtures.children import PythonRunner
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.device.platform import DevicePlatform, load_device_platform
 from modular_tf.loading.binding import bind
 from modular_tf.loading.device_loader import RefusedDevicePluginError
-from modular_tf.native.library import Library
 from tests.fixtures.compiler import compile_object, link_library
+
+if TYPE_CHECKING:
+    from modular_tf.native.library import Library
 
 SOURCE = Path(__file__).parent / "steered_plugin.cc"
 

@@ -63,7 +63,7 @@ def test_a_failing_ordinal_does_not_hide_the_others(steered, platform):
     steered.fail_ordinal(0)
     first, second = registry.devices()
     assert second.hardware_name == "Steered 2000"
-    with pytest.raises(UnavailableError, match="STEERED:0: .*the cable is loose") as caught:
+    with pytest.raises(UnavailableError, match=r"STEERED:0: .*the cable is loose") as caught:
         _ = first.hardware_name
     assert caught.value.rule == "SE-042"
     shown = [json.loads(json.dumps(device.to_dict())) for device in (first, second)]

@@ -121,7 +121,7 @@ def test_exceptions_become_typed_errors_with_their_cause():
         def device_count(self):
             raise ZeroDivisionError("oops")
 
-    with pytest.raises(InternalError, match="device_count.* raised ZeroDivisionError") as caught:
+    with pytest.raises(InternalError, match=r"device_count.* raised ZeroDivisionError") as caught:
         wrap(Broken()).device_count()
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 

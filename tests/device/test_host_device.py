@@ -1,0 +1,57 @@
+"""The bundled host device through the whole way: a plugin that was written apart from the host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modular_tf.service import PluginService
+
+
+@pytest.fixture
+def service():
+    with PluginService() as running:
+        running.discover()
+        running.load("host_device")
+        yield running
+
+
+def test_one_cpu_device_per_process(service):
+    [device] = service.devices("CPU")
+    assert device.name == "CPU:0"
+    assert device.physical_name == "/physical_device:CPU:0"
+    assert (device.priority, device.plugin) == (60, "host_device")
+    assert service.device("/device:CPU:0") is device
+
+
+def test_it_breaks_no_rule(service):
+    record = next(plugin for plugin in service.plugins() if plugin.name == "host_device")
+    assert record.device_types == ("CPU",)
+    assert (record.reasons, record.warnings) == ((), ())
+
+
+def test_its_details(service):
+    shown = service.devices("CPU")[0].to_dict()
+    assert shown["error"] is None
+    assert shown["hardware_name"]
+    assert shown["memory_bandwidth"] > 0
+    assert shown["gflops"] > 0
+    node = shown["numa_node"]
+    assert node is None or Path(f"/sys/devices/system/node/node{node}").is_dir()
+
+
+def test_a_plugin_of_its_type_takes_over_and_gives_back(service):
+    class FasterHost:
+        device_type = "CPU"
+        platform = "FASTER_HOST"
+
+        def device_count(self):
+            return 3
+
+    undo = service.register_device_factory(FasterHost())
+    assert [device.platform for device in service.devices("CPU")] == ["FASTER_HOST"] * 3
+    states = {record.name: record.state.value for record in service.plugins()}
+    assert states["host_device"] == "shadowed"
+    undo()
+    assert [device.plugin for device in service.devices("CPU")] == ["host_device"]

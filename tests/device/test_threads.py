@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from modular_tf.device.registry import DeviceRegistry
+from modular_tf.errors import ClosedError
+
+THREADS = 8
+
+
+def together(task):
+    """Run `task` in several threads that start at the same time; return what they returned."""
+    barrier = threading.Barrier(THREADS)
+
+    def run():
+        barrier.wait()
+        return task()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return [future.result() for future in [pool.submit(run) for _ in range(THREADS)]]
+
+
+def test_a_device_is_created_once(steered, platform):
+    details = together(lambda: platform.device_details(0))
+    assert len({id(entry) for entry in details}) == 1
+    assert steered.calls.count("create_device:0") == 1
+
+
+def test_a_device_is_one_object_for_all_threads(platform):
+    registry = DeviceRegistry()
+    registry.register(platform, plugin="steered")
+    listings = together(registry.devices)
+    assert len({tuple(map(id, devices)) for devices in listings}) == 1
+
+
+def test_closing_while_others_ask_ends_in_typed_errors(steered):
+    platform = steered.load()
+
+    def ask_until_closed():
+        try:
+            while True:
+                platform.device_details(platform.device_count() - 1)
+        except ClosedError:
+            return True
+
+    closer = threading.Timer(0.05, platform.close)
+    closer.start()
+    assert together(ask_until_closed) == [True] * THREADS
+    closer.join()
+    assert steered.calls[-1] == "destroy_platform_fns"
+
+
+def test_loading_and_closing_in_parallel_keeps_init_and_destroy_in_pairs(steered):
+    def load_and_close():
+        with steered.load() as platform:
+            return platform.device_count()
+
+    assert together(load_and_close) == [2] * THREADS
+    relevant = [call for call in steered.calls if call in {"init", "destroy_platform"}]
+    assert relevant == ["init", "destroy_platform"] * (len(relevant) // 2)
