@@ -57,7 +57,7 @@ static void keep_owner_and_mode(const Copy* copy, int descriptor) {
 
 /* Copies and closes `descriptor`. 0 or an errno. */
 static int fill_and_close(const Copy* copy, int descriptor) {
-  int error = posix_copy_bytes(copy->source, descriptor, copy->source_facts.st_size);
+  int error = posix_copy_bytes(copy->source, descriptor, &copy->source_facts);
   if (close(descriptor) != 0 && error == 0) error = errno;
   return error;
 }

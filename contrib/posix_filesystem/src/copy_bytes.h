@@ -2,10 +2,10 @@
 #ifndef POSIX_FILESYSTEM_COPY_BYTES_H_
 #define POSIX_FILESYSTEM_COPY_BYTES_H_
 
-#include <sys/types.h>
+#include <sys/stat.h>
 
-/* Copies from the position of `source` to its end, to the position of `target`. `size_hint` is the
- * size that stat gave. Returns 0 or an errno. */
-int posix_copy_bytes(int source, int target, off_t size_hint);
+/* Copies from the start of `source` to its end, to the start of the empty `target`. `facts` is
+ * what fstat said of the source. Holes stay holes. Returns 0 or an errno. */
+int posix_copy_bytes(int source, int target, const struct stat* facts);
 
 #endif
