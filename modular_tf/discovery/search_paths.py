@@ -1,5 +1,5 @@
 # Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH100, PTH111, PTH118
+# ruff: noqa: PTH100, PTH111, PTH117, PTH118
 """Where to search: everything that discovery reads from its surroundings, as one value."""
 
 from __future__ import annotations
@@ -118,5 +118,7 @@ def _user_directory(environment: Mapping[str, str]) -> str:
         import platformdirs  # noqa: PLC0415
 
         return os.path.join(platformdirs.user_data_dir("modular_tf", appauthor=False), "plugins")
-    base = environment.get("XDG_DATA_HOME", "").strip() or "~/.local/share"
-    return os.path.join(os.path.expanduser(base), "modular_tf", "plugins")
+    base = environment.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):  # the specification wants such a value ignored
+        base = os.path.expanduser("~/.local/share")
+    return os.path.join(base, "modular_tf", "plugins")

@@ -74,7 +74,7 @@ _PLUGIN_API = re.compile(
     r"TSL_|TF_(?:NewStatus|DeleteStatus|SetStatus|SetPayload|ForEachPayload|GetCode|Message"
     r"|D?V?Log$|CreateDir|DeleteDir|DeleteRecursively|DeleteFile|FileStat|NewWritableFile"
     r"|(?:Close|Sync|Flush|AppendTo|Append)WritableFile|StringStream|DefaultThreadOptions"
-    r"|StartThread|JoinThread|Now|GetTempFileName|GetLocalTempDirectories"
+    r"|GetChildren|StartThread|JoinThread|Now|GetTempFileName|GetLocalTempDirectories"
     r"|LoadSharedLibrary|GetSymbolFromLibrary|TString|String(?:Init|Copy|Assign|Get|Dealloc))"
 )
 _TENSORFLOW_NAMESPACES = frozenset(

@@ -78,11 +78,14 @@ class GnuHashTable:
                     yield found
 
     def symbol_count(self) -> int:
-        """Return how many symbols there are, unhashed ones included."""
+        """Return how many symbols there are, unhashed ones included; 0 if the table is empty.
+
+        An empty table does not tell: some linkers let it begin at symbol 1 all the same.
+        """
         data = self._source.read(self._buckets_at, 4 * self._buckets, "the buckets")
         start: int = max(index for (index,) in self._layout.word.iter_unpack(data))
         if start < self._first:
-            return self._first  # nothing is exported; what is imported comes first
+            return 0
         return 1 + max(index for index, _ in self._chain(start))
 
     @property

@@ -152,8 +152,9 @@ class SymbolTable:
         if not self._room:
             return 0
         table = self._gnu or self._sysv
-        if table is not None:
-            return table.symbol_count()
+        counted = table.symbol_count() if table is not None else 0
+        if counted:
+            return counted
         section = self._image.dynamic_symbol_section()
         if section is None or section[0] != self._offset:
             return 0

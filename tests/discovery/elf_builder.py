@@ -1,0 +1,159 @@
+"""Writes small ELF libraries of every variant from bytes, whole or with chosen lies in them.
+
+Address equals offset: one segment maps the whole file.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from modular_tf.discovery.elf.gnu_hash import gnu_hash
+from modular_tf.discovery.elf.layout import layout_for
+from modular_tf.discovery.elf.sysv_hash import sysv_hash
+
+X86_64 = 62
+_PT_LOAD, _PT_DYNAMIC = 1, 2
+_PATH_TAGS = {"rpath": 15, "runpath": 29}
+_GLOBAL_FUNCTION, _WEAK_UNTYPED = 0x12, 0x20
+
+
+@dataclass
+class ElfBuilder:
+    """What to write; `tags` and `tables` replace what would be right.
+
+    Attributes:
+        tags: Values for dynamic tags by number; None leaves the tag out.
+        tables: Bytes for "strings", "symbols", "gnu_hash", "sysv_hash", "needs".
+        segments: More program headers: (type, offset, address, size).
+    """
+
+    bits: int = 64
+    order: str = "<"
+    machine: int = X86_64
+    type: int = 3
+    soname: str = "libmade.so"
+    needed: tuple[str, ...] = ("libc.so.6",)
+    paths: dict[str, str] = field(default_factory=dict)
+    exports: tuple[str, ...] = ("TF_InitPlugin", "another_export", "third")
+    undefined: tuple[str, ...] = ("TF_SetStatus", "malloc")
+    weak: tuple[str, ...] = ("maybe",)
+    hash_style: str = "gnu"
+    tags: dict[int, int | None] = field(default_factory=dict)
+    tables: dict[str, bytes] = field(default_factory=dict)
+    segments: tuple[tuple[int, int, int, int], ...] = ()
+
+    def build(self) -> bytes:
+        """Return the bytes of the library."""
+        self._layout = layout_for(self.bits, self.order)
+        self._strings = bytearray(b"\0")
+        symbols, gnu, sysv = self._symbols()
+        named = [(1, self._string(name)) for name in self.needed]
+        named.append((14, self._string(self.soname)))
+        named += [(_PATH_TAGS[kind], self._string(text)) for kind, text in self.paths.items()]
+        parts = {"symbols": symbols, "gnu_hash": gnu, "sysv_hash": sysv, "strings": b""}
+        parts["strings"] = bytes(self._strings)
+        parts |= self.tables
+        return self._assemble(parts, named)
+
+    def _assemble(self, parts: dict[str, bytes], named: list[tuple[int, int]]) -> bytes:
+        head = 16 + self._layout.header.size
+        count = 2 + len(self.segments)
+        at = _aligned(head + count * self._layout.program_header.size)
+        body, where = b"", {}
+        for name, data in parts.items():
+            where[name] = at + len(body)
+            body += data + bytes(_aligned(len(data)) - len(data))
+        dynamic_at = at + len(body)
+        dynamic = self._dynamic(parts, where, named)
+        size = dynamic_at + len(dynamic)
+        headers = [(_PT_LOAD, 0, 0, size), (_PT_DYNAMIC, dynamic_at, dynamic_at, len(dynamic))]
+        headers += self.segments
+        front = self._header(count) + b"".join(self._program_header(*h) for h in headers)
+        return front + bytes(at - len(front)) + body + dynamic
+
+    def _dynamic(
+        self, parts: dict[str, bytes], where: dict[str, int], named: list[tuple[int, int]]
+    ) -> bytes:
+        tags: dict[int, int | None] = {
+            5: where["strings"],
+            10: len(parts["strings"]),
+            6: where["symbols"],
+            0x6FFFFEF5: where["gnu_hash"] if self.hash_style in {"gnu", "both"} else None,
+            4: where["sysv_hash"] if self.hash_style in {"sysv", "both"} else None,
+            0x6FFFFFFE: where.get("needs"),
+            0x6FFFFFFF: 1 if "needs" in parts else None,
+        }
+        tags |= self.tags
+        entries = [*named, *((tag, value) for tag, value in tags.items() if value is not None)]
+        record = self._layout.dynamic
+        return b"".join(record.pack(tag, value) for tag, value in [*entries, (0, 0)])
+
+    def _header(self, count: int) -> bytes:
+        ident = b"\x7fELF" + bytes([self.bits // 32, 1 if self.order == "<" else 2, 1])
+        layout, table = self._layout, 16 + self._layout.header.size
+        entry = layout.program_header.size
+        fields = (self.type, self.machine, 1, 0, table, 0, 0, table, entry, count, 0, 0, 0)
+        return ident.ljust(16, b"\0") + layout.header.pack(*fields)
+
+    def _program_header(self, type_: int, offset: int, address: int, size: int) -> bytes:
+        fields = [0] * 8
+        values = (type_, offset, address, size, 5)
+        for at, value in zip(self._layout.program_fields, values, strict=True):
+            fields[at] = value
+        return self._layout.program_header.pack(*fields)
+
+    def _symbols(self) -> tuple[bytes, bytes, bytes]:
+        buckets = 2
+        hashed = sorted(self.exports, key=lambda name: gnu_hash(name.encode()) % buckets)
+        rows = [("", 0, 0), *((name, _GLOBAL_FUNCTION, 0) for name in self.undefined)]
+        rows += [(name, _WEAK_UNTYPED, 0) for name in self.weak]
+        first = len(rows)
+        rows += [(name, _GLOBAL_FUNCTION, 1) for name in hashed]
+        symbols = b"".join(self._symbol(*row) for row in rows)
+        gnu = self._gnu_hash([name.encode() for name in hashed], first, buckets)
+        return symbols, gnu, self._sysv_hash([row[0].encode() for row in rows])
+
+    def _symbol(self, name: str, info: int, section: int) -> bytes:
+        fields = [0] * 6
+        values = (self._string(name), info, 0, section, 0x40 if section else 0, 0)
+        for at, value in zip(self._layout.symbol_fields, values, strict=True):
+            fields[at] = value
+        return self._layout.symbol.pack(*fields)
+
+    def _gnu_hash(self, names: list[bytes], first: int, buckets: int) -> bytes:
+        hashes = [gnu_hash(name) for name in names]
+        bloom = 0
+        for value in hashes:
+            bloom |= 1 << value % self.bits | 1 << (value >> 5) % self.bits
+        places = [value % buckets for value in hashes]
+        heads = [first + places.index(b) if b in places else 0 for b in range(buckets)]
+        last = [at + 1 == len(places) or places[at + 1] != b for at, b in enumerate(places)]
+        chain = [value & ~1 | end for value, end in zip(hashes, last, strict=True)]
+        words = struct.pack(f"{self.order}{buckets + len(chain)}I", *heads, *chain)
+        return self.gnu_head(buckets, first) + self._layout.bloom_word.pack(bloom) + words
+
+    def gnu_head(self, buckets: int, first: int, words: int = 1, shift: int = 5) -> bytes:
+        """Return the four numbers at the front of a GNU hash table."""
+        return struct.pack(f"{self.order}4I", buckets, first, words, shift)
+
+    def _sysv_hash(self, names: list[bytes]) -> bytes:
+        heads, chain = [0] * 3, [0] * len(names)
+        for index, name in enumerate(names):
+            if index:
+                place = sysv_hash(name) % 3
+                chain[index], heads[place] = heads[place], index
+        numbers = [3, len(names), *heads, *chain]
+        wide = self.bits == 64 and self.machine in {22, 0x9026}
+        return struct.pack(f"{self.order}{len(numbers)}{'Q' if wide else 'I'}", *numbers)
+
+    def _string(self, text: str) -> int:
+        if not text:
+            return 0
+        at = len(self._strings)
+        self._strings += text.encode() + b"\0"
+        return at
+
+
+def _aligned(size: int) -> int:
+    return (size + 7) & ~7

@@ -1,0 +1,198 @@
+"""Source 5: entry points, resolved without importing anything."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery import Discovery, SearchPaths, Source, discover
+from tests.discovery.site_folder import install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NEVER = b"raise SystemExit('a plugin package was imported')"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+def search(*python_path: Path) -> Discovery:
+    return discover(
+        SearchPaths(
+            python_path=tuple(map(str, python_path)), sources=frozenset({Source.ENTRY_POINT})
+        )
+    )
+
+
+def paths(result: Discovery) -> list[str]:
+    return [candidate.path for candidate in result.candidates]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "spam_fs:lib/libspam.so",
+        "spam_fs : lib/libspam.so",
+        "spam_fs:lib",
+        "spam_fs.lib",
+        "spam_fs:lib/../lib/./libspam.so",
+        "spam_fs:lib/libspam.so [extra]",
+    ],
+)
+def test_forms_of_a_value(site: Path, value: str) -> None:
+    files = {"spam_fs/__init__.py": _NEVER, "spam_fs/lib/libspam.so": b"1"}
+    install(site, "Spam_FS", version="2.1", files=files, entry_points=f"spam = {value}")
+
+    result = search(site)
+
+    (candidate,) = result.candidates
+    assert candidate.path == str(site / "spam_fs/lib/libspam.so")
+    assert candidate.source is Source.ENTRY_POINT
+    assert candidate.origin == "spam-fs 2.1: spam"
+    assert candidate.distribution == candidate.name == "spam-fs"
+    assert result.problems == ()
+    assert "spam_fs" not in sys.modules
+
+
+def test_a_package_alone_names_its_folder(site: Path) -> None:
+    files = {"spam/libb.so": b"b", "spam/liba.so": b"a", "spam/deep/libc.so": b"c"}
+    install(site, "spam", files=files, entry_points="all = spam")
+
+    result = search(site)
+
+    assert paths(result) == [str(site / "spam/liba.so"), str(site / "spam/libb.so")]
+    assert [candidate.name for candidate in result.candidates] == ["a", "b"]
+
+
+def test_a_named_file_needs_no_library_suffix(site: Path) -> None:
+    install(site, "spam", files={"spam/plugin.bin": b"x"}, entry_points="x = spam:plugin.bin")
+
+    assert paths(search(site)) == [str(site / "spam/plugin.bin")]
+
+
+@pytest.mark.parametrize(
+    ("value", "rule", "words"),
+    [
+        ("spam:libgone.so", "LD-020", "libgone.so"),
+        ("no_such_package_at_all:lib.so", "LD-020", "'no_such_package_at_all', which is not inst"),
+        ("", "LD-020", "not of the form"),
+        ("spam fs:lib.so", "LD-020", "not of the form"),
+        ("/absolute/lib.so", "LD-020", "not of the form"),
+        ("spam:/absolute/lib.so", "LD-021", "leads out of the package"),
+        ("spam:../other/lib.so", "LD-021", "leads out of the package"),
+        ("spam:lib/../../other.so", "LD-021", "leads out of the package"),
+        ("spam:..", "LD-021", "leads out of the package"),
+    ],
+)
+def test_a_bad_entry_is_a_problem_and_the_others_count(
+    site: Path, value: str, rule: str, words: str
+) -> None:
+    entries = f"good = spam:libx.so\nbad = {value}\nlast = spam:liby.so"
+    install(site, "spam", files={"spam/libx.so": b"x", "spam/liby.so": b"y"}, entry_points=entries)
+
+    result = search(site)
+
+    assert paths(result) == [str(site / "spam/libx.so"), str(site / "spam/liby.so")]
+    (problem,) = result.problems
+    assert problem.rule == rule
+    assert words in problem.message
+    assert f"entry point 'bad' = {value!r} of distribution spam 1.0" in problem.message
+    assert problem.origin == "spam 1.0"
+    assert [place.exists for place in result.searched] == [True, False, True]
+
+
+def test_a_broken_file_of_one_distribution_spares_the_others(site: Path) -> None:
+    install(site, "aaa", entry_points="this line has no equals sign")
+    (install(site, "bbb") / "entry_points.txt").write_bytes(b"[modular_tf.plugins]\nx = \xff\xfe:x")
+    (install(site, "ccc") / "entry_points.txt").mkdir()
+    install(site, "zzz", files={"zzz/libz.so": b"z"}, entry_points="z = zzz:libz.so")
+
+    result = search(site)
+
+    assert paths(result) == [str(site / "zzz/libz.so")]
+    assert [problem.origin for problem in result.problems] == ["aaa 1.0", "bbb 1.0", "ccc 1.0"]
+    assert {problem.rule for problem in result.problems} <= {"LD-020", "LD-023"}
+
+
+def test_other_groups_are_left_alone(site: Path) -> None:
+    metadata = install(site, "spam", files={"spam/libx.so": b"x"})
+    (metadata / "entry_points.txt").write_text(
+        "[console_scripts]\nmodular_tf.plugins = spam:main\n"
+    )
+
+    result = search(site)
+
+    assert result == Discovery(candidates=(), problems=(), searched=())
+
+
+def test_of_two_installations_the_first_on_the_path_counts(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        files = {"spam/libx.so": place.encode()}
+        install(tmp_path / place, "spam", files=files, entry_points="x = spam:libx.so")
+
+    result = search(tmp_path / "two", tmp_path / "one", tmp_path / "missing")
+
+    assert paths(result) == [str(tmp_path / "two/spam/libx.so")]
+
+
+def test_an_editable_installation(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = tmp_path / "sources"
+    (sources / "edited_spam").mkdir(parents=True)
+    (sources / "edited_spam/__init__.py").write_bytes(_NEVER)
+    (sources / "edited_spam/libx.so").write_bytes(b"x")
+    install(site, "edited-spam", entry_points="x = edited_spam:libx.so")
+    monkeypatch.syspath_prepend(str(sources))
+
+    result = search(site)
+
+    assert paths(result) == [str(sources / "edited_spam/libx.so")]
+    assert "edited_spam" not in sys.modules
+
+
+def test_a_single_module_names_the_folder_it_lies_in(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lone_spam.py").write_bytes(_NEVER)
+    (tmp_path / "libx.so").write_bytes(b"x")
+    install(site, "lone", entry_points="x = lone_spam:libx.so")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    assert paths(search(site)) == [str(tmp_path / "libx.so")]
+
+
+def test_a_finder_that_fails_is_one_distributions_problem(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "edited_spam_two":
+                raise RuntimeError("broken finder")
+
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    install(site, "spam", entry_points="x = edited_spam_two:libx.so")
+
+    result = search(site)
+
+    assert [problem.rule for problem in result.problems] == ["LD-020"]
+
+
+def test_metadata_of_old_installers_counts(site: Path) -> None:
+    (site / "spam").mkdir(parents=True)
+    (site / "spam/libx.so").write_bytes(b"x")
+    (site / "Spam-3.0-py3.11.egg-info").mkdir()
+    text = "[modular_tf.plugins]\nx = spam:libx.so\n"
+    (site / "Spam-3.0-py3.11.egg-info/entry_points.txt").write_text(text)
+    (site / "~pam-1.0.dist-info").mkdir()
+    (site / "~pam-1.0.dist-info/entry_points.txt").write_text(text)
+
+    (candidate,) = search(site).candidates
+
+    assert candidate.origin == "spam 3.0: x"

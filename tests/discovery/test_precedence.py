@@ -1,0 +1,120 @@
+"""One file is one candidate, whichever ways lead to it; names are unique."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery import SearchPaths, Source, Twin, discover
+from modular_tf.discovery.naming import file_stem, plugin_names
+from modular_tf.discovery.search_log import Sighting
+from tests.discovery.elf_builder import ElfBuilder
+from tests.discovery.site_folder import install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_sources_are_asked_in_the_order_of_the_design() -> None:
+    assert [source.value for source in Source] == [
+        "argument",
+        "environment",
+        "tf-environment",
+        "config",
+        "entry-point",
+        "tensorflow-plugins",
+        "distribution",
+        "user-directory",
+        "bundled",
+    ]
+    assert str(Source.TF_ENVIRONMENT) == "tf-environment"
+
+
+def test_a_file_that_every_source_finds_is_one_candidate(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    library = site / "modular_spam/plugins/libspam.so"
+    files = {"modular_spam/plugins/libspam.so": ElfBuilder().build()}
+    install(site, "spam", files=files, entry_points="spam = modular_spam:plugins/libspam.so")
+    (site / "tensorflow-plugins").symlink_to(library.parent)
+    (tmp_path / "link.so").symlink_to(library)
+    os.link(library, tmp_path / "hard.so")
+
+    result = discover(
+        SearchPaths(
+            arguments=(str(tmp_path / "link.so"), str(tmp_path / "link.so")),
+            environment={
+                "MODULAR_TF_PLUGIN_PATH": str(tmp_path / "hard.so"),
+                "TF_PLUGGABLE_DEVICE_LIBRARY_PATH": str(library),
+            },
+            config_directories=(str(library.parent),),
+            config_origin="the.toml",
+            python_path=(str(site),),
+            site_directories=(str(site),),
+            user_directory=str(library.parent),
+            package_directories=(str(site / "modular_spam"),),
+        )
+    )
+
+    (candidate,) = result.candidates
+    assert candidate.path == str(tmp_path / "link.so")
+    assert candidate.real_path == str(library)
+    assert candidate.source is Source.ARGUMENT
+    assert candidate.distribution == "spam"
+    assert candidate.name == "link"
+    assert candidate.identity == (library.stat().st_dev, library.stat().st_ino)
+    through_link = site / "tensorflow-plugins/libspam.so"
+    assert candidate.twins == (
+        Twin(str(tmp_path / "link.so"), Source.ARGUMENT, "argument"),
+        Twin(str(tmp_path / "hard.so"), Source.ENVIRONMENT, "MODULAR_TF_PLUGIN_PATH"),
+        Twin(str(library), Source.TF_ENVIRONMENT, "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"),
+        Twin(str(library), Source.CONFIG, "the.toml"),
+        Twin(str(library), Source.ENTRY_POINT, "spam 1.0: spam"),
+        Twin(str(through_link), Source.TENSORFLOW_PLUGINS, str(through_link.parent)),
+        Twin(str(library), Source.DISTRIBUTION, "spam 1.0"),
+        Twin(str(library), Source.USER_DIRECTORY, str(library.parent)),
+        Twin(str(library), Source.BUNDLED, "modular_tf"),
+    )
+    assert [place.source for place in result.searched if place.hits] == [
+        Source.ARGUMENT,
+        *Source,
+    ]
+
+
+def test_copies_of_one_library_are_two_candidates(tmp_path: Path) -> None:
+    for name in ("a/libx.so", "b/libx.so", "c/x.so.2"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_bytes(b"same")
+    folders = tuple(str(tmp_path / name) for name in "abc")
+
+    result = discover(SearchPaths(arguments=folders))
+
+    assert [candidate.name for candidate in result.candidates] == ["x", "x#2", "x#3"]
+
+
+def test_discovering_twice_gives_the_same(tmp_path: Path) -> None:
+    for name in ("z.so", "a.so", "m.so"):
+        (tmp_path / name).write_bytes(b"")
+    paths = SearchPaths(arguments=(str(tmp_path),), python_path=(str(tmp_path),))
+
+    assert discover(paths) == discover(paths)
+
+
+def test_a_name_that_looks_like_a_numbered_one_stays_unique() -> None:
+    names = ["/1/libx.so", "/2/libx#2.so", "/3/libx.so", "/4/x.so"]
+
+    found = plugin_names([Sighting(name, Source.CONFIG, "c") for name in names])
+
+    assert found == ["x", "x#2", "x#3", "x#4"]
+
+
+def test_stems() -> None:
+    names = ["/a/libspam.so", "spam.so.2.1", "lib.so", ".so", "plugin.bin", "libs.d/x.so"]
+
+    assert [file_stem(name) for name in names] == [
+        "spam",
+        "spam",
+        "lib.so",
+        ".so",
+        "plugin.bin",
+        "x",
+    ]
