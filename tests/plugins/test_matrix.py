@@ -13,7 +13,7 @@ from tests.plugins.matrix import FOLDER, variants
 _ALL = [variant for family in ("filesystem", "device") for variant in variants(family).values()]
 _STAGES = {"none", "probe", "open", "init", "validation", "operation"}
 _STATES = {"loaded", "rejected", "failed", "quarantined"}
-_FAULTS = {None, "crashed", "exited", "hung", "init-threw"}
+_FAULTS = {None, "crashed", "exited", "hung"}
 
 
 def _build(variant, fixture_plugin, fixture_device_plugin):
