@@ -15,10 +15,8 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
-from modular_tf.filesystem.answered_filesystem import AnsweredFilesystem
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
-from modular_tf.loading.known_defects import NO_ANSWERS, answers_for
 from modular_tf.loading.loader import init_filesystems, map_library
 from modular_tf.report import PluginRecord, Reason, State
 from modular_tf.rules import Violation
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.probe import Probe
     from modular_tf.filesystem.registry import FilesystemRegistry
-    from modular_tf.loading.known_defects import Answers
     from modular_tf.native.library import Library
 
 _log = EventLog("plugin")
@@ -143,16 +140,8 @@ class PluginEntry:
             reason = Reason.of_violation("register", Violation("FS-018", taken))
             self.reasons.append(reason)
             return
-        answers = self._answers(tables.scheme)
-        for change in answers.prepare_environment(os.environ):
-            message = f"{tables.scheme!r}: {change}"
-            self.warnings.append(Reason.of_violation("init", Violation("LD-056", message)))
         try:
-            filesystem = (
-                AnsweredFilesystem(tables, self.name, answers)
-                if answers
-                else PluginFilesystem(tables, self.name)
-            )
+            filesystem = self._make_filesystem(tables)
         except ModularTFError as error:
             message = f"scheme {tables.scheme!r}: {error.message}"
             self.reasons.append(Reason.of_violation("init", Violation("FS-019", message)))
@@ -161,11 +150,21 @@ class PluginEntry:
         self.filesystems[tables.scheme] = filesystem
         _log.info("scheme.registered", plugin=self.name, scheme=tables.scheme)
 
-    def _answers(self, scheme: str) -> Answers:
-        """Return what is known of the plugin; ours have no row, so the file is not even read."""
+    def _make_filesystem(self, tables: FilesystemTables) -> PluginFilesystem:
+        """Initialise a scheme, with the host's answers where the plugin has known defects."""
         if self.probe.candidate.source is Source.BUNDLED:
-            return NO_ANSWERS
-        return answers_for(self.path, scheme)
+            return PluginFilesystem(tables, self.name)
+        # Imported for other people's plugins only: ours have no row, and the data costs time.
+        from modular_tf.filesystem.answered_filesystem import AnsweredFilesystem  # noqa: PLC0415
+        from modular_tf.loading.known_defects import answers_for  # noqa: PLC0415
+
+        answers = answers_for(self.path, tables.scheme)
+        for change in answers.prepare_environment(os.environ):
+            message = f"{tables.scheme!r}: {change}"
+            self.warnings.append(Reason.of_violation("init", Violation("LD-056", message)))
+        if not answers:
+            return PluginFilesystem(tables, self.name)
+        return AnsweredFilesystem(tables, self.name, answers)
 
     def _why_taken(
         self, scheme: str, config: Config, registry: FilesystemRegistry

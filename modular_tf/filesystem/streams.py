@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.files import WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
-DEFAULT_BUFFER = 1 << 17
+DEFAULT_BUFFER = 1 << 16
+_FIRST_BLOCK = 1 << 13
 
 
 class ReaderStream(io.RawIOBase):
@@ -51,11 +52,16 @@ class ReaderStream(io.RawIOBase):
     def readall(self) -> bytes:
         """Return all that is left, read in one call where the size is known."""
         self._check_open()
-        expected = max(self._size() - self._position, 0)
-        data = self._file.read(self._position, expected)
-        self._position += len(data)
-        # A size of 0 is also what /proc and pipes of a store say: there only reading tells.
-        return data if expected else self._read_until_end()
+        start = self._position
+        # A file that fits the first block needs no question for its size: it ends short.
+        data = self._file.read(start, _FIRST_BLOCK)
+        expected = self._size() - start if len(data) == _FIRST_BLOCK else 0
+        if expected > _FIRST_BLOCK:
+            data = self._file.read(start, expected)  # in one piece: joining would copy it
+        self._position = start + len(data)
+        if len(data) < _FIRST_BLOCK or expected > _FIRST_BLOCK:
+            return data
+        return data + self._read_until_end()  # some sizes lie, such as that of a file in /proc
 
     def _read_until_end(self) -> bytes:
         parts = []

@@ -185,7 +185,7 @@ extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* co
 }
 
 extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path,
-                                    mtf_stat* result) {
+                                    char* result) {
   const auto operation = filesystem->tables->filesystem.stat;
   if (operation == nullptr) return mtf::missing_operation("stat");
   TF_FileStatistics statistics = {};
@@ -201,7 +201,8 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   });
   unsigned char is_directory = 0;
   std::memcpy(&is_directory, &statistics.is_directory, 1);
-  *result = {statistics.length, statistics.mtime_nsec, is_directory != 0 ? 1 : 0};
+  const mtf_stat copy = {statistics.length, statistics.mtime_nsec, is_directory != 0 ? 1 : 0};
+  std::memcpy(result, &copy, sizeof copy);
   return error;
 }
 
