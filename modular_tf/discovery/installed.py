@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,8 +20,7 @@ __all__ = ["InstalledDistribution", "installed_distributions"]
 _SUFFIXES = (".dist-info", ".egg-info")
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledDistribution:
+class InstalledDistribution(NamedTuple):
     """One distribution on the path.
 
     Attributes:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linker_cache import read_linker_cache
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LibrarySearch", "LinkedLibrary"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinkedLibrary:
+class LinkedLibrary(NamedTuple):
     """A library in the order of loading.
 
     Attributes:

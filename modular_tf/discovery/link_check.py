@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import SymbolName, parse_glibc
 from modular_tf.discovery.library_search import LinkedLibrary
@@ -25,8 +24,7 @@ __all__ = ["LinkCheck", "MissingSymbol", "ResolvedLibrary", "check_link", "runni
 _SHOWN = 5  # symbols named in a message; the probe keeps them all
 
 
-@dataclass(frozen=True, slots=True)
-class MissingSymbol:
+class MissingSymbol(NamedTuple):
     """A strong undefined symbol that nobody offers.
 
     Attributes:
@@ -44,8 +42,7 @@ class MissingSymbol:
     needed_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedLibrary:
+class ResolvedLibrary(NamedTuple):
     """A library that will be loaded with a plugin.
 
     Attributes:
@@ -59,8 +56,7 @@ class ResolvedLibrary:
     is_companion: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LinkCheck:
+class LinkCheck(NamedTuple):
     """The outcome.
 
     Attributes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.problem import Problem
 from modular_tf.rules import loading as rules
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(NamedTuple):
     """One file that one source pointed to.
 
     Attributes:

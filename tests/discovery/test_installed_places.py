@@ -13,8 +13,9 @@ from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install
 
 if TYPE_CHECKING:
-    import pytest
     from pathlib import Path
+
+    import pytest
 
     from modular_tf.discovery import Discovery
     from tests.discovery.conftest import LibraryCompiler

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from struct import Struct
+from typing import NamedTuple
 
 __all__ = ["Layout", "layout_for"]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The record formats of one variant.
 
     Attributes:
