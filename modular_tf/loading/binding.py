@@ -11,7 +11,7 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.private_copy import copy_for_host, keep_in_memory
 from modular_tf.loading.stub_library import stub_library
-from modular_tf.native.library import RTLD_DEEPBIND, RTLD_NOW_LOCAL, Library
+from modular_tf.native.library import RTLD_DEEPBIND, RTLD_NOW_LOCAL, Library, show_as
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
     library = Library.find(target)
     if library is None:
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
+    for file, copy in ((path, target), *copied.items()):
+        if copy is not None:
+            show_as(copy, file)
     return Library(path, library.handle)
 
 

@@ -13,13 +13,16 @@ from modular_tf.native.strings import decode_pointer
 RTLD_DEEPBIND = 0x8
 RTLD_NOW_LOCAL = os.RTLD_NOW | os.RTLD_LOCAL
 
+# The dynamic linker knows a private copy by a descriptor's path, the user by the file's.
+_shown_as: dict[str, str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class AddressOwner:
     """What lies at an address.
 
     Attributes:
-        path: The mapped object, as the dynamic linker knows it.
+        path: The file of the mapped object.
         symbol: The nearest exported symbol at or below it, None for a local function.
         offset: Distance from that symbol, or from the object's base without one.
     """
@@ -44,7 +47,7 @@ class Library:
         self.handle = handle
 
     @classmethod
-    def open(cls, path: str, flags: int = RTLD_NOW_LOCAL, *, shown_as: str | None = None) -> Library:
+    def open(cls, path: str, flags: int = RTLD_NOW_LOCAL) -> Library:
         """Map a library and run its constructors.
 
         Raises:
@@ -52,7 +55,7 @@ class Library:
         """
         handle = ffi.new("void **")
         check(lib.mtf_library_open(os.fsencode(path), flags, handle))
-        return cls(shown_as or path, handle[0])
+        return cls(path, handle[0])
 
     @classmethod
     def find(cls, path: str) -> Library | None:
@@ -71,6 +74,11 @@ class Library:
         return int(ffi.cast("uintptr_t", address)) or None
 
 
+def show_as(mapped: str, path: str) -> None:
+    """Let what is mapped under one path be shown under another, its file's."""
+    _shown_as[mapped] = path
+
+
 def is_executable(address: int) -> bool:
     """Tell whether an address lies in an executable mapping."""
     return bool(lib.mtf_is_executable(ffi.cast("void *", address)))
@@ -82,8 +90,9 @@ def address_owner(address: int) -> AddressOwner | None:
     if not lib.mtf_address_owner_of(ffi.cast("void *", address), owner):
         return None
     start = owner.symbol_address or owner.base
+    path = decode_pointer(owner.path) or ""
     return AddressOwner(
-        path=decode_pointer(owner.path) or "",
+        path=_shown_as.get(path, path),
         symbol=decode_pointer(owner.symbol),
         offset=address - int(ffi.cast("uintptr_t", start)),
     )
