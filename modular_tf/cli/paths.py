@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
@@ -38,7 +37,14 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _as_object(place: SearchedPlace) -> dict[str, Any]:
-    return {**asdict(place), "source": str(place.source)}
+    return {
+        "path": place.path,
+        "source": str(place.source),
+        "origin": place.origin,
+        "exists": place.exists,
+        "hits": place.hits,
+        "ignored": place.ignored,
+    }
 
 
 def _show(config: dict[str, Any], searched: tuple[SearchedPlace, ...], printer: Printer) -> None:

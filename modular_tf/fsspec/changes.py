@@ -166,7 +166,11 @@ class Changes(Questions):
         try:
             self._rename(source, target)
         except (UnimplementedError, FailedPreconditionError):
-            super().mv(source, target, recursive=True)
+            self.mkdir(target)
+            for child in self.ls(source):
+                move = self._move_directory if child["type"] == "directory" else self._rename
+                move(child["name"], paths.join(target, child["name"].rpartition("/")[2]))
+            self.rmdir(source)
 
 
 def _is_single(path: Any) -> bool:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_sources_and_target
-from modular_tf.cli.fs.copying import copy, require_directory_for_several
+from modular_tf.cli.fs.copying import require_directory_for_several
+from modular_tf.cli.fs.moving import move_directory, move_file
 from modular_tf.cli.fs.place import Place, landing_place
-from modular_tf.cli.fs.removal import remove_tree
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.session import session
 
@@ -41,17 +41,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _move(source: Place, target: Place) -> Place:
-    """Rename within a filesystem; between two, copy all of it and only then remove it."""
     is_directory = source.stat().is_directory
     landing = landing_place(source, target)
     refuse_overlap(source, landing)
-    if source.filesystem is target.filesystem:
-        source.filesystem.rename_file(source.uri, landing.uri)
-        return landing
-    for _ in copy(source, landing, recursive=True):
-        pass
-    if is_directory:
-        remove_tree(source)
-    else:
-        source.filesystem.delete_file(source.uri)
+    move = move_directory if is_directory else move_file
+    move(source, landing)
     return landing

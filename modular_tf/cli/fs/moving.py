@@ -1,0 +1,50 @@
+"""Moving files and directories between places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.fs.copying import copy
+from modular_tf.cli.fs.removal import remove_tree
+from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
+
+if TYPE_CHECKING:
+    from modular_tf.cli.fs.place import Place
+
+
+def move_file(source: Place, target: Place) -> None:
+    """Move one file; an existing target file is replaced."""
+    if source.filesystem is target.filesystem:
+        source.filesystem.rename_file(source.uri, target.uri)
+        return
+    for _ in copy(source, target, recursive=False):
+        source.filesystem.delete_file(source.uri)
+
+
+def move_directory(source: Place, target: Place) -> None:
+    """Move a directory with all that is in it to where nothing is.
+
+    Raises:
+        AlreadyExistsError: Something is at `target`; directories are not merged.
+    """
+    if target.filesystem.path_exists(target.uri):
+        raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
+    if source.filesystem is target.filesystem:
+        _rename_directory(source, target)
+        return
+    # Between two stores the source goes only when all of it has arrived.
+    for _ in copy(source, target, recursive=True):
+        pass
+    remove_tree(source)
+
+
+def _rename_directory(source: Place, target: Place) -> None:
+    """Let the plugin rename a directory, or what is in it where it renames files only."""
+    try:
+        source.filesystem.rename_file(source.uri, target.uri)
+    except (FailedPreconditionError, UnimplementedError):
+        target.filesystem.create_dir(target.uri)
+        for child in source.children():
+            move = _rename_directory if child.is_directory() else move_file
+            move(child, target.child(child.name))
+        source.filesystem.delete_dir(source.uri)

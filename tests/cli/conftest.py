@@ -1,0 +1,66 @@
+"""Running the command line: in this process, where most tests do, and as a command of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from modular_tf.cli.main import run
+from tests.fixtures.process_group import run_in_group
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output, line by line."""
+        return os.fsdecode(self.out).splitlines()
+
+    @property
+    def object(self) -> Any:
+        """The JSON object on standard output."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def mtf(capfdbinary):
+    """Run `modular-tf` with these words in this process."""
+    level = logging.getLogger("modular_tf").level
+
+    def command(*words: object) -> Ended:
+        capfdbinary.readouterr()
+        code = run([str(word) for word in words])
+        sys.stdout.flush()
+        captured = capfdbinary.readouterr()
+        return Ended(code, captured.out, captured.err.decode())
+
+    yield command
+    logging.getLogger("modular_tf").setLevel(level)
+
+
+@pytest.fixture
+def mtf_process(tmp_path):
+    """Run `python -m modular_tf` with these words in a process of its own."""
+
+    def command(*words: object) -> Ended:
+        child = run_in_group(
+            [sys.executable, "-m", "modular_tf", *map(str, words)],
+            cwd=tmp_path,
+            env=dict(os.environ),
+            timeout=120,
+        )
+        return Ended(child.returncode, os.fsencode(child.stdout), child.stderr)
+
+    return command

@@ -1,0 +1,153 @@
+"""`inspect` and `why`."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.abi.layouts import FILESYSTEM_OPS
+from modular_tf.cli.plugin_tables import HOST_DEFAULTS
+from modular_tf.errors import UnimplementedError
+from modular_tf.filesystem.filesystem import Filesystem
+
+
+def test_inspect_shows_what_the_bytes_say(mtf):
+    plugin = mtf("inspect", "ram_filesystem", "--json").object["plugin"]
+
+    probe = plugin["probe"]
+    assert probe["loadable"]
+    assert probe["elf"]["machine"]
+    assert probe["elf"]["init_symbols"] == ["TF_InitPlugin"]
+    assert "libc.so.6" in probe["elf"]["needed"]
+    assert probe["elf"]["glibc_floor"].startswith("GLIBC_2.")
+    assert "malloc" in probe["undefined"]["c_library"]
+    assert probe["missing_symbols"] == []
+
+
+def test_inspect_shows_every_slot_and_whose_code_it_is(mtf):
+    plugin = mtf("inspect", "ram_filesystem", "--json").object["plugin"]
+
+    assert [table["struct"] for table in plugin["tables"]] == [
+        "TF_FilesystemOps",
+        "TF_RandomAccessFileOps",
+        "TF_WritableFileOps",
+        "TF_ReadOnlyMemoryRegionOps",
+    ]
+    slots = {slot["slot"]: slot for slot in plugin["tables"][0]["slots"]}
+    assert [slot["offset"] for slot in slots.values()] == list(range(0, 264, 8))
+    assert slots["stat"]["is"] == "present"
+    assert slots["stat"]["library"] == plugin["path"]
+    assert slots["get_matching_paths"]["is"] == "default"
+    assert slots["start_transaction"] == {
+        "slot": "start_transaction",
+        "offset": 176,
+        "is": "absent",
+        "symbol": None,
+        "library": None,
+    }
+
+
+def test_inspect_shows_the_tables_of_a_device_plugin(mtf):
+    plugin = mtf("inspect", "host_device", "--json").object["plugin"]
+
+    assert [table["struct"] for table in plugin["tables"]] == [
+        "SP_PlatformFns",
+        "SP_DeviceFns",
+        "SP_StreamExecutor",
+    ]
+    slots = {slot["slot"]: slot["is"] for slot in plugin["tables"][2]["slots"]}
+    assert slots["allocate"] == "present"
+
+
+def test_inspect_without_loading_shows_no_tables(mtf):
+    plugin = mtf("inspect", "ram_filesystem", "--no-load", "--json").object["plugin"]
+
+    assert plugin["state"] == "found"
+    assert plugin["tables"] == []
+
+
+def test_inspect_takes_a_path_that_nobody_found(mtf, fixture_plugin):
+    path = fixture_plugin("unresolved-symbol")
+    plugin = mtf("inspect", path, "--json").object["plugin"]
+
+    assert plugin["path"] == str(path)
+    assert plugin["state"] == "rejected"
+    assert [reason["rule"] for reason in plugin["reasons"]] == ["LD-014"]
+    assert plugin["probe"]["missing_symbols"]
+
+
+def test_inspect_for_people_holds_the_same_facts(mtf):
+    ended = mtf("inspect", "ram_filesystem")
+
+    assert ended.code == 0
+    assert "schemes\tram" in ended.lines
+    assert any(line.startswith("needs\tlib") for line in ended.lines)
+    assert any(line.startswith("start_transaction\t176\tabsent") for line in ended.lines)
+    assert any(line.startswith("stat\t120\tpresent") for line in ended.lines)
+
+
+def test_inspecting_what_is_not_there_is_1(mtf):
+    ended = mtf("inspect", "nobody")
+
+    assert (ended.code, ended.out) == (1, b"")
+    assert "no plugin 'nobody'" in ended.err
+    assert "ram_filesystem" in ended.err
+
+
+OPERATIONS = [slot.name for slot in FILESYSTEM_OPS.slots if slot.name not in {"init", "cleanup"}]
+
+
+class Empty(Filesystem):
+    """Offers nothing by itself; notes which operation the host's default asked for instead."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_is_called_a_default_is_one(operation):
+    arguments = {
+        "rename_file": ("a://x", "a://y"),
+        "copy_file": ("a://x", "a://y"),
+        "paths_exist": (["a://x"],),
+        "flush_caches": (),
+        "start_transaction": (),
+        "end_transaction": (None,),
+        "decode_transaction_token": (None,),
+        "add_to_transaction": ("a://x", None),
+        "get_filesystem_configuration": (),
+        "get_filesystem_configuration_keys": (),
+    }
+    refused = None
+    try:
+        getattr(Empty("a", "empty"), operation)(*arguments.get(operation, ("a://x",)))
+    except UnimplementedError as error:
+        refused = error.operation
+    except FileNotFoundError:
+        pass  # a default that searched and did not find
+
+    assert (refused == operation) == (operation not in HOST_DEFAULTS)
+
+
+@pytest.mark.parametrize("name", ["ram", "ram://", "ram_filesystem", "CPU"])
+def test_why_explains_what_serves(mtf, name):
+    ended = mtf("why", name)
+
+    assert ended.code == 0
+    assert "ram_filesystem" in ended.lines[0] or "host_device" in ended.lines[0]
+
+
+def test_why_explains_what_is_absent_and_is_1(mtf):
+    ended = mtf("why", "gs")
+
+    assert ended.code == 1
+    assert "nothing goes by the name 'gs'" in ended.lines[0]
+    assert any("tensorflow-io-gcs-filesystem" in line for line in ended.lines)
+    assert any("searched:" in line for line in ended.lines)
+    assert not mtf("why", "gs", "--json").object["known"]
+
+
+def test_why_explains_a_file_that_nobody_found(mtf, fixture_plugin):
+    path = fixture_plugin("no-init")
+    ended = mtf("why", path)
+
+    assert ended.code == 0
+    assert "rejected" in ended.lines[0]
+    assert any("[LD-010]" in line for line in ended.lines)
+    assert mtf("why", path, "--json").object["lines"] == ended.lines

@@ -1,0 +1,209 @@
+"""`fs cp` and `fs mv`, within a filesystem and between two."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+
+import pytest
+
+from modular_tf.cli.fs import stream
+from modular_tf.cli.fs.copying import copy
+from modular_tf.cli.fs.place import Place
+from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
+from modular_tf.service import PluginService
+
+CONTENT = os.urandom(9 * 2**20 + 5)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A directory with `a.bin` and `sub/deep/c`, and an empty one beside it called `other`."""
+    base = tmp_path / "tree"
+    (base / "sub" / "deep").mkdir(parents=True)
+    (base / "sub" / "empty").mkdir()
+    (base / "a.bin").write_bytes(CONTENT)
+    (base / "sub" / "deep" / "c").write_bytes(b"deep")
+    (tmp_path / "other").mkdir()
+    return base
+
+
+def names_in(directory):
+    return sorted(child.name for child in directory.iterdir())
+
+
+@pytest.fixture
+def other(tree):
+    return tree.parent / "other"
+
+
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+def test_cp_is_exact(mtf, tree, other, target_scheme):
+    ended = mtf("fs", "cp", tree / "a.bin", f"{target_scheme}{other}/b")
+
+    assert (ended.code, ended.out, ended.err) == (0, b"", "")
+    assert (other / "b").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+def test_cp_enters_a_directory(mtf, tree, other, target_scheme):
+    ended = mtf(
+        "fs", "cp", tree / "a.bin", tree / "sub/deep/c", f"{target_scheme}{other}", "--json"
+    )
+
+    assert ended.object["copied"] == [
+        {"from": f"{tree}/a.bin", "to": f"{target_scheme}{other}/a.bin"},
+        {"from": f"{tree}/sub/deep/c", "to": f"{target_scheme}{other}/c"},
+    ]
+    assert (other / "a.bin").read_bytes() == CONTENT
+    assert (other / "c").read_bytes() == b"deep"
+
+
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+def test_cp_r_copies_trees(mtf, tree, other, target_scheme):
+    into = mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}")
+    anew = mtf("fs", "cp", "-r", tree / "sub", f"{target_scheme}{other}/new")
+
+    assert (into.code, anew.code) == (0, 0)
+    assert (other / "tree" / "a.bin").read_bytes() == CONTENT
+    assert (other / "tree" / "sub" / "empty").is_dir()
+    assert (other / "new" / "deep" / "c").read_bytes() == b"deep"
+
+
+def test_cp_needs_r_for_directories(mtf, tree, other):
+    ended = mtf("fs", "cp", tree, tree / "a.bin", other)
+
+    assert ended.code == 1
+    assert ended.err == f"modular-tf: {tree}: is a directory; copy it with -r\n"
+    assert names_in(other) == ["a.bin"]
+
+
+def test_several_sources_need_a_directory(mtf, tree, other):
+    ended = mtf("fs", "cp", tree / "a.bin", tree / "sub/deep/c", other / "file")
+
+    assert ended.code == 1
+    assert ended.err.startswith(f"modular-tf: {other}/file: is not a directory")
+    assert names_in(other) == []
+
+
+@pytest.mark.parametrize("verb", ["cp", "mv"])
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_file_is_not_destroyed_by_itself(mtf, tree, verb, scheme):
+    ended = mtf("fs", verb, tree / "a.bin", f"{scheme}{tree}/sub/../a.bin")
+
+    assert ended.code == 1
+    assert "is the same file" in ended.err
+    assert (tree / "a.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("verb", [("cp", "-r"), ("mv",)], ids=" ".join)
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_directory_does_not_go_into_itself(mtf, tree, verb, scheme):
+    ended = mtf("fs", *verb, tree, f"{scheme}{tree}/sub")
+
+    assert ended.code == 1
+    assert "lies within it" in ended.err
+    assert names_in(tree / "sub") == ["deep", "empty"]
+
+
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+def test_mv_moves_files_and_directories(mtf, tree, other, target_scheme):
+    file = mtf("fs", "mv", tree / "a.bin", f"{target_scheme}{other}/b", "--json")
+    directory = mtf("fs", "mv", tree / "sub", f"{target_scheme}{other}")
+
+    assert file.object["moved"] == [{"from": f"{tree}/a.bin", "to": f"{target_scheme}{other}/b"}]
+    assert directory.code == 0
+    assert (other / "b").read_bytes() == CONTENT
+    assert (other / "sub" / "deep" / "c").read_bytes() == b"deep"
+    assert names_in(tree) == []
+
+
+def test_mv_does_not_merge_directories(mtf, tree, other):
+    (other / "sub").mkdir()
+    for scheme in ("", "file://"):
+        ended = mtf("fs", "mv", tree / "sub", f"{scheme}{other}")
+        assert ended.code == 1
+        assert f"{scheme}{other}/sub exists already" in ended.err
+
+    assert names_in(other / "sub") == []
+    assert names_in(tree / "sub") == ["deep", "empty"]
+
+
+def test_what_is_missing_leaves_the_target_alone(mtf, tree):
+    for verb in ("cp", "mv"):
+        ended = mtf("fs", verb, tree / "none", tree / "a.bin")
+        assert ended.code == 1
+        assert ended.err.startswith(f"modular-tf: {tree}/none: No such file")
+
+    assert (tree / "a.bin").read_bytes() == CONTENT
+
+
+def test_a_source_that_is_removed_only_after_it_was_copied(mtf, tree, other):
+    (other / "sub").write_bytes(b"a file where a directory should go")
+    ended = mtf("fs", "mv", tree / "sub", f"file://{other}/sub")
+
+    assert ended.code == 1
+    assert (tree / "sub" / "deep" / "c").read_bytes() == b"deep"
+
+
+@pytest.fixture
+def service():
+    with PluginService() as service:
+        service.load()
+        yield service
+
+
+def test_a_tree_survives_a_journey_through_memory(service, tree, other):
+    there = Place.of(service, "ram://journey")
+    list(copy(Place.of(service, str(tree)), there, recursive=True))
+    back = list(copy(there, Place.of(service, f"{other}/back"), recursive=True))
+
+    assert [new.uri for _, new in back] == [f"{other}/back/a.bin", f"{other}/back/sub/deep/c"]
+    assert (other / "back" / "a.bin").read_bytes() == CONTENT
+    assert (other / "back" / "sub" / "empty").is_dir()
+
+
+def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree, other):
+    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, f"file://{other}/b")
+    tracemalloc.start()
+    try:
+        list(copy(source, target, recursive=False))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert stream.CHUNK <= peak < 1.5 * stream.CHUNK
+    assert len(CONTENT) > 2 * stream.CHUNK
+
+
+class Full:
+    """A writable file that can take one piece only."""
+
+    def __init__(self, file):
+        self._file = file
+        self._room = 1
+
+    def append(self, data):
+        if not self._room:
+            raise ResourceExhaustedError("append: the disk is full")
+        self._room -= 1
+        self._file.append(data)
+
+    def close(self):
+        self._file.close()
+
+
+def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, other, monkeypatch):
+    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, f"file://{other}/b")
+    opened = target.filesystem.new_writable_file
+    monkeypatch.setattr(target.filesystem, "new_writable_file", lambda uri: Full(opened(uri)))
+
+    with pytest.raises(ResourceExhaustedError):
+        list(copy(source, target, recursive=False))
+    assert names_in(other) == []
+
+
+def test_same_names_in_different_filesystems_are_different_files(service):
+    with pytest.raises(FailedPreconditionError):
+        stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "ram://x"))
+    stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "/x"))

@@ -1,0 +1,168 @@
+"""`list`, `schemes`, `devices` and `paths`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+BUNDLED = ["host_device", "posix_filesystem", "ram_filesystem"]
+
+
+def test_list_shows_the_bundled_plugins(mtf):
+    ended = mtf("list")
+
+    assert ended.code == 0
+    rows = [line.split("\t") for line in ended.lines]
+    assert [row[:5] for row in rows] == [
+        ["host_device", "loaded", "device", "CPU", "bundled"],
+        ["posix_filesystem", "loaded", "filesystem", "local paths, file://", "bundled"],
+        ["ram_filesystem", "loaded", "filesystem", "ram://", "bundled"],
+    ]
+    assert all(Path(row[5]).is_file() for row in rows)
+
+
+def test_list_as_json_has_exactly_the_documented_shape(mtf):
+    listed = mtf("list", "--json").object
+
+    assert set(listed) == {"schema_version", "plugins"}
+    assert listed["schema_version"] == 1
+    assert [plugin["name"] for plugin in listed["plugins"]] == BUNDLED
+    posix = listed["plugins"][1]
+    assert Path(posix.pop("path")).is_file()
+    assert posix == {
+        "name": "posix_filesystem",
+        "source": "bundled",
+        "kinds": ["filesystem"],
+        "state": "loaded",
+        "schemes": ["", "file"],
+        "device_types": [],
+        "reason": None,
+    }
+
+
+def test_list_without_loading_runs_no_code(mtf):
+    plugins = mtf("list", "--no-load", "--json").object["plugins"]
+
+    assert {plugin["state"] for plugin in plugins} == {"found"}
+    assert {tuple(plugin["schemes"]) for plugin in plugins} == {()}
+
+
+def test_list_gives_the_reason_for_a_plugin_that_is_not_loaded(mtf, fixture_plugin):
+    plugin = fixture_plugin("no-init")
+    ended = mtf("list", "--plugin", plugin)
+
+    assert ended.code == 0
+    first = ended.lines[0].split("\t")
+    assert first[1] == "rejected"
+    assert first[4:6] == ["argument", str(plugin)]
+    assert "[LD-010]" in first[6]
+    reason = mtf("list", "--plugin", plugin, "--json").object["plugins"][0]["reason"]
+    assert set(reason) == {"stage", "rule", "message", "remedy"}
+    assert (reason["stage"], reason["rule"]) == ("probe", "LD-010")
+
+
+def test_a_plugin_dir_is_searched(mtf, fixture_plugin):
+    plugin = fixture_plugin("good", scheme="fixture")
+    ended = mtf("schemes", "--plugin-dir", plugin.parent, "--json")
+
+    assert "fixture" in [entry["scheme"] for entry in ended.object["schemes"]]
+
+
+def test_a_path_that_does_not_exist_is_named(mtf, tmp_path):
+    ended = mtf("list", "--plugin", tmp_path / "nowhere.so")
+
+    assert ended.code == 0
+    assert "nowhere.so does not exist" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["list", "schemes", "devices"])
+def test_nothing_found_is_3_and_an_empty_list(mtf, verb):
+    ended = mtf(verb, "--no-bundled")
+    as_json = mtf(verb, "--no-bundled", "--json")
+
+    assert (ended.code, ended.out) == (3, b"")
+    assert "modular-tf: no" in ended.err
+    assert as_json.code == 3
+    assert [value for key, value in as_json.object.items() if key != "schema_version"] == [[]]
+
+
+def test_schemes_are_listed_with_their_plugins(mtf):
+    assert mtf("schemes").lines == [
+        "(local paths)\tposix_filesystem",
+        "file\tposix_filesystem",
+        "ram\tram_filesystem",
+    ]
+    assert mtf("schemes", "--json").object == {
+        "schema_version": 1,
+        "schemes": [
+            {"scheme": "", "plugin": "posix_filesystem"},
+            {"scheme": "file", "plugin": "posix_filesystem"},
+            {"scheme": "ram", "plugin": "ram_filesystem"},
+        ],
+    }
+
+
+def test_devices_are_listed_with_what_is_known_of_them(mtf):
+    device = mtf("devices", "--json").object["devices"][0]
+
+    assert {key: device[key] for key in ("device_type", "ordinal", "priority", "plugin")} == {
+        "device_type": "CPU",
+        "ordinal": 0,
+        "priority": 60,
+        "plugin": "host_device",
+    }
+    assert device["platform"]
+    assert device["hardware_name"]
+    assert set(device) >= {"vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops"}
+    assert mtf("devices").lines[0].split("\t")[0] == device["name"]
+
+
+def test_devices_of_a_type_that_nobody_has_are_3(mtf):
+    assert mtf("devices", "CPU").code == 0
+    assert mtf("devices", "NOBODY").code == 3
+
+
+def test_paths_tell_what_was_searched_and_found(mtf, fixture_plugin, tmp_path):
+    plugin = fixture_plugin("good")
+    searched = mtf("paths", "--json", "--plugin", plugin, "--plugin", tmp_path / "no").object
+
+    assert searched["paths"][0] == {
+        "path": str(plugin),
+        "source": "argument",
+        "origin": searched["paths"][0]["origin"],
+        "exists": True,
+        "hits": 1,
+        "ignored": None,
+    }
+    assert (searched["paths"][1]["exists"], searched["paths"][1]["hits"]) == (False, 0)
+    assert searched["paths"][-1]["source"] == "bundled"
+    assert sum(place["hits"] for place in searched["paths"] if place["source"] == "bundled") == 3
+
+
+def test_paths_for_people_are_one_place_a_line(mtf, tmp_path):
+    ended = mtf("paths", "--plugin-dir", tmp_path)
+
+    assert ended.lines[0].split("\t")[:3] == ["argument", "0 libraries", str(tmp_path)]
+    assert "3 libraries" in "\n".join(ended.lines)
+
+
+def test_paths_name_the_configuration_that_was_read(mtf, tmp_path, monkeypatch):
+    config = tmp_path / "my.toml"
+    config.write_text(f'plugin_dirs = ["{tmp_path}/mine"]\n')
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
+    searched = mtf("paths", "--json").object
+
+    assert searched["config"] == {"path": str(config), "used": True}
+    assert f"{tmp_path}/mine" in [place["path"] for place in searched["paths"]]
+
+
+def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):
+    config = tmp_path / "my.toml"
+    config.write_text("plugin_dirs = 3\n")
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(config))
+    ended = mtf("list")
+
+    assert ended.code == 1
+    assert ended.err.count("\n") == 1
+    assert "plugin_dirs: expected a list of strings, found 3" in ended.err

@@ -1,0 +1,122 @@
+"""The command as a process: its streams, its exit status, its speed-minded imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "modular_tf"]
+
+
+def test_python_m_and_the_installed_command_are_the_same(mtf_process):
+    installed = Path(sys.executable).with_name("modular-tf")
+    by_script = subprocess.run([installed, "schemes"], capture_output=True, check=True)
+
+    assert by_script.stdout == mtf_process("schemes").out
+
+
+def test_the_exit_code_is_the_processs(mtf_process):
+    assert mtf_process("why", "nobody").code == 1
+    assert mtf_process("nonsense").code == 2
+    assert mtf_process("schemes", "--no-bundled").code == 3
+
+
+def test_results_go_to_stdout_and_logs_to_stderr_when_asked_for(mtf_process):
+    quiet, loud = mtf_process("list", "--json"), mtf_process("list", "--json", "-v")
+
+    assert quiet.err == ""
+    assert "plugin.processed" in loud.err
+    assert "plugin=ram_filesystem" in loud.err
+    assert json.loads(loud.out) == json.loads(quiet.out)
+
+
+def test_a_reader_that_had_enough_is_no_error(tmp_path):
+    (tmp_path / "big").write_bytes(b"x" * 2**20)
+    with subprocess.Popen(
+        [*COMMAND, "fs", "cat", str(tmp_path / "big")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout.read(10) == b"x" * 10
+        child.stdout.close()
+        said = child.stderr.read()
+
+    assert said == b""
+    assert child.returncode == 0
+
+
+def on_terminal(*words):
+    """Run a command on a terminal of its own; return what appears there and the exit code."""
+    master, slave = pty.openpty()
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    child = subprocess.Popen([*COMMAND, *words], stdin=slave, stdout=slave, stderr=slave, env=env)
+    os.close(slave)
+    seen = b""
+    while piece := _read(master):
+        seen += piece
+    os.close(master)
+    return seen.decode(), child.wait()
+
+
+def _read(master):
+    try:
+        return os.read(master, 2**16)
+    except OSError:  # how a terminal says that nobody is left on the other side
+        return b""
+
+
+def test_a_person_gets_a_table_with_headers():
+    seen, code = on_terminal("list")
+
+    assert code == 0
+    assert "NAME" in seen.splitlines()[0]
+    assert "SERVES" in seen.splitlines()[0]
+    assert "ram_filesystem" in seen
+    assert "\t" not in seen
+
+
+def test_a_person_asking_for_json_gets_json():
+    seen, _ = on_terminal("schemes", "--json")
+
+    assert json.loads(seen)["schemes"]
+
+
+def test_a_person_sees_the_reason_below_the_table(fixture_plugin):
+    seen, _ = on_terminal("list", "--plugin", str(fixture_plugin("no-init")))
+
+    assert "rejected" in seen
+    assert "[LD-010]" in seen
+
+
+@pytest.mark.parametrize("words", [["list", "--json"], ["fs", "ls", "/"]], ids=" ".join)
+def test_what_is_not_needed_is_not_imported(run_python, words):
+    child = run_python(
+        f"""
+        import sys
+        from modular_tf.cli.main import run
+        run({words!r})
+        slow = {{"structlog", "rich", "fsspec", "numpy", "pluggy", "importlib_metadata",
+                 "platformdirs", "asyncio", "modular_tf.gfile", "modular_tf.fsspec"}}
+        print(sorted(slow & set(sys.modules)), file=sys.stderr)
+        """
+    )
+
+    assert child.stderr.splitlines()[-1] == "[]"
+
+
+def test_help_loads_no_plugin_host(run_python):
+    run_python(
+        """
+        import sys
+        from modular_tf.cli.main import run
+        assert run(["fs", "cp", "--help"]) == 0
+        assert "modular_tf.service" not in sys.modules
+        assert "modular_tf.native._core" not in sys.modules
+        """
+    )
