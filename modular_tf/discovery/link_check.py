@@ -16,7 +16,7 @@ from modular_tf.rules import loading as rules
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from modular_tf.discovery.elf import ElfFile, UndefinedSymbol, VersionNeed
+    from modular_tf.discovery.elf import ElfFile, VersionNeed
     from modular_tf.discovery.host_offer import HostOffer
 
 __all__ = ["LinkCheck", "MissingSymbol", "ResolvedLibrary", "check_link", "running_glibc"]
@@ -86,7 +86,7 @@ def check_link(elf: ElfFile, host: HostOffer, process: ProcessScope) -> LinkChec
     scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
     try:
         own = [library for library in scope.libraries if library.is_companion]
-        symbols = tuple(_missing_symbols(own, scope, host, incomplete=bool(scope.missing)))
+        symbols = tuple(_missing_symbols(own, scope, host))
         return LinkCheck(
             libraries=tuple(
                 ResolvedLibrary(found.name, found.elf.path, found.is_companion)
@@ -156,28 +156,24 @@ def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) ->
 
 
 def _missing_symbols(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer, *, incomplete: bool
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():
-            if symbol.weak or symbol.name in host.symbols:
+            if symbol.weak or symbol.name in host.symbols or scope.offers(SymbolName(symbol.name)):
                 continue
             family = family_of(symbol)
-            if _has_provider(symbol, family, scope, incomplete=incomplete):
-                continue
-            readable = readable_name(symbol.name)
-            yield MissingSymbol(symbol.name, readable, symbol.version, family, library.name)
+            if not _is_excused(family, scope):
+                readable = readable_name(symbol.name)
+                yield MissingSymbol(symbol.name, readable, symbol.version, family, library.name)
 
 
-def _has_provider(
-    symbol: UndefinedSymbol, family: SymbolFamily, scope: LinkScope, *, incomplete: bool
-) -> bool:
+def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
+    """Tell whether a symbol may well be there though nothing that was read offers it."""
     if family is SymbolFamily.PYTHON:
         return True  # Python may be embedded, its library opened later than the program
-    if scope.offers(SymbolName(symbol.name)):
-        return True
     # With a library missing, symbols of unknown origin are most likely its own.
-    return incomplete and family is SymbolFamily.OTHER
+    return family is SymbolFamily.OTHER and bool(scope.missing)
 
 
 def _symbol_problems(missing: Sequence[MissingSymbol]) -> Iterator[Problem]:

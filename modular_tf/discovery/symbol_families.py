@@ -67,10 +67,11 @@ class SymbolFamily(Enum):
         return self.value[1]
 
 
+# The patterns are compiled at their first use, which most processes never come to.
 # What tf_status.h, env.h, logging.h, tf_file_statistics.h and tstring.h declare: the part of
 # the C API that a filesystem or a device needs. All other names that begin with TF_ or TFE_
 # serve kernels, operations, graphs, sessions or eager execution.
-_PLUGIN_API = re.compile(
+_PLUGIN_API = (
     r"TSL_|TF_(?:NewStatus|DeleteStatus|SetStatus|SetPayload|ForEachPayload|GetCode|Message"
     r"|D?V?Log$|CreateDir|DeleteDir|DeleteRecursively|DeleteFile|FileStat|NewWritableFile"
     r"|(?:Close|Sync|Flush|AppendTo|Append)WritableFile|StringStream|DefaultThreadOptions"
@@ -80,10 +81,10 @@ _PLUGIN_API = re.compile(
 _TENSORFLOW_NAMESPACES = frozenset(
     ("tensorflow", "tsl", "xla", "absl", "stream_executor", "mlir", "google", "Eigen")
 )
-_PYTHON = re.compile(r"_?Py[A-Z_]")
-_CXX_RUNTIME = re.compile(r"_ZN?K?S[a-z]|_ZT[VISTh][A-Z0-9]*S[a-z]|_Z(?:nw|na|dl|da)|__cxa_|__gxx_")
+_PYTHON = r"_?Py[A-Z_]"
+_CXX_RUNTIME = r"_ZN?K?S[a-z]|_ZT[VISTh][A-Z0-9]*S[a-z]|_Z(?:nw|na|dl|da)|__cxa_|__gxx_"
 _CXX_VERSIONS = ("GLIBCXX_", "CXXABI_")
-_SPECIAL = re.compile(r"_Z(?:T[VISTW]|GV|GR|Th\d+_|Tv\d+_n\d+_)?")
+_SPECIAL = r"_Z(?:T[VISTW]|GV|GR|Th\d+_|Tv\d+_n\d+_)?"
 _SPECIAL_ENDINGS = (("C", "{0}::{0}"), ("D", "{0}::~{0}"))
 
 
@@ -91,13 +92,13 @@ def family_of(symbol: UndefinedSymbol) -> SymbolFamily:
     """Return who could provide a symbol."""
     name, version = symbol.name, symbol.version or ""
     if name.startswith(("TF_", "TFE_", "TSL_")):
-        plugin = _PLUGIN_API.match(name) is not None
+        plugin = re.match(_PLUGIN_API, name) is not None
         return SymbolFamily.PLUGIN_API if plugin else SymbolFamily.KERNEL_API
-    if _PYTHON.match(name):
+    if re.match(_PYTHON, name):
         return SymbolFamily.PYTHON
     if version.startswith("GLIBC_"):
         return SymbolFamily.C_LIBRARY
-    if version.startswith(_CXX_VERSIONS) or _CXX_RUNTIME.match(name):
+    if version.startswith(_CXX_VERSIONS) or re.match(_CXX_RUNTIME, name):
         return SymbolFamily.CXX_LIBRARY
     if readable_name(name).partition("::")[0] in _TENSORFLOW_NAMESPACES:
         return SymbolFamily.TENSORFLOW_CXX
@@ -110,7 +111,7 @@ def readable_name(name: str) -> str:
     Arguments and template parameters are left out. This is a hint for people; the mangled name
     stays what counts.
     """
-    match = _SPECIAL.match(name)
+    match = re.match(_SPECIAL, name)
     if match is None:
         return name
     at = match.end()
