@@ -9,4 +9,7 @@
  * that the environment variable FIXTURE_REPORT names. */
 int ledger_describe(char* text, size_t size);
 
+/* The variant's name, defined by each plugin's entry.c. */
+extern const char fixture_variant[];
+
 #endif

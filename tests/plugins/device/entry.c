@@ -4,13 +4,16 @@
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 
+#include "../report.h"
 #include "plan.h"
+
+const char fixture_variant[] = FIXTURE_VARIANT;
 
 void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* status) {
 #ifdef FIXTURE_INIT_CRASHES
   raise(SIGSEGV);
 #endif
   plan_good_device(FIXTURE_TYPE, FIXTURE_PLATFORM);
-  apply_variant(FIXTURE_VARIANT);
+  apply_variant(fixture_variant);
   register_plan(params, status);
 }

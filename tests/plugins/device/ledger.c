@@ -95,7 +95,8 @@ void ledger_usage(int64_t* now, int64_t* peak) {
 }
 
 int ledger_describe(char* text, size_t size) {
-  int used = snprintf(text, size, "{\"pid\": %ld, \"bad_frees\": %" PRId64, (long)getpid(), bad_frees);
+  int used = snprintf(text, size, "{\"variant\": \"%s\", \"pid\": %ld, \"bad_frees\": %" PRId64,
+                      fixture_variant, (long)getpid(), bad_frees);
   for (int entry = 0; entry < LEDGER_ENTRIES; ++entry)
     used += snprintf(text + used, size - (size_t)used, ", \"%s\": [%" PRId64 ", %" PRId64 "]",
                      names[entry], alive[entry], total[entry]);

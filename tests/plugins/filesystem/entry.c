@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../report.h"
 #include "plan.h"
+
+const char fixture_variant[] = FIXTURE_VARIANT;
 
 #ifdef FIXTURE_UNRESOLVED
 extern void TF_NobodyDefinesThis(void);
@@ -45,6 +48,6 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
 #elif defined(FIXTURE_COMPANION)
   if (fixture_companion() != 42) abort();
 #endif
-  register_fixture(info, FIXTURE_VARIANT, FIXTURE_SCHEME);
+  register_fixture(info, fixture_variant, FIXTURE_SCHEME);
 }
 #endif

@@ -147,7 +147,8 @@ static int get_children(const TF_Filesystem* filesystem, const char* path, char*
 
 static void add_match(const char* path, void* context) {
   search* matches = context;
-  if (fnmatch(matches->wanted, path, FNM_PATHNAME) != 0) return;
+  bool is_root = strcmp(path, "/") == 0; /* a star would match its empty name */
+  if (is_root || fnmatch(matches->wanted, path, FNM_PATHNAME) != 0) return;
   char* uri = malloc(matches->prefix_length + strlen(path) + 1);
   if (uri == NULL) abort();
   memcpy(uri, matches->prefix, matches->prefix_length);

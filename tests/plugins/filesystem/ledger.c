@@ -68,12 +68,12 @@ int ledger_describe(char* text, size_t size) {
   fixture_counters now = fixture_ledger;
   pthread_mutex_unlock(&lock);
   return snprintf(text, size,
-                  "{\"pid\": %ld, \"allocated\": %" PRId64 ", \"freed\": %" PRId64
+                  "{\"variant\": \"%s\", \"pid\": %ld, \"allocated\": %" PRId64 ", \"freed\": %" PRId64
                   ", \"bad_frees\": %" PRId64 ", \"inits\": %" PRId64 ", \"cleanups\": %" PRId64
                   ", \"files_opened\": %" PRId64 ", \"files_cleaned_up\": %" PRId64
                   ", \"writers_closed\": %" PRId64 ", \"reads_at_once\": %" PRId64 "}\n",
-                  (long)getpid(), now.allocated, now.freed, now.bad_frees, now.inits, now.cleanups,
-                  now.files_opened, now.files_cleaned_up, now.writers_closed, now.reads_at_once);
+                  fixture_variant, (long)getpid(), now.allocated, now.freed, now.bad_frees,
+                  now.inits, now.cleanups, now.files_opened, now.files_cleaned_up, now.writers_closed, now.reads_at_once);
 }
 
 /* For tests in the same process that know which copy of the library was loaded. */
