@@ -106,6 +106,8 @@ class _Deletion:
     def _delete_dir(self, directory: str) -> None:
         try:
             self._fs.delete_dir(directory)
+        except NotFoundError:
+            pass  # in an object store a directory goes with the last file in it
         except ModularTFError as error:
             self._note(error)
             self.dirs += 1
