@@ -6,10 +6,10 @@ Usage: python -m tests.contrib.child DESCRIPTOR KIND ARGUMENT...
 from __future__ import annotations
 
 import faulthandler
-import os
 import sys
 import threading
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from tests.contrib.raw_device import RawDevice
@@ -20,7 +20,7 @@ KINDS = {"filesystem": RawFilesystem, "device": RawDevice}
 
 def descriptors() -> int:
     """How many file descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def parallel(subject: Any, jobs: list[list[tuple[Any, ...]]]) -> list[list[Any]]:

@@ -34,9 +34,7 @@ def _slot(name: str, result: Any, *arguments: Any) -> tuple[str, Any]:
 
 _EXT = ("ext", c_void_p)
 
-Memory = _struct(
-    "Memory", [_EXT, ("opaque", c_void_p), ("size", c_uint64), ("payload", c_uint64)]
-)
+Memory = _struct("Memory", [_EXT, ("opaque", c_void_p), ("size", c_uint64), ("payload", c_uint64)])
 Statistics = _struct(
     "Statistics",
     [

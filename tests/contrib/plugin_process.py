@@ -31,7 +31,9 @@ def installed_plugin(name: str) -> Path:
 class PluginProcess:
     """Methods of `RawFilesystem` or `RawDevice`, run in a child process that starts at once."""
 
-    def __init__(self, kind: str, *arguments: str | Path, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, kind: str, *arguments: str | Path, env: dict[str, str] | None = None
+    ) -> None:
         self._connection, other = Pipe()
         command = [sys.executable, "-m", "tests.contrib.child", str(other.fileno()), kind]
         self._child = subprocess.Popen(
@@ -57,6 +59,11 @@ class PluginProcess:
         if not fine:
             raise AssertionError(answer)
         return answer
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._child.pid
 
     @property
     def alive(self) -> bool:

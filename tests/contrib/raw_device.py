@@ -7,11 +7,17 @@ import os
 import threading
 from ctypes import byref
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.contrib import device_tables as tables
-from tests.contrib.outcome import Outcome
 from tests.contrib.status_calls import Runtime
+
+if TYPE_CHECKING:
+    from tests.contrib.outcome import Outcome
+
+
+_ANY_SLOT = ctypes.CFUNCTYPE(None).__mro__[1]
+"""What every function pointer type of ctypes derives from."""
 
 
 def _fresh(kind: Any, size: int | None = None) -> Any:
@@ -162,9 +168,7 @@ class RawDevice:
     def usage(self) -> tuple[int, int, int]:
         """Whether it is known, free bytes, total bytes."""
         free, total = ctypes.c_int64(-1), ctypes.c_int64(-1)
-        known = self._executor.device_memory_usage(
-            byref(self._device), byref(free), byref(total)
-        )
+        known = self._executor.device_memory_usage(byref(self._device), byref(free), byref(total))
         return known, free.value, total.value
 
     # -- host buffers -----------------------------------------------------------------------------
@@ -190,9 +194,7 @@ class RawDevice:
 
     def destroy(self, kind: str, number: int) -> None:
         """Destroy what `create` made."""
-        getattr(self._executor, f"destroy_{kind}")(
-            byref(self._device), self._things.pop(number)
-        )
+        getattr(self._executor, f"destroy_{kind}")(byref(self._device), self._things.pop(number))
 
     def call(self, slot: str, *arguments: int | tuple[int]) -> Outcome:
         """Any slot with a status: numbers of things, and plain integers in 1-tuples."""
@@ -278,4 +280,4 @@ def _null_slots(struct: Any) -> list[str]:
 
 
 def _is_slot(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, ctypes._CFuncPtr)
+    return isinstance(kind, type) and issubclass(kind, _ANY_SLOT)

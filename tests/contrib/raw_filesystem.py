@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.contrib.filesystem_tables import (
     FilesystemOps,
@@ -19,8 +19,10 @@ from tests.contrib.filesystem_tables import (
     Value,
     WritableFileOps,
 )
-from tests.contrib.outcome import Outcome
 from tests.contrib.status_calls import Runtime
+
+if TYPE_CHECKING:
+    from tests.contrib.outcome import Outcome
 
 CANARY = b"\xa5" * 64
 _INT, _REAL, _BUFFER = range(3)
@@ -53,9 +55,7 @@ class RawFilesystem:
     def _adopt(self, ops: Any) -> None:
         kinds = (FilesystemOps, RandomAccessFileOps, WritableFileOps, RegionOps)
         pointers = (ops.filesystem, ops.reader, ops.writer, ops.region)
-        self._sizes.append(
-            (ops.filesystem_size, ops.reader_size, ops.writer_size, ops.region_size)
-        )
+        self._sizes.append((ops.filesystem_size, ops.reader_size, ops.writer_size, ops.region_size))
         copies = tuple(
             kind.from_buffer_copy(ctypes.string_at(pointer, ctypes.sizeof(kind)))
             for kind, pointer in zip(kinds, pointers, strict=True)
@@ -233,7 +233,7 @@ class RawFilesystem:
         kept: list[Any] = []
         options = (Option * max(len(values), 1))()
         for option, (name, tag, value) in zip(options, values, strict=False):
-            _fill_option(option, name, tag, value, number, kept)
+            _fill_option(option, (name, tag, value), number, kept)
         outcome = self._status_call(
             self._ops.set_filesystem_configuration,
             ctypes.byref(self._handle),
@@ -282,9 +282,8 @@ def _value_of(value: Any) -> Any:
     return ctypes.string_at(union.buffer_val.buf, union.buffer_val.buf_length)
 
 
-def _fill_option(
-    option: Any, name: str, tag: int, value: Any, number: int, kept: list[Any]
-) -> None:
+def _fill_option(option: Any, wish: tuple[str, int, Any], number: int, kept: list[Any]) -> None:
+    name, tag, value = wish
     text, union = ctypes.create_string_buffer(name.encode()), (Value * 1)()
     holder = OptionValue(tag, number, union)
     if isinstance(value, bytes):

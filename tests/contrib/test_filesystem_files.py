@@ -28,21 +28,21 @@ def reader(world: World) -> Iterator[int]:
 
 
 @pytest.mark.parametrize(
-    ("row", "offset", "n", "code", "data"),
+    ("row", "span", "code", "data"),
     [
-        (56, 0, 4, OK, b"abcd"),
-        (57, 1, 2, OK, b"bc"),
-        (58, 0, 10, OUT_OF_RANGE, b"abcd"),
-        (58, 2, 10, OUT_OF_RANGE, b"cd"),
-        (59, 4, 1, OUT_OF_RANGE, b""),
-        (59, 100, 1, OUT_OF_RANGE, b""),
-        (60, 0, 0, OK, b""),
+        (56, (0, 4), OK, b"abcd"),
+        (57, (1, 2), OK, b"bc"),
+        (58, (0, 10), OUT_OF_RANGE, b"abcd"),
+        (58, (2, 10), OUT_OF_RANGE, b"cd"),
+        (59, (4, 1), OUT_OF_RANGE, b""),
+        (59, (100, 1), OUT_OF_RANGE, b""),
+        (60, (0, 0), OK, b""),
     ],
 )
-def test_read(
-    world: World, reader: int, row: int, offset: int, n: int, code: int, data: bytes
-) -> None:
-    outcome = world.plugin.read(reader, offset, n)
+def test_read(world: World, row: int, span: tuple[int, int], code: int, data: bytes) -> None:
+    reader = world.open("new_random_access_file", FILE)
+    outcome = world.plugin.read(reader, *span)
+    world.plugin.cleanup("reader", reader)
     assert (outcome.code, outcome.value) == (code, (len(data), data)), row
 
 
@@ -121,7 +121,14 @@ def test_create_truncates(world: World) -> None:
 
 def test_appends_keep_their_order(world: World) -> None:
     """Rows 76, 77, 78."""
-    pieces = [b"asdf", b"", b"\0\0", bytes(MEBIBYTE), *[bytes([i % 256]) for i in range(1000)], b"e"]
+    pieces = [
+        b"asdf",
+        b"",
+        b"\0\0",
+        bytes(MEBIBYTE),
+        *[bytes([i % 256]) for i in range(1000)],
+        b"e",
+    ]
     file = world.open("new_writable_file", "new")
     for piece in pieces:
         assert world.plugin.append(file, piece).code == OK

@@ -97,9 +97,7 @@ def test_open_refused(world: World, row: int, slot: str, name: str, code: int) -
 
 
 @pytest.mark.parametrize(("row", "slot", "names", "code"), CALLS)
-def test_call_refused(
-    world: World, row: int, slot: str, names: tuple[str, ...], code: int
-) -> None:
+def test_call_refused(world: World, row: int, slot: str, names: tuple[str, ...], code: int) -> None:
     before = world.tree()
     outcome = world.call(slot, *names)
     assert outcome.code == code, (row, outcome)
@@ -116,9 +114,7 @@ def test_call_refused(
         (168, UNDER_MISSING, NOT_FOUND),
     ],
 )
-def test_failing_stat_leaves_the_output_alone(
-    world: World, row: int, name: str, code: int
-) -> None:
+def test_failing_stat_leaves_the_output_alone(world: World, row: int, name: str, code: int) -> None:
     outcome = world.plugin.stat(world.uri(name))
     assert (outcome.code, outcome.value) == (code, (-7, -7, 7)), row
 

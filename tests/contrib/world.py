@@ -1,4 +1,4 @@
-"""A fresh root on one of the filesystem plugins, with the entries that the catalogue's rows need."""
+"""A fresh root on a filesystem plugin, with the entries that the catalogue's rows need."""
 
 from __future__ import annotations
 
