@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from modular_tf.codes import Code
@@ -255,3 +257,12 @@ class TestReplacedStructs:
     def test_wild_pointers_are_refused(self, in_child, table):
         output = in_child(f"steered.point({table!r}, 'nowhere')\nprint(*steered.refused_for())\n")
         assert "SE-008" in output.split()
+
+
+def test_a_refusal_survives_pickling(steered):
+    steered.set_field("SP_PlatformFns", "get_device_count", 0)
+    error = steered.refusal()
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (copy.message, copy.rule, copy.code) == (error.message, error.rule, error.code)
+    assert copy.violations == error.violations
