@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from modular_tf.errors import UnimplementedError
+from modular_tf.errors import ClosedError, UnimplementedError
 
 if TYPE_CHECKING:
     from modular_tf.service import PluginService
@@ -67,12 +67,24 @@ class Origin:
 
 
 def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
-    """Return the service for a filesystem that was asked for without one."""
+    """Return the service for a filesystem that was asked for without one.
+
+    Raises:
+        ClosedError: The service that was registered for the scheme is closed.
+    """
     if plugin is not None or config is not None:
         return _start(plugin, config)
-    from modular_tf.service import default_service  # noqa: PLC0415  (loads the native core)
+    registered = _registered.get(scheme)
+    if registered is None:
+        from modular_tf.service import default_service  # noqa: PLC0415  (loads the native core)
 
-    return _registered.get(scheme) or default_service()
+        return default_service()
+    if registered.closed:
+        raise ClosedError(
+            f"the service that fsspec's {scheme!r} was registered with is closed; "
+            "call modular_tf.fsspec.register with one that is open"
+        )
+    return registered
 
 
 def remember(scheme: str, service: PluginService | None) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 
 import pytest
 from fsspec.registry import _registry
 
-from modular_tf.fsspec import ModularFileSystem
+from modular_tf.fsspec import ModularFileSystem, origin
 from modular_tf.service import PluginService
+from tests.fixtures.children import describe
+from tests.fixtures.process_group import run_in_group
 
 _serial = itertools.count()
 
@@ -38,9 +42,31 @@ def ram_path(ram):
 
 
 @pytest.fixture
-def untouched_registry():
-    """Take back what a test does to fsspec's registry."""
+def untouched_registry(monkeypatch):
+    """Take back what a test does to fsspec's registry, and begin with no service registered."""
+    monkeypatch.setattr(origin, "_registered", {})
     before = dict(_registry)
     yield
     _registry.clear()
     _registry.update(before)
+
+
+@pytest.fixture
+def mtf_in(tmp_path):
+    """Make a runner of `modular-tf` with an environment and global options; it gives stdout."""
+
+    def make(environment, *options):
+        def command(*words, status=0):
+            child = run_in_group(
+                [sys.executable, "-m", "modular_tf", *map(str, (*options, *words))],
+                cwd=tmp_path,
+                env={**os.environ, **environment},
+                timeout=120,
+            )
+            if child.returncode != status:
+                pytest.fail(describe(child), pytrace=False)
+            return child.stdout
+
+        return command
+
+    return make

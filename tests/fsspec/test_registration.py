@@ -124,3 +124,20 @@ def test_a_plugin_takes_part_in_chains_of_urls(service, ram, ram_path, tmp_path)
         f"simplecache::ram://{ram_path}/x", simplecache={"cache_storage": str(tmp_path)}
     ) as file:
         assert file.read() == b"cached"
+
+
+def test_a_service_that_was_closed_is_named_as_the_cause():
+    with PluginService() as service:
+        service.load()
+        register(service)
+        fs = fsspec.filesystem("ram")
+
+    with pytest.raises(errors.ClosedError, match="'ram' was registered with is closed"):
+        fsspec.filesystem("ram")
+    with pytest.raises(errors.ClosedError):
+        fs.exists("x")
+
+
+def test_without_registration_the_default_service_serves():
+    assert ModularFileSystem("ram").isdir("")
+    assert ModularFileSystem("ram").service is ModularFileSystem("file").service

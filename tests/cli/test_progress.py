@@ -1,0 +1,75 @@
+"""Progress of long copies: for a person, silent while short, gone afterwards."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from modular_tf.cli.fs import progress
+
+
+class Terminal(io.StringIO):
+    """Standard error that says that a person is watching."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is moved."""
+
+    class Clock:
+        now = 1000.0
+
+        def monotonic(self):
+            return self.now
+
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
+
+
+def shown(clock, stream, monkeypatch, steps):
+    """Advance by a megabyte at each of these times, of four in all; return what appears."""
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        sign = progress.Progress("s3://b/x\x1b[2J", 4 * 2**20)
+        for step in steps:
+            clock.now = 1000.0 + step
+            sign.advance(2**20)
+        sign.close()
+    return stream.getvalue()
+
+
+def test_a_short_copy_shows_nothing(clock, monkeypatch):
+    assert shown(clock, Terminal(), monkeypatch, [0.1, 0.2, 0.3, 0.4]) == ""
+
+
+def test_a_long_copy_tells_how_far_it_is_and_cleans_up(clock, monkeypatch):
+    seen = shown(clock, Terminal(), monkeypatch, [0.2, 1.0, 1.01, 2.0])
+
+    assert seen.split("\r\x1b[K") == [
+        "",
+        "s3://b/x\\x1b[2J  50% of 4.0 MiB, 2.0 MiB/s",
+        "s3://b/x\\x1b[2J  100% of 4.0 MiB, 2.0 MiB/s",
+        "",
+    ]
+
+
+def test_nobody_watching_nothing_shown(clock, monkeypatch):
+    assert shown(clock, io.StringIO(), monkeypatch, [1.0, 2.0, 3.0, 4.0]) == ""
+
+
+def test_an_empty_file_is_whole_at_once(clock, monkeypatch):
+    stream = Terminal()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        sign = progress.Progress("x", 0)
+        clock.now += 1
+        sign.advance(0)
+        sign.close()
+
+    assert "100% of 0 B" in stream.getvalue()
