@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _new = ffi.new
-_STAT_SIZE = ffi.sizeof("mtf_stat")
-_unpack_stat = struct.Struct("qqi").unpack_from
+_STATISTICS = struct.Struct("qq?7x")  # TF_FileStatistics
+_STATISTICS_SIZE = _STATISTICS.size
+_unpack_statistics = _STATISTICS.unpack
 _stat_path = lib.mtf_stat_path
 _path_exists = lib.mtf_path_exists
 _new_tuple = tuple.__new__
@@ -63,12 +64,7 @@ class PluginFilesystem(PluginSettings):
             plugin=plugin,
             operation="init",
         )
-        protected = tables.protected
-
-        def release(handle: Any, _protected: Any = protected) -> None:
-            lib.mtf_filesystem_release(handle)
-
-        self._handle: Any = ffi.gc(made[0], release)
+        self._handle: Any = ffi.gc(made[0], lib.mtf_filesystem_release)
 
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
         return take_error(error, plugin=self.plugin, path=path, operation=operation)
@@ -212,12 +208,11 @@ class PluginFilesystem(PluginSettings):
     def stat(self, uri: str) -> FileStatistics:
         """Return length, time of change and kind."""
         # A fresh bytes object is filled in place: half the price of a struct and its fields.
-        result = bytes(_STAT_SIZE)
+        result = bytes(_STATISTICS_SIZE)
         error = _stat_path(self._handle, encode(uri), result)
         if error:
             raise self._failed(error, "stat", uri)
-        length, mtime_nsec, is_directory = _unpack_stat(result)
-        return _new_tuple(FileStatistics, (length, mtime_nsec, is_directory != 0))
+        return _new_tuple(FileStatistics, _unpack_statistics(result))
 
     def is_directory(self, uri: str) -> bool:
         """Tell whether it is a directory: only if the plugin says OK *and* true."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import AlreadyExistsError, InvalidArgumentError, UnimplementedError
-from modular_tf.filesystem.uri import scheme_of
+from modular_tf.filesystem.uri import match_scheme, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,8 +77,9 @@ class FilesystemRegistry:
         Raises:
             UnimplementedError: None serves it.
         """
+        match = match_scheme(uri)
         try:
-            return self._by_scheme[scheme_of(uri)]
+            return self._by_scheme[match.group() if match else ""]
         except KeyError:
             raise self._unknown(scheme_of(uri), uri) from None
 

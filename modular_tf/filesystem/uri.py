@@ -14,7 +14,8 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode, encode
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9.]+)://([^/]*)(.*)", re.DOTALL)
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.]+(?=://)")
+match_scheme = re.compile(r"[A-Za-z][A-Za-z0-9.]+(?=://)").match
+"""Matches the scheme at the start of a URI, and no plain path."""
 
 
 class ParsedURI(NamedTuple):
@@ -33,7 +34,7 @@ def parse_uri(uri: str) -> ParsedURI:
 
 def scheme_of(uri: str) -> str:
     """Return a URI's scheme, "" for a plain path."""
-    match = _SCHEME.match(uri)
+    match = match_scheme(uri)
     return match.group() if match else ""
 
 

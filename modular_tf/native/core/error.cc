@@ -9,7 +9,7 @@ namespace mtf {
 namespace {
 
 char no_memory_text[] = "out of memory while reporting an error";
-mtf_error no_memory = {8, 0, no_memory_text};
+mtf_error no_memory = {8, 0, 0, no_memory_text};
 
 }  // namespace
 
@@ -21,7 +21,7 @@ mtf_error* make_error(int code, const char* message, bool thrown) {
     std::free(copy);
     return &no_memory;
   }
-  *error = {code, thrown ? 1 : 0, copy};
+  *error = {code, thrown ? 1 : 0, 0, copy};
   return error;
 }
 

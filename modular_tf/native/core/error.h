@@ -11,6 +11,7 @@ extern "C" {
 typedef struct mtf_error {
   int32_t code;      /* TF_Code; never 0 */
   int32_t thrown;    /* 1: a C++ exception left the plugin, `message` says which */
+  int32_t closed;    /* 1: the plugin was not called: the file or filesystem is closed */
   char* message;     /* bytes as the plugin wrote them, never NULL */
 } mtf_error;
 

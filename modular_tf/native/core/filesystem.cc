@@ -76,8 +76,8 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
     file->release();
   }
   const bool closed = filesystem->gate.is_closed();
-  filesystem->gate.reset(closed);
-  filesystem->regions = 0;
+  // Regions are memory, which the child has too; they end here as they would have there.
+  filesystem->gate.reset(closed, static_cast<uint64_t>(filesystem->regions.load()));
   if (closed || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   return guarded(

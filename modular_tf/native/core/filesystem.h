@@ -35,12 +35,6 @@ typedef struct mtf_strings {
   char* bytes;
 } mtf_strings;
 
-typedef struct mtf_stat {
-  int64_t length;
-  int64_t mtime_nsec;
-  int32_t is_directory;
-} mtf_stat;
-
 /* Calls TF_InitPlugin on a zeroed info struct. */
 mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info);
 
@@ -88,7 +82,8 @@ int mtf_exists(mtf_filesystem* filesystem, const char* path, mtf_error** error);
 /* One error (or NULL) per path in `errors`; `all` is what the plugin returned. */
 mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths, int count,
                            mtf_error** errors, int* all);
-/* `result` has the bytes of an mtf_stat: cffi hands a bytes object over faster than a struct. */
+/* `result` has the 24 bytes of a TF_FileStatistics: cffi hands a bytes object over faster than a
+ * struct. */
 mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path, char* result);
 mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result);
 mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* path, int64_t* size);

@@ -54,7 +54,7 @@ struct mtf_writer final : mtf::OpenFile {
   template <class Call>
   mtf_error* locked(Call&& call) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (closed) return mtf::make_error(9, "the file is closed");
+    if (closed) return mtf::closed_error("the file");
     return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
   }
 };
@@ -97,6 +97,37 @@ void release_file(File* file) {
   owner->release();
 }
 
+// One read of the plugin: how many bytes it gave. `more` says whether others may follow.
+size_t read_once(const mtf_reader& reader, uint64_t offset, char* buffer, size_t size, bool* more,
+                 TF_Status* status) {
+  const int64_t count =
+      reader.owner->tables->reader.read(&reader.handle, offset, size, buffer, status);
+  const bool at_end = status->code == 11;
+  if (at_end) mtf_status_clear(status);  // not an error: the count says where
+  *more = false;
+  if (status->code != 0 || (at_end && count < 0)) return 0;
+  if (count < 0) {
+    mtf::set_status(status, 13, "read gave a negative count with an OK status");
+  } else if (static_cast<uint64_t>(count) > size) {
+    mtf::set_status(status, 13, "read gave more bytes than were asked for");
+  } else {
+    *more = !at_end && count > 0;
+    return static_cast<size_t>(count);
+  }
+  return 0;
+}
+
+// Reads until `size` bytes are there or the file ends. A plugin must say OUT_OF_RANGE with its
+// last bytes; one that gives fewer than asked for with OK is asked again, until nothing comes.
+size_t read_all(const mtf_reader& reader, uint64_t offset, char* buffer, size_t size,
+                TF_Status* status) {
+  size_t done = 0;
+  for (bool more = true; more && done < size;) {
+    done += read_once(reader, offset + done, buffer + done, size - done, &more, status);
+  }
+  return done;
+}
+
 }  // namespace
 
 extern "C" mtf_error* mtf_reader_open(mtf_filesystem* filesystem, const char* path,
@@ -114,20 +145,10 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   const bool open = reader->gate.enter();
   mtf_error* error = nullptr;
   if (!open) {
-    error = mtf::make_error(9, "the file is closed");
+    error = mtf::closed_error("the file");
   } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
     error = guarded([&](TF_Status* status) {
-      *count = read(&reader->handle, offset, size, buffer, status);
-      if (status->code == 11) {
-        mtf_status_clear(status);  // the end of the file: the count says where
-        if (*count < 0) *count = 0;
-      }
-      if (status->code != 0) return;
-      if (*count < 0) {
-        mtf::set_status(status, 13, "read gave a negative count with an OK status");
-      } else if (static_cast<uint64_t>(*count) > size) {
-        mtf::set_status(status, 13, "read gave more bytes than were asked for");
-      }
+      *count = static_cast<int64_t>(read_all(*reader, offset, buffer, size, status));
     });
   }
   reader->leave();
@@ -218,7 +239,9 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
 extern "C" void mtf_region_release(mtf_region* region) {
   if (region == nullptr) return;
   mtf_filesystem* owner = region->owner;
-  mtf_error_free(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+  if (!owner->cleaned_up) {  // else the process ends, and did not wait for this region
+    mtf_error_free(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+  }
   delete region;
   owner->regions.fetch_sub(1);
   owner->leave();

@@ -199,10 +199,8 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
       mtf::set_status(status, 13, "stat gave a negative length");
     }
   });
-  unsigned char is_directory = 0;
-  std::memcpy(&is_directory, &statistics.is_directory, 1);
-  const mtf_stat copy = {statistics.length, statistics.mtime_nsec, is_directory != 0 ? 1 : 0};
-  std::memcpy(result, &copy, sizeof copy);
+  static_assert(sizeof statistics == 24, "what the caller has room for");
+  std::memcpy(result, &statistics, sizeof statistics);
   return error;
 }
 

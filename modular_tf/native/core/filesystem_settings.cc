@@ -135,7 +135,9 @@ extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options
   mtf_error_free(guarded([&](TF_Status*) {
     for (int i = 0; options != nullptr && i < count; ++i) {
       mtf_option_value* value = options[i].value;
-      for (int j = 0; value != nullptr && value->type_tag == 2 && j < value->num_values; ++j) {
+      const bool has_buffers =
+          value != nullptr && value->type_tag == 2 && value->values != nullptr;
+      for (int j = 0; has_buffers && j < value->num_values; ++j) {
         release(value->values[j].buffer.bytes);
       }
       if (value != nullptr) release(value->values);

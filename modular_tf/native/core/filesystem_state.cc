@@ -9,7 +9,11 @@
 
 namespace mtf {
 
-mtf_error* closed_error() { return make_error(9, "the filesystem is closed"); }
+mtf_error* closed_error(const char* what) {
+  mtf_error* error = make_error(9, (std::string(what) + " is closed").c_str());
+  if (error->code == 9) error->closed = 1;  // not so where memory ran out
+  return error;
+}
 
 mtf_error* missing_operation(const char* name) {
   return make_error(12, (std::string("the plugin has no ") + name).c_str());
@@ -67,6 +71,7 @@ void mtf_filesystem::leave() {
 }
 
 void mtf_filesystem::run_cleanup() {
+  cleaned_up = true;
   mtf_error_free(mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
 }
 

@@ -26,9 +26,11 @@ class Gate {
   bool is_closed() const { return (state_.load() & kClosed) != 0; }
   uint64_t users() const { return state_.load() / kUser; }
   bool claim_end() { return !ended_.exchange(true); }
-  void reset(bool closed) {
-    state_ = closed ? kClosed : 0;
-    ended_ = closed;
+  // In a forked child: the users that were other threads' calls do not exist here. What was closed
+  // and has no user left has been ended, or will be, by the parent.
+  void reset(bool closed, uint64_t users = 0) {
+    state_ = users * kUser | (closed ? kClosed : 0);
+    ended_ = closed && (users == 0 || ended_);
   }
 
  private:
@@ -63,7 +65,8 @@ struct OpenFile {
   }
 };
 
-mtf_error* closed_error();
+// `what` was closed before: "the file", "the filesystem".
+mtf_error* closed_error(const char* what = "the filesystem");
 void set_status(TF_Status* status, int code, const char* message);
 
 }  // namespace mtf
@@ -74,6 +77,7 @@ struct mtf_filesystem {
   mtf::Gate gate;  // calls, open files and regions are its users
   std::atomic<int> references{1};
   std::atomic<int64_t> regions{0};
+  std::atomic<bool> cleaned_up{false};  // nothing of the plugin may be called any more
   mutable std::mutex open_mutex;
   mtf::OpenFile* open_files = nullptr;
 
