@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import (
@@ -27,7 +28,7 @@ from modular_tf.native.strings import read_string
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from modular_tf.abi.layouts import Layout
 
@@ -86,13 +87,13 @@ class Table:
         kind: The C struct's name.
         size: Bytes that the plugin said it has.
         layout: Which generation of the struct it follows.
-        slots: Address of each slot that the plugin's size covers; 0 where it left NULL.
+        slots: Address of each slot that the plugin's size covers, read-only; 0 where it left NULL.
     """
 
     kind: str
     size: int
     layout: Layout
-    slots: dict[str, int]
+    slots: Mapping[str, int]
 
     def has(self, slot: str) -> bool:
         """Whether the plugin offers this operation."""
@@ -105,15 +106,15 @@ class FilesystemTables:
 
     Attributes:
         scheme: The URI scheme; empty for plain paths.
-        tables: By C struct name; a table that the plugin left out is absent.
+        tables: By C struct name, read-only; a table that the plugin left out is absent.
         protected: The host's copy, on pages that fault when written: the structs of
             `TF_FilesystemOps` (264 bytes, whatever layout the plugin used), the three file tables,
-            then the address of the plugin's free.
+            then the address of the plugin's free. They are never unmapped.
         warnings: Rules that were broken without refusing.
     """
 
     scheme: str
-    tables: dict[str, Table]
+    tables: Mapping[str, Table]
     protected: ReadOnlyCopy
     warnings: tuple[Violation, ...]
 
@@ -145,8 +146,9 @@ def read_entry(address: int, index: int, free_address: int) -> FilesystemTables 
     """
     raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
     if raw is None:
-        found = Violation("FS-003", f"TF_FilesystemPluginInfo.ops[{index}] is not readable memory")
-        return RefusedTables(None, (found,))
+        place = f"TF_FilesystemPluginInfo.ops[{index}] at {address:#x}"
+        message = f"{place}: expected {PLUGIN_OPS.size} bytes of memory, found none that is mapped"
+        return RefusedTables(None, (Violation("FS-003", message),))
     entry = _Entry(raw)
     violations = list(entry.check_scheme())
     tables: dict[str, Table] = {}
@@ -159,17 +161,24 @@ def read_entry(address: int, index: int, free_address: int) -> FilesystemTables 
     violations.extend(entry.check_openers(tables))
     if any(violation.is_error for violation in violations):
         return RefusedTables(entry.scheme, tuple(violations))
-    protected = ReadOnlyCopy(_canonical_block(tables, free_address))
-    return FilesystemTables(entry.scheme or "", tables, protected, tuple(violations))
+    protected = ReadOnlyCopy.for_ever(_canonical_block(tables, free_address))
+    accepted = MappingProxyType(tables)
+    return FilesystemTables(entry.scheme or "", accepted, protected, tuple(violations))
 
 
-def entry_pointers(address: int, index: int) -> list[int]:
-    """Return the five pointers of an entry that the host must free: the scheme, then the tables."""
-    raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
-    if raw is None:
-        return []
-    names = ["scheme", *(kind.field for kind in _KINDS)]
-    return [_unsigned(raw, PLUGIN_OPS.field(name).offset) for name in names]
+def handed_over(address: int, count: int) -> Iterator[tuple[str, int]]:
+    """Yield name and address of all that the host must free: schemes and tables, the array last.
+
+    Args:
+        address: The `ops` array.
+        count: How many entries it has.
+    """
+    for index in range(count):
+        raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
+        if raw is not None:
+            for name in ("scheme", *(kind.field for kind in _KINDS)):
+                yield f"ops[{index}].{name}", _unsigned(raw, PLUGIN_OPS.field(name).offset)
+    yield "ops", address
 
 
 class _Entry:
@@ -190,23 +199,24 @@ class _Entry:
 
     def check_scheme(self) -> Iterator[Violation]:
         if self.scheme is None:
-            found = "NULL" if self._scheme_is_null else "not a readable string"
-            yield Violation("FS-006", f"TF_FilesystemPluginOps.scheme is {found}")
+            found = "NULL" if self._scheme_is_null else "a pointer to none"
+            message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
+            yield Violation("FS-006", message)
         elif not _SCHEME.fullmatch(self.scheme):
-            yield Violation(
-                "FS-007", f"TF_FilesystemPluginOps.scheme is {self.scheme!r}: no URI can name it"
-            )
+            message = "TF_FilesystemPluginOps.scheme: expected a letter, then letters, digits or dots"
+            yield Violation("FS-007", f"{message}, found {self.scheme!r}, which no URI can name")
 
     def check_reference(self, kind: _TableKind) -> Iterator[Violation]:
         if not self._value(kind.field):
             if kind.layout is FILESYSTEM_OPS:
-                yield Violation("FS-008", "TF_FilesystemPluginOps.filesystem_ops is NULL")
+                message = "TF_FilesystemPluginOps.filesystem_ops: expected a table, found NULL"
+                yield Violation("FS-008", message)
             return
         abi, api = self._int(f"{kind.field}_abi"), self._int(f"{kind.field}_api")
         if abi != _HOST_ABI:
-            yield Violation("FS-009", f"{kind.field}_abi: found {abi}, host has {_HOST_ABI}")
+            yield Violation("FS-009", f"{kind.field}_abi: expected {_HOST_ABI}, found {abi}")
         if api != _HOST_API:
-            yield Violation("FS-010", f"{kind.field}_api: found {api}, host has {_HOST_API}")
+            yield Violation("FS-010", f"{kind.field}_api: expected {_HOST_API}, found {api}")
 
     def copy_table(self, kind: _TableKind, violations: list[Violation]) -> Table | None:
         """Copy the table if its size can be right; append what is wrong."""
@@ -214,20 +224,20 @@ class _Entry:
         if not address:
             return None
         if size % 8 or size < kind.minimum:
-            message = f"{kind.field}_size: found {size}, expected a multiple of 8, at least"
-            violations.append(Violation("FS-011", f"{message} {kind.minimum}"))
+            message = f"{kind.field}_size: expected a multiple of 8, at least {kind.minimum}"
+            violations.append(Violation("FS-011", f"{message}, found {size}"))
             return None
         layout = filesystem_ops_layout(size) if kind.layout is FILESYSTEM_OPS else kind.layout
         if size > layout.size:
-            message = f"{kind.field}_size: found {size}, host knows {layout.size}; the rest is ignored"
-            violations.append(Violation("FS-021", message))
+            message = f"{kind.field}_size: expected at most {layout.size}, found {size}"
+            violations.append(Violation("FS-021", f"{message}; the rest is ignored"))
         raw = try_read(address, min(size, layout.size))
         if raw is None:
-            message = f"{kind.field}: {size} bytes at {address:#x} are not readable memory"
-            violations.append(Violation("FS-012", message))
+            message = f"{kind.field} at {address:#x}: expected {size} bytes of memory"
+            violations.append(Violation("FS-012", f"{message}, found less that is mapped"))
             return None
         slots = {slot.name: _unsigned(raw, slot.offset) for slot in layout.slots if slot.end <= size}
-        return Table(layout.name, size, layout, slots)
+        return Table(layout.name, size, layout, MappingProxyType(slots))
 
     def check_openers(self, tables: dict[str, Table]) -> Iterator[Violation]:
         """Every opener has the table of what it opens, and that table is of use."""
@@ -238,11 +248,11 @@ class _Entry:
             table = tables.get(kind.layout.name)
             for opener in kind.openers:
                 if filesystem.has(opener) and not self._value(kind.field):
-                    message = f"TF_FilesystemOps.{opener} is set, but {kind.field} is NULL"
-                    yield Violation("FS-015", message)
+                    message = f"{kind.field}: expected a table, since TF_FilesystemOps.{opener} is set"
+                    yield Violation("FS-015", f"{message}, found NULL")
             for slot, opener in kind.advised:
                 if table is not None and filesystem.has(opener) and not table.has(slot):
-                    yield Violation("FS-020", f"{table.kind}.{slot} is NULL")
+                    yield Violation("FS-020", _null_slot(table, slot))
 
 
 def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
@@ -254,10 +264,15 @@ def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
         for slot in kind.required:
             if not table.has(slot):
                 rule_id = "FS-013" if kind.layout is FILESYSTEM_OPS else "FS-014"
-                yield Violation(rule_id, f"{table.kind}.{slot} is NULL")
+                yield Violation(rule_id, _null_slot(table, slot))
         for slot, address in table.slots.items():
             if address and not is_executable(address):
-                yield Violation("FS-016", f"{table.kind}.{slot} is {address:#x}, which is not code")
+                message = f"{table.kind}.{slot}: expected a function, found {address:#x}"
+                yield Violation("FS-016", f"{message}, which is not code")
+
+
+def _null_slot(table: Table, slot: str) -> str:
+    return f"{table.kind}.{slot}: expected a function, found NULL"
 
 
 def _canonical_block(tables: dict[str, Table], free_address: int) -> bytes:

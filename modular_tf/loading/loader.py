@@ -12,11 +12,12 @@ from modular_tf.loading.filesystem_tables import (
     MAX_SCHEMES,
     FilesystemTables,
     RefusedTables,
-    entry_pointers,
+    handed_over,
     read_entry,
 )
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.library import is_executable
+from modular_tf.native.library import address_owner, is_executable
+from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import take_error
 from modular_tf.rules import Violation
 
@@ -74,7 +75,9 @@ def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
     violations = tuple(_check_info(info))
     if any(violation.is_error for violation in violations):
         return FilesystemOffer((), violations)
-    return FilesystemOffer(_take_entries(info), violations)
+    address, free = (int(ffi.cast("uintptr_t", value)) for value in (info.ops, info.free))
+    entries = tuple(read_entry(address, index, free) for index in range(info.num_schemes))
+    return FilesystemOffer(_without_repeats(entries), (*violations, *_free_all(info)))
 
 
 def _check_info(info: Any) -> list[Violation]:
@@ -84,32 +87,48 @@ def _check_info(info: Any) -> list[Violation]:
         ("FS-002", "plugin_memory_free", info.free),
     ):
         if not function:
-            found.append(Violation(rule_id, f"TF_FilesystemPluginInfo.{field} is NULL"))
+            message = f"TF_FilesystemPluginInfo.{field}: expected a function, found NULL"
+            found.append(Violation(rule_id, message))
         elif not is_executable(int(ffi.cast("uintptr_t", function))):
-            found.append(Violation("FS-016", f"TF_FilesystemPluginInfo.{field} is not code"))
+            message = f"TF_FilesystemPluginInfo.{field}: expected a function, found {function}"
+            found.append(Violation("FS-016", message))
     if info.num_schemes > MAX_SCHEMES:
-        message = f"num_schemes: found {info.num_schemes}, expected at most {MAX_SCHEMES}"
+        message = f"num_schemes: expected at most {MAX_SCHEMES}, found {info.num_schemes}"
         found.append(Violation("FS-004", message))
     elif info.num_schemes and not info.ops:
-        message = f"TF_FilesystemPluginInfo.ops is NULL, with num_schemes {info.num_schemes}"
+        message = f"TF_FilesystemPluginInfo.ops: expected {info.num_schemes} entries, found NULL"
         found.append(Violation("FS-003", message))
     elif not info.num_schemes:
-        found.append(Violation("FS-005", "num_schemes is 0"))
+        found.append(Violation("FS-005", "num_schemes: expected at least 1, found 0"))
     return found
 
 
-def _take_entries(info: Any) -> tuple[FilesystemTables | RefusedTables, ...]:
-    """Copy every entry, then free the plugin's: schemes and tables in order, the array last."""
-    address, free = (int(ffi.cast("uintptr_t", value)) for value in (info.ops, info.free))
-    entries = tuple(read_entry(address, index, free) for index in range(info.num_schemes))
-    for index in range(info.num_schemes):
-        for pointer in entry_pointers(address, index):
+def _free_all(info: Any) -> list[Violation]:
+    """Free what the plugin handed over, each block once; return what it cannot have allocated.
+
+    A `free` that is given anything else usually ends the process.
+    """
+    found = []
+    freed = set()
+    for name, pointer in list(handed_over(int(ffi.cast("uintptr_t", info.ops)), info.num_schemes)):
+        why = _why_not_allocated(pointer) or ("the block of another" if pointer in freed else None)
+        if pointer and why is not None:
+            found.append(Violation("FS-022", f"{name}: expected a block of its own, found {why}"))
+        else:
+            freed.add(pointer)
             _free(info.free, pointer)
-    _free(info.free, address)
-    return _without_repeats(entries)
+    return found
+
+
+def _why_not_allocated(address: int) -> str | None:
+    if try_read(address, 1) is None:
+        return f"{address:#x}, where no memory is mapped"
+    owner = address_owner(address)
+    return None if owner is None else f"memory of {owner.path} itself"
 
 
 def _free(plugin_free: Any, address: int) -> None:
+    """Call the plugin's free; it is told nothing of an exception that it throws."""
     lib.mtf_error_free(lib.mtf_plugin_free(plugin_free, ffi.cast("void *", address)))
 
 

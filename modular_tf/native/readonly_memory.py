@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from typing import Any
 
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
+
+_lock = threading.Lock()
 
 
 class ReadOnlyCopy:
@@ -19,14 +23,29 @@ class ReadOnlyCopy:
         size: Its length in bytes.
     """
 
-    __slots__ = ("__weakref__", "address", "size")
+    __slots__ = ("__weakref__", "_release", "address", "size")
 
     def __init__(self, data: bytes) -> None:
         copy = ffi.new("void **")
         check(lib.mtf_readonly_copy(ffi.from_buffer("char[]", data), len(data), copy))
         self.address = int(ffi.cast("uintptr_t", copy[0]))
         self.size = len(data)
-        weakref.finalize(self, lib.mtf_readonly_free, copy[0], len(data)).atexit = False
+        self._release = weakref.finalize(self, lib.mtf_readonly_free, copy[0], len(data))
+        self._release.atexit = False
+
+    @classmethod
+    def for_ever(cls, data: bytes) -> ReadOnlyCopy:
+        """Return a copy that is never freed, one for all equal `data`. [any thread]
+
+        For tables of libraries, which stay mapped too: open files may outlive everything else
+        that knows of the table.
+        """
+        with _lock:
+            copy = _immortal.get(data)
+            if copy is None:
+                copy = _immortal[data] = cls(data)
+                copy._release.detach()
+            return copy
 
     @property
     def pointer(self) -> Any:
@@ -36,6 +55,17 @@ class ReadOnlyCopy:
     def view(self) -> memoryview:
         """Return the bytes as an immutable view; it must not outlive this object."""
         return memoryview(ffi.buffer(ffi.cast("char *", self.address), self.size)).toreadonly()
+
+
+_immortal: dict[bytes, ReadOnlyCopy] = {}
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603  (the parent's may be held by a thread that is not here)
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 def try_read(address: int, size: int) -> bytes | None:

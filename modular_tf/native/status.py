@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from modular_tf.errors import ModularTFError, error_from_code
+from modular_tf.errors import ClosedError, ModularTFError, error_from_code
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode
 
@@ -21,7 +21,7 @@ def take_error(
         operation: The slot that was called.
     """
     code, message = error.code, decode(ffi.string(error.message))
-    thrown = error.thrown
+    thrown, closed = error.thrown, error.closed
     lib.mtf_error_free(error)
     if thrown:
         message = f"a C++ exception left the plugin: {message}"
@@ -29,6 +29,8 @@ def take_error(
     text = f"{where}: {message}" if where else message
     if plugin:
         text = f"{text} (plugin {plugin})"
+    if closed:
+        return ClosedError(text, plugin=plugin, path=path, operation=operation)
     return error_from_code(code, text, plugin=plugin, path=path, operation=operation)
 
 

@@ -160,4 +160,12 @@ RULES: tuple[Rule, ...] = (
         "struct-size rule",
         Severity.WARNING,
     ),
+    Rule(
+        "FS-022",
+        "Scheme, tables and the ops array are blocks of plugin_memory_allocate, each its own.",
+        "TensorFlow frees them and crashes; here what cannot have been allocated is not freed.",
+        "Allocate each with plugin_memory_allocate, and copy static tables into such memory.",
+        _HEADER,
+        Severity.WARNING,
+    ),
 )
