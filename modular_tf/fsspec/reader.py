@@ -36,7 +36,10 @@ class _Bytes(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         self._checkClosed()
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
+        if whence not in starts:
+            raise ValueError(f"whence is 0, 1 or 2; found {whence!r}")
+        base = starts[whence]
         if base + offset < 0:
             raise ValueError(f"seek to {base + offset}: before the start of the file")
         self._position = base + offset

@@ -152,6 +152,19 @@ def test_find_lists_whole_trees(mtf, tree):
     assert mtf("fs", "find", tree / "none").code == 1
 
 
+def test_a_dangling_link_is_listed_and_can_be_removed(mtf, tree):
+    link = tree / "sub" / "link"
+    link.symlink_to("nowhere")
+
+    assert [line.split("\t")[0] for line in mtf("fs", "ls", "-l", tree / "sub").lines] == [
+        "file",
+        "other",
+    ]
+    assert mtf("fs", "find", tree / "sub").lines[-1] == str(link)
+    assert mtf("fs", "rm", link).code == 0
+    assert not link.is_symlink()
+
+
 def test_a_scheme_that_nobody_serves_is_explained(mtf):
     ended = mtf("fs", "ls", "s3://bucket/x")
 

@@ -7,6 +7,7 @@ import tracemalloc
 
 import pytest
 
+from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs import stream
 from modular_tf.cli.fs.copying import copy
 from modular_tf.cli.fs.place import Place
@@ -138,6 +139,26 @@ def test_what_is_missing_leaves_the_target_alone(mtf, tree):
     assert (tree / "a.bin").read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+def test_one_bad_file_does_not_stop_the_rest_of_a_tree(mtf, tree, other, target_scheme):
+    (tree / "a-dangling-link").symlink_to("nowhere")
+    ended = mtf("fs", "cp", "-r", tree, f"{target_scheme}{other}")
+
+    assert ended.code == 1
+    assert ended.err.startswith(f"modular-tf: {tree}/a-dangling-link: ")
+    assert ended.err.count("\n") == 1
+    assert (other / "tree" / "sub" / "deep" / "c").read_bytes() == b"deep"
+
+
+def test_what_could_not_be_copied_whole_is_not_removed(mtf, tree, other):
+    (tree / "a-dangling-link").symlink_to("nowhere")
+    ended = mtf("fs", "mv", tree, f"file://{other}")
+
+    assert ended.code == 1
+    assert "it stays where it is" in ended.err
+    assert (tree / "a.bin").read_bytes() == CONTENT
+
+
 def test_a_source_that_is_removed_only_after_it_was_copied(mtf, tree, other):
     (other / "sub").write_bytes(b"a file where a directory should go")
     ended = mtf("fs", "mv", tree / "sub", f"file://{other}/sub")
@@ -155,8 +176,8 @@ def service():
 
 def test_a_tree_survives_a_journey_through_memory(service, tree, other):
     there = Place.of(service, "ram://journey")
-    list(copy(Place.of(service, str(tree)), there, recursive=True))
-    back = list(copy(there, Place.of(service, f"{other}/back"), recursive=True))
+    list(copy(Place.of(service, str(tree)), there, Failures(), recursive=True))
+    back = list(copy(there, Place.of(service, f"{other}/back"), Failures(), recursive=True))
 
     assert [new.uri for _, new in back] == [f"{other}/back/a.bin", f"{other}/back/sub/deep/c"]
     assert (other / "back" / "a.bin").read_bytes() == CONTENT
@@ -167,7 +188,7 @@ def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree, other):
     source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, f"file://{other}/b")
     tracemalloc.start()
     try:
-        list(copy(source, target, recursive=False))
+        list(copy(source, target, Failures(), recursive=False))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -199,7 +220,7 @@ def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, other, mon
     monkeypatch.setattr(target.filesystem, "new_writable_file", lambda uri: Full(opened(uri)))
 
     with pytest.raises(ResourceExhaustedError):
-        list(copy(source, target, recursive=False))
+        list(copy(source, target, Failures(), recursive=False))
     assert names_in(other) == []
 
 

@@ -13,6 +13,7 @@ from modular_tf.errors import FailedPreconditionError, NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.cli.failures import Failures
     from modular_tf.cli.fs.place import Place
 
 Copied = tuple["Place", "Place"]
@@ -29,10 +30,11 @@ def require_directory_for_several(sources: list[str], target: Place) -> None:
         raise FailedPreconditionError("is not a directory, and there are several sources")
 
 
-def copy(source: Place, target: Place, *, recursive: bool) -> Iterator[Copied]:
+def copy(source: Place, target: Place, failures: Failures, *, recursive: bool) -> Iterator[Copied]:
     """Copy a file, or with `recursive` a tree, and give each file as it is done.
 
-    An existing directory takes the source in under its own name.
+    An existing directory takes the source in under its own name. Within a tree, a file that
+    cannot be copied is added to `failures` and does not stop the rest.
 
     Raises:
         FailedPreconditionError: `source` is a directory and `recursive` is False, or both
@@ -44,23 +46,25 @@ def copy(source: Place, target: Place, *, recursive: bool) -> Iterator[Copied]:
         raise FailedPreconditionError("is a directory; copy it with -r", path=source.uri)
     landing = landing_place(source, target)
     refuse_overlap(source, landing)
-    if is_directory:
-        yield from _copy_tree(source, landing)
-    else:
-        _copy_file(source, landing)
-        yield source, landing
+    copied = _copy_tree(source, landing, failures) if is_directory else _copy_one(source, landing)
+    yield from copied
 
 
-def _copy_tree(source: Place, target: Place) -> Iterator[Copied]:
+def _copy_tree(source: Place, target: Place, failures: Failures) -> Iterator[Copied]:
     if not target.is_directory():
         target.filesystem.recursively_create_dir(target.uri)
     for child in source.children():
         landing = target.child(child.name)
-        if child.is_directory():
-            yield from _copy_tree(child, landing)
-        else:
-            _copy_file(child, landing)
-            yield child, landing
+        with failures.about(child.uri):
+            if child.is_directory():
+                yield from _copy_tree(child, landing, failures)
+            else:
+                yield from _copy_one(child, landing)
+
+
+def _copy_one(source: Place, target: Place) -> Iterator[Copied]:
+    _copy_file(source, target)
+    yield source, target
 
 
 def _copy_file(source: Place, target: Place) -> None:

@@ -31,9 +31,11 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         with failures.about(options.target):
             target = Place.of(service, options.target)
             require_directory_for_several(options.uris, target)
-        for uri in options.uris if not failures.count else ():
+        sources = [] if failures.count else options.uris
+        for uri in sources:
             with failures.about(uri):
-                done = copy(Place.of(service, uri), target, recursive=options.recursive)
+                source = Place.of(service, uri)
+                done = copy(source, target, failures, recursive=options.recursive)
                 copied.extend({"from": old.uri, "to": new.uri} for old, new in done)
     if printer.json:
         printer.json_object(copied=copied)

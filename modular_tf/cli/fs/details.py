@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.errors import ModularTFError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,27 +16,41 @@ _FEW = 8
 _AT_ONCE = 16
 
 
-def kind(statistics: FileStatistics) -> str:
-    """Return "directory" or "file"."""
+def kind(statistics: FileStatistics | None) -> str:
+    """Return "directory", "file", or "other" for what is listed but cannot be looked at."""
+    if statistics is None:
+        return "other"
     return "directory" if statistics.is_directory else "file"
 
 
-def as_object(place: Place, statistics: FileStatistics) -> dict[str, Any]:
+def as_object(place: Place, statistics: FileStatistics | None) -> dict[str, Any]:
     """Return the facts as JSON output has them."""
+    size, changed = None, 0
+    if statistics is not None:
+        size = None if statistics.is_directory else statistics.length
+        changed = statistics.mtime_nsec
     return {
         "uri": place.uri,
         "name": place.name,
         "type": kind(statistics),
-        "size": None if statistics.is_directory else statistics.length,
-        "mtime_ns": statistics.mtime_nsec if statistics.mtime_nsec > 0 else None,
+        "size": size,
+        "mtime_ns": changed if changed > 0 else None,
     }
 
 
-def stat_all(places: Sequence[Place]) -> list[FileStatistics]:
-    """Ask about many places at the same time: stores answer each in tens of milliseconds."""
+def stat_listed(place: Place) -> FileStatistics | None:
+    """Look at something that a listing named; None if that fails, as for a dangling link."""
+    try:
+        return place.stat()
+    except ModularTFError:
+        return None
+
+
+def stat_all_listed(places: Sequence[Place]) -> list[FileStatistics | None]:
+    """Look at many places at the same time: stores answer each in tens of milliseconds."""
     if len(places) <= _FEW:
-        return [place.stat() for place in places]
+        return [stat_listed(place) for place in places]
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only for long listings)
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda place: place.stat(), places))
+        return list(pool.map(stat_listed, places))

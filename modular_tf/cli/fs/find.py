@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_uris
+from modular_tf.cli.fs.details import kind, stat_listed
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.session import session
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.service import PluginService
 
 _KINDS = {"f": "file", "d": "directory"}
@@ -33,8 +35,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     failures = Failures()
     found = []
     with session(options) as service:
-        for uri, kind in _search(service, options, failures):
-            found.append({"uri": uri, "type": kind})
+        for uri, what in _search(service, options, failures):
+            found.append({"uri": uri, "type": what})
             if not printer.json:
                 printer.line(uri)
     if printer.json:
@@ -47,19 +49,23 @@ def _search(
 ) -> Iterator[tuple[str, str]]:
     for uri in options.uris:
         with failures.about(uri):
-            for place, kind in _walk(Place.of(service, uri), failures):
+            for place, what in _walk(Place.of(service, uri), failures):
                 fits = fnmatchcase(place.name, options.name)
-                if fits and kind == _KINDS.get(options.type, kind):
-                    yield place.uri, kind
+                if fits and what == _KINDS.get(options.type, what):
+                    yield place.uri, what
 
 
 def _walk(place: Place, failures: Failures) -> Iterator[tuple[Place, str]]:
     """Give a place and all below it; a directory that cannot be read is reported."""
-    is_directory = place.stat().is_directory
-    yield place, "directory" if is_directory else "file"
-    if not is_directory:
+    yield from _walk_known(place, place.stat(), failures)
+
+
+def _walk_known(
+    place: Place, facts: FileStatistics | None, failures: Failures
+) -> Iterator[tuple[Place, str]]:
+    yield place, kind(facts)
+    if facts is None or not facts.is_directory:
         return
     with failures.about(place.uri):
         for child in place.children():
-            with failures.about(child.uri):
-                yield from _walk(child, failures)
+            yield from _walk_known(child, stat_listed(child), failures)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_uris
-from modular_tf.cli.fs.details import as_object, stat_all
+from modular_tf.cli.fs.details import as_object, stat_all_listed
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.session import session
 from modular_tf.cli.text import when
@@ -41,7 +41,9 @@ def _listed(place: Place, options: Namespace, printer: Printer) -> dict[str, Any
     is_directory = place.stat().is_directory
     found = place.children() if is_directory else [place]
     if printer.json or options.long:
-        entries = [as_object(one, facts) for one, facts in zip(found, stat_all(found), strict=True)]
+        entries = [
+            as_object(one, facts) for one, facts in zip(found, stat_all_listed(found), strict=True)
+        ]
         if not printer.json:
             _show_long(entries, printer, heading=place.uri if len(options.uris) > 1 else None)
         return {"uri": place.uri, "entries": entries}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.copying import copy
 from modular_tf.cli.fs.removal import remove_tree
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
@@ -17,7 +18,7 @@ def move_file(source: Place, target: Place) -> None:
     if source.filesystem is target.filesystem:
         source.filesystem.rename_file(source.uri, target.uri)
         return
-    for _ in copy(source, target, recursive=False):
+    for _ in copy(source, target, Failures(), recursive=False):
         source.filesystem.delete_file(source.uri)
 
 
@@ -26,6 +27,7 @@ def move_directory(source: Place, target: Place) -> None:
 
     Raises:
         AlreadyExistsError: Something is at `target`; directories are not merged.
+        FailedPreconditionError: Not all of it could be copied; the source is still whole.
     """
     if target.filesystem.path_exists(target.uri):
         raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
@@ -33,8 +35,11 @@ def move_directory(source: Place, target: Place) -> None:
         _rename_directory(source, target)
         return
     # Between two stores the source goes only when all of it has arrived.
-    for _ in copy(source, target, recursive=True):
+    failures = Failures()
+    for _ in copy(source, target, failures, recursive=True):
         pass
+    if failures.count:
+        raise FailedPreconditionError("not all of it could be copied, so it stays where it is")
     remove_tree(source)
 
 

@@ -32,7 +32,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         with failures.about(options.target):
             target = Place.of(service, options.target)
             require_directory_for_several(options.uris, target)
-        for uri in options.uris if not failures.count else ():
+        sources = [] if failures.count else options.uris
+        for uri in sources:
             with failures.about(uri):
                 moved.append({"from": uri, "to": _move(Place.of(service, uri), target).uri})
     if printer.json:

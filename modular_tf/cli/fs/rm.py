@@ -39,7 +39,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _remove(place: Place, *, recursive: bool) -> None:
-    if not place.stat().is_directory:
+    if not place.is_directory():
         place.filesystem.delete_file(place.uri)
     elif recursive:
         remove_tree(place)
