@@ -16,6 +16,7 @@ from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import init_filesystems, map_library
 from modular_tf.report import PluginRecord, Reason, State
@@ -184,8 +185,10 @@ class PluginEntry:
         priority = HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY
         try:
             platform = load_device_platform(library, plugin_name=self.name, priority=priority)
-        except ModularTFError as error:
-            self.reasons.append(Reason.of_error("init", error))
+        except RefusedDevicePluginError as error:
+            self._note_violations("init", error.violations)
+            if not self.reasons:
+                self.reasons.append(Reason.of_error("init", error))
             return
         self._note_violations("init", platform.warnings)
         try:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
-import weakref
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.configuration import Config, load_config
-from modular_tf.device.python_factory import PythonDeviceFactory
 from modular_tf.device.ranking import FactoryState
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
@@ -20,11 +17,12 @@ from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import Discovery, discover
 from modular_tf.discovery.search_paths import SearchPaths, is_privileged
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError, PluginError
-from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.filesystem.registry import FilesystemRegistry
 from modular_tf.hooks import Hooks
+from modular_tf.live_services import keep_in_sight
 from modular_tf.plugin_entry import PluginEntry
-from modular_tf.report import PYTHON_SOURCE, PluginRecord, Reason, Report, State
+from modular_tf.python_contributions import PythonContributions
+from modular_tf.report import PluginRecord, Reason, Report, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.explanation import Explanation
     from modular_tf.filesystem.filesystem import Filesystem
-
-_live: weakref.WeakSet[PluginService] = weakref.WeakSet()
 
 
 class PluginService:
@@ -73,15 +69,17 @@ class PluginService:
         self._lock = threading.RLock()
         self._discovery: Discovery | None = None
         self._entries: dict[str, PluginEntry] = {}
-        self._python_records: dict[str, PluginRecord] = {}
         self._filesystems = FilesystemRegistry()
         self._devices = DeviceRegistry(
             priorities=self.config.priorities,
             enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
             visible=self.config.visible_devices or None,
         )
+        self._contributions = PythonContributions(
+            self._filesystems, self._devices, self._unused_name
+        )
         self._closed = False
-        _live.add(self)
+        keep_in_sight(self)
 
     # -- the way of plugins ---------------------------------------------------------------------
 
@@ -145,7 +143,7 @@ class PluginService:
                     self._entries[entry.name] = entry
 
     def _unused_name(self, name: str) -> str:
-        taken = self._entries.keys() | self._python_records.keys()
+        taken = self._entries.keys() | self._contributions.records.keys()
         number, unused = 2, name
         while unused in taken:
             unused = f"{name}#{number}"
@@ -203,13 +201,22 @@ class PluginService:
         """Return one record per plugin, in order of precedence; Python's own come last."""
         with self._lock:
             records = [entry.record() for entry in self._entries.values()]
-            records += self._python_records.values()
-            reasons = {
-                status.registration.plugin: Reason.of_violation("register", status.reason)
-                for status in self._devices.factories()
-                if status.state is not FactoryState.SERVING and status.reason is not None
-            }
-        return [_with_device_outcome(record, reasons.get(record.name)) for record in records]
+            records += self._contributions.records.values()
+            outcomes = dict(self._device_outcomes())
+        return [_with_device_outcome(record, *outcomes.get(record.name, (None, None)))
+                for record in records]  # fmt: skip
+
+    def _device_outcomes(self) -> Iterator[tuple[str, tuple[State, Reason]]]:
+        """Yield the plugins whose devices do not serve, and why."""
+        states = {FactoryState.SHADOWED: State.SHADOWED, FactoryState.DISABLED: State.DISABLED}
+        for status in self._devices.factories():
+            if status.reason is not None:
+                reason = Reason.of_violation("register", status.reason)
+                yield status.registration.plugin, (states[status.state], reason)
+        with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
+            for problem in self._devices.listing().problems:
+                reason = Reason.of_error("list", problem.error)
+                yield problem.registration.plugin, (State.FAILED, reason)
 
     def entry(self, name_or_path: str) -> PluginEntry:
         """Return all that is known of one plugin: its probe, library and tables.
@@ -289,18 +296,7 @@ class PluginService:
         """
         with self._lock:
             self._check_open()
-            made = as_filesystem(scheme, filesystem)
-            undo = self._filesystems.register(made, replace=replace)
-            name = self._unused_name(made.plugin)
-            self._python_records[name] = PluginRecord(
-                name=name,
-                path=None,
-                source=PYTHON_SOURCE,
-                kinds=("filesystem",),
-                state=State.LOADED,
-                schemes=(scheme,),
-            )
-        return lambda: self._forget(name, undo)
+            return self._contributions.add_filesystem(scheme, filesystem, replace=replace)
 
     def register_device_factory(self, factory: Any) -> Callable[[], None]:
         """Let a Python object offer devices, as a plugin would.
@@ -317,23 +313,7 @@ class PluginService:
         """
         with self._lock:
             self._check_open()
-            name = self._unused_name(type(factory).__name__)
-            made = PythonDeviceFactory(factory, plugin=name)
-            undo = self._devices.register(made, plugin=name)
-            self._python_records[name] = PluginRecord(
-                name=name,
-                path=None,
-                source=PYTHON_SOURCE,
-                kinds=("device",),
-                state=State.LOADED,
-                device_types=(made.device_type,),
-            )
-        return lambda: self._forget(name, undo)
-
-    def _forget(self, name: str, undo: Callable[[], None]) -> None:
-        with self._lock:
-            undo()
-            self._python_records.pop(name, None)
+            return self._contributions.add_device_factory(factory)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -366,7 +346,12 @@ class PluginService:
         for entry in self._entries.values():
             yield from entry.filesystems.values()
 
-    def _after_fork_in_child(self) -> None:
+    def close_at_exit(self) -> None:
+        """Close without waiting for memory regions; called when the process ends."""
+        self._close(at_exit=True)
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child; called there by itself."""
         self._lock = threading.RLock()
         for filesystem in self._served():
             with suppress(ModularTFError):
@@ -388,27 +373,15 @@ class PluginService:
         self.close()
 
 
-def _with_device_outcome(record: PluginRecord, reason: Reason | None) -> PluginRecord:
-    """Say that another plugin serves a device type, where one does."""
-    if reason is None:
+def _with_device_outcome(
+    record: PluginRecord, state: State | None, reason: Reason | None
+) -> PluginRecord:
+    """Say why a plugin's devices do not serve, where they do not."""
+    if state is None or reason is None:
         return record
-    state = State.LOADED if record.schemes else State.SHADOWED
-    return replace(record, state=state, device_types=(), reasons=(*record.reasons, reason))
+    kept = State.LOADED if record.schemes else state
+    return replace(record, state=kept, device_types=(), reasons=(*record.reasons, reason))
 
-
-@atexit.register
-def _close_all_at_exit() -> None:
-    """Run every plugin's cleanup while the interpreter is whole: some abort the process else."""
-    for service in list(_live):
-        service._close(at_exit=True)  # noqa: SLF001  (of this module)
-
-
-def _after_fork_in_child() -> None:
-    for service in list(_live):
-        service._after_fork_in_child()  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
 
 _default: PluginService | None = None
 _default_lock = threading.Lock()

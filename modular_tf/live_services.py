@@ -1,0 +1,41 @@
+"""Services that are open, so that the end of the process and a fork reach all of them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import Protocol
+
+
+class LiveService(Protocol):
+    """What a service does at the two moments that it cannot choose."""
+
+    def close_at_exit(self) -> None:
+        """Run every plugin's cleanup; raise nothing."""
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable, or give it up; raise nothing."""
+
+
+_live: weakref.WeakSet[LiveService] = weakref.WeakSet()
+
+
+def keep_in_sight(service: LiveService) -> None:
+    """Tell a service of exit and fork, as long as somebody holds it."""
+    _live.add(service)
+
+
+def _close_all() -> None:
+    """Run cleanups while the interpreter is whole: without, some plugins abort the process."""
+    for service in list(_live):
+        service.close_at_exit()
+
+
+def _fork_all() -> None:
+    for service in list(_live):
+        service.after_fork_in_child()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_fork_all)
