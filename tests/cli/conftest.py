@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from modular_tf.cli.main import run
+from modular_tf.discovery import own_directories
 from tests.fixtures.process_group import run_in_group
 
 
@@ -32,6 +33,12 @@ class Ended:
     def object(self) -> Any:
         """The JSON object on standard output."""
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def no_drop_ins_of_the_checkout(monkeypatch):
+    """Leave out what `scripts/build_plugins` may have put into this checkout's `plugin_dirs`."""
+    monkeypatch.setattr(own_directories, "_CHECKOUT_DIRECTORY", "no-plugin-dirs")
 
 
 @pytest.fixture

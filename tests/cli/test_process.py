@@ -24,7 +24,7 @@ def test_python_m_and_the_installed_command_are_the_same(mtf_process):
 def test_the_exit_code_is_the_processs(mtf_process):
     assert mtf_process("why", "nobody").code == 1
     assert mtf_process("nonsense").code == 2
-    assert mtf_process("schemes", "--no-bundled").code == 3
+    assert mtf_process("devices", "NOBODY").code == 3
 
 
 def test_results_go_to_stdout_and_logs_to_stderr_when_asked_for(mtf_process):
