@@ -207,7 +207,7 @@ class PluginService:
                 for record in records]  # fmt: skip
 
     def _device_outcomes(self) -> Iterator[tuple[str, tuple[State, Reason]]]:
-        """Yield the plugins whose devices do not serve, and why."""
+        """Yield the plugins whose devices do not serve or cannot be counted, and why."""
         states = {FactoryState.SHADOWED: State.SHADOWED, FactoryState.DISABLED: State.DISABLED}
         for status in self._devices.factories():
             if status.reason is not None:
@@ -216,7 +216,7 @@ class PluginService:
         with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
             for problem in self._devices.listing().problems:
                 reason = Reason.of_error("list", problem.error)
-                yield problem.registration.plugin, (State.FAILED, reason)
+                yield problem.registration.plugin, (State.LOADED, reason)
 
     def entry(self, name_or_path: str) -> PluginEntry:
         """Return all that is known of one plugin: its probe, library and tables.
@@ -380,7 +380,8 @@ def _with_device_outcome(
     if state is None or reason is None:
         return record
     kept = State.LOADED if record.schemes else state
-    return replace(record, state=kept, device_types=(), reasons=(*record.reasons, reason))
+    types = record.device_types if state is State.LOADED else ()
+    return replace(record, state=kept, device_types=types, reasons=(*record.reasons, reason))
 
 
 _default: PluginService | None = None

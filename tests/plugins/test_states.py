@@ -44,7 +44,10 @@ def test_a_filesystem_variant(variant, fixture_plugin):
 def test_a_device_variant(variant, fixture_device_plugin):
     record = _outcome(fixture_device_plugin(variant.name))
 
-    assert (record.state.value, _broken_rules(record)) == (variant.state, _expected_rules(variant))
+    assert record.state.value == variant.state
+    # Every broken rule is told; what one mistake breaks besides its own rule is not the matter.
+    assert _expected_rules(variant) <= _broken_rules(record)
+    assert bool(_broken_rules(record)) is bool(variant.rule)
     assert bool(record.device_types) is (record.state.value == "loaded")
 
 
