@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.ranking import FactoryState
+from modular_tf.loading.known_packages import package_for
 from modular_tf.report import State
 
 if TYPE_CHECKING:
@@ -15,18 +16,6 @@ if TYPE_CHECKING:
     from modular_tf.device.ranking import FactoryStatus
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
-
-_PACKAGES = {
-    "az": "tensorflow-io",
-    "har": "tensorflow-io",
-    "hdfs": "tensorflow-io",
-    "http": "tensorflow-io",
-    "https": "tensorflow-io",
-    "oss": "tensorflow-io",
-    "s3": "tensorflow-io",
-    "viewfs": "tensorflow-io",
-    "gs": "tensorflow-io-gcs-filesystem",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +110,9 @@ def _factory(status: FactoryStatus) -> str:
 def _absent(service: PluginService, name: str) -> Iterator[str]:
     report = service.report()
     yield f"nothing goes by the name {name!r}: no plugin, file, scheme or device type"
-    if name in _PACKAGES:
-        package = _PACKAGES[name]
-        yield f"scheme {name!r} comes with the package {package}: pip install --no-deps {package}"
+    package = package_for(name)
+    if package is not None:
+        yield f"scheme {name!r} comes with the package {package.name}: {package.install}"
     for problem in report.problems:
         yield f"while searching: {problem.message} [{problem.rule}] {problem.remedy}"
     yield "searched:"

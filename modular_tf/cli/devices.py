@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
@@ -12,22 +12,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.device.device import Device
 
-_FIELDS = (
-    "name",
-    "device_type",
-    "platform",
-    "ordinal",
-    "priority",
-    "plugin",
-    "hardware_name",
-    "vendor",
-    "pci_bus_id",
-    "numa_node",
-    "memory_bandwidth",
-    "gflops",
-)
 _SHOWN = ("name", "platform", "priority", "plugin", "hardware_name", "vendor")
 
 
@@ -39,16 +24,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     with session(options) as service:
-        devices = [_described(device) for device in service.devices(options.device_type)]
+        devices = [device.to_dict() for device in service.devices(options.device_type)]
     if printer.json:
         printer.json_object(devices=devices)
     else:
         headers = [field.replace("_", " ") for field in _SHOWN]
         printer.table(headers, [[device[field] for field in _SHOWN] for device in devices])
+    for device in devices:
+        if device.get("error"):
+            complain(f"{device['name']}: {device['error']}")
     if not devices:
         complain("no devices were found; `modular-tf list` tells what became of each plugin")
     return Exit.DONE if devices else Exit.NOTHING
-
-
-def _described(device: Device) -> dict[str, Any]:
-    return {field: getattr(device, field) for field in _FIELDS}

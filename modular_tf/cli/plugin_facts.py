@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf_facts import ElfFacts
     from modular_tf.discovery.probe import Probe
 
+_SHOWN_SYMBOLS = 12
+
 
 def facts_of(probe: Probe) -> dict[str, Any]:
     """Return the probe of a plugin as JSON output has it."""
@@ -79,8 +81,16 @@ def lines_of(facts: dict[str, Any]) -> dict[str, str]:
         "entry points": ", ".join(elf.get("init_symbols", ())),
         "loaded with it": ", ".join(found["path"] for found in facts["libraries"]),
         **{
-            f"from {family.replace('_', ' ')}": ", ".join(dict.fromkeys(map(readable_name, names)))
+            f"from {family.replace('_', ' ')}": _shortened(
+                list(dict.fromkeys(map(readable_name, names)))
+            )
             for family, names in facts["undefined"].items()
         },
         "missing": ", ".join(missing),
     }
+
+
+def _shortened(names: list[str]) -> str:
+    """Return the first names and how many follow; `--json` has them all."""
+    more = len(names) - _SHOWN_SYMBOLS
+    return ", ".join(names[:_SHOWN_SYMBOLS]) + (f" and {more} more" if more > 0 else "")

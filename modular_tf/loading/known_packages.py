@@ -1,0 +1,42 @@
+"""Which installable package brings a well-known scheme; rows of data (`known_packages.toml`)."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+class KnownPackage(NamedTuple):
+    """One package.
+
+    Attributes:
+        name: As package indexes know it.
+        schemes: What its plugins serve.
+        install: The command that installs it.
+    """
+
+    name: str
+    schemes: tuple[str, ...]
+    install: str
+
+
+@cache
+def known_packages() -> tuple[KnownPackage, ...]:
+    """Return all rows."""
+    text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
+    return tuple(
+        KnownPackage(row["name"], tuple(row["schemes"]), row["install"])
+        for row in tomllib.loads(text)["package"]
+    )
+
+
+def package_for(scheme: str) -> KnownPackage | None:
+    """Return the package that brings a scheme, None where none is known."""
+    return next((package for package in known_packages() if scheme in package.schemes), None)
