@@ -95,7 +95,7 @@ def test_older_host_is_refused() -> None:
     assert process.close() == 0
 
 
-@pytest.mark.parametrize("size", [0, 1, 4, 255, 256, 257, 1 << 20])
+@pytest.mark.parametrize("size", [0, 1, 4, 255, 256, 257, 1 << 20, (4 << 20) + 1])
 def test_memory_is_aligned_and_counted(device: PluginProcess, size: int) -> None:
     memory, address = device.allocate(size)
     assert address != 0

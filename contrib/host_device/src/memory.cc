@@ -1,14 +1,28 @@
 #include "memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 
 namespace host {
 
+namespace {
+
+// Fewer and bigger pages: writing to fresh memory is several times as fast.
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kHugeFrom = 2 * kHugePage;
+
+}  // namespace
+
 void* allocate_aligned(uint64_t bytes) {
-  if (bytes > SIZE_MAX - kAlignment) return nullptr;
-  const size_t rounded = (static_cast<size_t>(bytes) / kAlignment + 1) * kAlignment;
-  return std::aligned_alloc(kAlignment, rounded);
+  if (bytes > SIZE_MAX - kHugePage) return nullptr;
+  const size_t unit = bytes < kHugeFrom ? kAlignment : kHugePage;
+  const size_t rounded = (static_cast<size_t>(bytes) + unit - 1) / unit * unit;
+  void* memory = std::aligned_alloc(unit, rounded == 0 ? unit : rounded);
+  const bool huge = memory != nullptr && unit == kHugePage;
+  if (huge) madvise(memory, rounded, MADV_HUGEPAGE);  // no harm if it is refused
+  return memory;
 }
 
 void free_aligned(void* memory) { std::free(memory); }

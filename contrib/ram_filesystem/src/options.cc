@@ -17,7 +17,7 @@ const std::array<OptionKind, 4> kKinds{{
      [](const OptionValue& value) { return value.number >= 0; },
      [](Account& account, const OptionValue& value) { account.capacity_bytes = value.number; }},
     {"block_bytes",
-     "The memory of a file is a multiple of so many bytes. 1 to 1073741824.",
+     "A file gets its memory in multiples of so many bytes. 1 to 1073741824.",
      true, TF_Filesystem_Option_Type_Int,
      [](const Account& account) { return number(account.block_bytes); },
      [](const OptionValue& value) { return value.number >= 1 && value.number <= kBiggestBlock; },
