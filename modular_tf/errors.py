@@ -69,8 +69,10 @@ class ModularTFError(Exception):
         path: The URI or file path concerned, as the caller wrote it.
         operation: Name of the operation, in the spelling of the C table.
         rule: Id of the rule that was broken (`modular_tf.rules`), if one was.
+        undeleted: After a failed `delete_recursively`, how many files and directories are left.
     """
 
+    undeleted: tuple[int, int] | None = None
     default_code = Code.UNKNOWN
     default_errno: int | None = None
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.installed import installed_distributions
+from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.report import Reason
 
@@ -25,14 +28,21 @@ _log = EventLog("hooks")
 class Hooks:
     """The hook implementations of one service. Without any, pluggy is not even imported.
 
+    Each implementation is called by itself, the application's own first, so that one that fails
+    takes no answer of another with it.
+
     Args:
         given: Objects that the application passed.
         python_path: Where installed packages are looked for.
+
+    Attributes:
+        failures: What went wrong in hooks, in the order it happened.
     """
 
     def __init__(self, given: Sequence[object], python_path: Sequence[str]) -> None:
         self.failures: list[Reason] = []
-        self._manager: pluggy.PluginManager | None = None
+        self._added: list[object] = []
+        self._callers: list[tuple[str, pluggy.HookRelay]] = []
         for implementation in given:
             self._add(implementation, type(implementation).__name__)
         for distribution in installed_distributions(python_path):
@@ -41,73 +51,114 @@ class Hooks:
     def _add_entry_points(self, distribution: InstalledDistribution) -> None:
         """Load a distribution's hook objects: the only code that discovery imports, by consent."""
         try:
-            if _GROUP.encode() not in distribution.read("entry_points.txt"):
-                return
-            from pathlib import Path  # noqa: PLC0415
-
-            from importlib_metadata import PathDistribution  # noqa: PLC0415  (costly)
-
-            found = PathDistribution(Path(distribution.metadata_directory)).entry_points
-            for entry in found.select(group=_GROUP):
-                self._add(entry.load(), f"{distribution.label}: {entry.name}")
-        except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
-            self._note(f"hooks of {distribution.label}", error)
+            found = _entry_points(distribution)
+        except Exception as error:  # noqa: BLE001  (an installation may be broken in any way)
+            self.note(f"reading the hooks of {distribution.label}", error)
+            return
+        for entry in found:
+            name = f"{distribution.label}: {entry.name}"
+            try:
+                implementation = entry.load()
+            except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
+                self.note(f"loading {name}", error)
+            else:
+                self._add(implementation, name)
 
     def _add(self, implementation: object, name: str) -> None:
+        import pluggy  # noqa: PLC0415  (most services have no hooks)
+
         from modular_tf import hookspecs  # noqa: PLC0415  (imports pluggy)
 
-        if self._manager is None:
-            self._manager = hookspecs.pluggy.PluginManager(hookspecs.PROJECT)
-            self._manager.add_hookspecs(hookspecs)
+        if any(implementation is added for added in self._added):
+            return
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs)
         try:
-            self._manager.register(implementation)
-            self._manager.check_pending()
+            manager.register(implementation)
+            manager.check_pending()
         except Exception as error:  # noqa: BLE001
-            self._manager.unregister(implementation)
-            self._note(name, error)
+            self.note(f"adding {name}", error)
+            return
+        self._added.append(implementation)
+        self._callers.append((name, manager.hook))
 
     def plugin_paths(self, config: Config) -> list[str]:
         """Return the paths that hooks add."""
-        found: list[str] = []
-        for paths in self._call(lambda hook: hook.modular_tf_plugin_paths(config=config)):
-            found += [str(path) for path in paths or ()]
-        return found
+        answers = self._call("modular_tf_plugin_paths", _path_list, config=config)
+        return [path for paths in answers for path in paths]
 
     def veto(self, probe: Probe) -> str | None:
         """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe."""
-        if self._manager is None:
-            return None
-        try:
-            reason = self._manager.hook.modular_tf_veto(candidate=probe.candidate, probe=probe)
-        except Exception as error:  # noqa: BLE001
-            self._note("modular_tf_veto", error)
-            return f"a veto hook failed: {error!r}"
-        return None if reason is None else str(reason)
+        before = len(self.failures)
+        reasons = self._call("modular_tf_veto", str, candidate=probe.candidate, probe=probe)
+        reasons += [failure.message for failure in self.failures[before:]]
+        return reasons[0] if reasons else None
 
     def filesystems(self) -> Iterator[tuple[str, Any]]:
         """Yield schemes and filesystems that hooks bring."""
-        for mapping in self._call(lambda hook: hook.modular_tf_filesystems()):
-            yield from (mapping or {}).items()
+        for mapping in self._call("modular_tf_filesystems", dict):
+            yield from mapping.items()
 
     def device_factories(self) -> Iterator[Any]:
         """Yield device factories that hooks bring."""
-        for factories in self._call(lambda hook: hook.modular_tf_device_factories()):
-            yield from factories or ()
+        for factories in self._call("modular_tf_device_factories", list):
+            yield from factories
 
     def outcome(self, record: PluginRecord) -> None:
         """Tell the hooks what became of a plugin."""
-        self._call(lambda hook: hook.modular_tf_outcome(record=record))
+        self._call("modular_tf_outcome", bool, record=record)
 
-    def _call(self, call: Callable[[Any], Any]) -> list[Any]:
-        if self._manager is None:
-            return []
-        try:
-            results: list[Any] = call(self._manager.hook)
-        except Exception as error:  # noqa: BLE001
-            self._note("a hook", error)
-            return []
+    def _call(self, hook: str, convert: Callable[[Any], Any], **arguments: Any) -> list[Any]:
+        """Call one hook of every implementation; return the answers, without those that fail.
+
+        Args:
+            hook: Its name.
+            convert: Makes a plain value of an answer, which may be a generator that raises.
+            **arguments: The hook's own.
+        """
+        results = []
+        for name, caller in self._callers:
+            results += self._answers(name, getattr(caller, hook), convert, arguments)
         return results
 
-    def _note(self, what: str, error: Exception) -> None:
-        self.failures.append(Reason("hooks", None, f"{what} failed: {error!r}", None))
+    def _answers(
+        self,
+        name: str,
+        caller: pluggy.HookCaller,
+        convert: Callable[[Any], Any],
+        arguments: dict[str, Any],
+    ) -> list[Any]:
+        """Call one hook of one implementation; the answer is missing where it fails."""
+        try:
+            answers = caller(**arguments)
+            found = answers if isinstance(answers, list) else [answers]
+            return [convert(answer) for answer in found if answer is not None]
+        except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
+            self.note(f"{caller.name} of {name}", error)
+            return []
+
+    def note(self, what: str, error: Exception) -> None:
+        """Keep a failure for the report."""
+        if isinstance(error, ModularTFError):
+            reason = Reason.of_error("hooks", error)
+        else:
+            reason = Reason("hooks", None, repr(error), None)
+        self.failures.append(replace(reason, message=f"{what} failed: {reason.message}"))
         _log.warning("hook.failed", what=what, error=repr(error))
+
+
+def _entry_points(distribution: InstalledDistribution) -> list[Any]:
+    if _GROUP.encode() not in distribution.read("entry_points.txt"):
+        return []
+    from pathlib import Path  # noqa: PLC0415
+
+    from importlib_metadata import PathDistribution  # noqa: PLC0415  (costly)
+
+    found = PathDistribution(Path(distribution.metadata_directory)).entry_points
+    return list(found.select(group=_GROUP))
+
+
+def _path_list(answer: Any) -> list[str]:
+    """Return the paths of an answer, which may be one path instead of a list of them."""
+    paths = [answer] if isinstance(answer, str | bytes | os.PathLike) else answer
+    return [os.fsdecode(path) for path in paths]

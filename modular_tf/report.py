@@ -129,11 +129,13 @@ class Report:
         plugins: One record per plugin, in order of precedence.
         problems: What went wrong while searching.
         searched: The places that were looked at.
+        hook_failures: What went wrong in hooks that installed packages or the application bring.
     """
 
     plugins: tuple[PluginRecord, ...]
     problems: tuple[Problem, ...]
     searched: tuple[SearchedPlace, ...]
+    hook_failures: tuple[Reason, ...] = ()
 
     def __getitem__(self, name: str) -> PluginRecord:
         for record in self.plugins:

@@ -12,6 +12,7 @@ from modular_tf.configuration import Config, load_config
 from modular_tf.device.ranking import FactoryState
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
+from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import Discovery, discover
@@ -23,6 +24,7 @@ from modular_tf.live_services import keep_in_sight
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.python_contributions import PythonContributions
 from modular_tf.report import PluginRecord, Reason, Report, State
+from modular_tf.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -66,6 +68,7 @@ class PluginService:
         self._bundled = bundled
         self._given_hooks = tuple(hooks)
         self._hooks: Hooks | None = None
+        self._hooked = False
         self._lock = threading.RLock()
         self._discovery: Discovery | None = None
         self._entries: dict[str, PluginEntry] = {}
@@ -76,7 +79,7 @@ class PluginService:
             visible=self.config.visible_devices or None,
         )
         self._contributions = PythonContributions(
-            self._filesystems, self._devices, self._unused_name
+            self._filesystems, self._devices, self.config.scheme_pins, self._unused_name
         )
         self._closed = False
         keep_in_sight(self)
@@ -96,17 +99,20 @@ class PluginService:
         """Load plugins and register what they offer; their code runs from here on.
 
         Args:
-            names_or_paths: Names as `plugins` lists them, or files; by default all that may load.
+            names_or_paths: Names as `plugins` lists them, files, or directories of files; by
+                default all that may load, and what hooks bring.
 
         Raises:
-            NotFoundError: A name is not among the plugins, or a file does not exist.
+            NotFoundError: A name is not among the plugins, a file does not exist, or there is no
+                library in a directory.
         """
         with self._lock:
             self._check_open()
             if self._discovery is None:
                 self.discover()
             if names_or_paths:
-                wanted = [self._entry(os.fspath(name)) for name in names_or_paths]
+                named = (self._named(os.fspath(name)) for name in names_or_paths)
+                wanted = [entry for entries in named for entry in entries]
             else:
                 wanted = list(self._entries.values())
                 self._register_hooked()
@@ -143,30 +149,34 @@ class PluginService:
                     self._entries[entry.name] = entry
 
     def _unused_name(self, name: str) -> str:
-        taken = self._entries.keys() | self._contributions.records.keys()
+        taken = self._entries.keys() | self._contributions.names
         number, unused = 2, name
         while unused in taken:
             unused = f"{name}#{number}"
             number += 1
         return unused
 
-    def _entry(self, name_or_path: str) -> PluginEntry:
-        """Return the entry of a name or of a file, which is looked at if it is new."""
+    def _named(self, name_or_path: str) -> list[PluginEntry]:
+        """Return the entry of a name or of a file, which is looked at if it is new.
+
+        A directory has an entry for each library in it.
+        """
         if name_or_path in self._entries:
-            return self._entries[name_or_path]
-        if os.sep not in name_or_path and not os.path.exists(name_or_path):
+            return [self._entries[name_or_path]]
+        if os.sep not in name_or_path and not os.path.lexists(name_or_path):
             raise NotFoundError(
                 f"no plugin {name_or_path!r}; found: {sorted(self._entries)}",
                 plugin=name_or_path,
                 operation="load",
             )
-        found = discover(replace(self.search_paths(), arguments=(name_or_path,)))
-        if found.problems and not any(c.path == os.path.abspath(name_or_path)
-                                      for c in found.candidates):  # fmt: skip
-            raise NotFoundError(found.problems[0].message, path=name_or_path, operation="load")
+        only_it = SearchPaths(arguments=(name_or_path,), sources=frozenset((Source.ARGUMENT,)))
+        found = discover(only_it)
+        if not found.candidates:
+            why = found.problems[0].message if found.problems else "there is no library in it"
+            raise NotFoundError(f"{name_or_path}: {why}", path=name_or_path, operation="load")
         self._probe(found)
-        real = os.path.realpath(name_or_path)
-        return next(e for e in self._entries.values() if e.probe.candidate.real_path == real)
+        wanted = {candidate.identity for candidate in found.candidates}
+        return [e for e in self._entries.values() if e.probe.candidate.identity in wanted]
 
     def _load(self, entry: PluginEntry) -> None:
         before = entry.state
@@ -175,15 +185,10 @@ class PluginService:
             self._all_hooks().outcome(entry.record())
 
     def _register_hooked(self) -> None:
-        """Register what installed packages bring by hooks; a broken one becomes a report line."""
-        hooks = self._all_hooks()
-        for scheme, filesystem in hooks.filesystems():
-            with suppress(ModularTFError):
-                if scheme not in self._filesystems.view:
-                    self.register_filesystem(scheme, filesystem)
-        for factory in hooks.device_factories():
-            with suppress(ModularTFError):
-                self.register_device_factory(factory)
+        """Register what hooks bring, once; what is refused stands in the report."""
+        if not self._hooked:
+            self._hooked = True
+            self._contributions.add_hooked(self._all_hooks())
 
     # -- what there is --------------------------------------------------------------------------
 
@@ -195,13 +200,18 @@ class PluginService:
                 plugins=tuple(self.plugins()),
                 problems=found.problems if found else (),
                 searched=found.searched if found else (),
+                hook_failures=tuple(self._hooks.failures) if self._hooks else (),
             )
 
     def plugins(self) -> list[PluginRecord]:
         """Return one record per plugin, in order of precedence; Python's own come last."""
         with self._lock:
-            records = [entry.record() for entry in self._entries.values()]
-            records += self._contributions.records.values()
+            serving = self._filesystems.view
+            records = [
+                without_lost_schemes(entry.record(), entry.filesystems, serving)
+                for entry in self._entries.values()
+            ]
+            records += self._contributions.records()
             outcomes = dict(self._device_outcomes())
         return [_with_device_outcome(record, *outcomes.get(record.name, (None, None)))
                 for record in records]  # fmt: skip
@@ -222,12 +232,16 @@ class PluginService:
         """Return all that is known of one plugin: its probe, library and tables.
 
         Raises:
-            NotFoundError: There is no such plugin or file.
+            NotFoundError: There is no such plugin or file, or a directory has several.
         """
         with self._lock:
             if self._discovery is None:
                 self.discover()
-            return self._entry(name_or_path)
+            found = self._named(name_or_path)
+        if len(found) > 1:
+            names = [entry.name for entry in found]
+            raise NotFoundError(f"{name_or_path}: name one of {names}", path=name_or_path)
+        return found[0]
 
     def schemes(self) -> dict[str, str]:
         """Return the name of the plugin that serves each scheme, sorted by scheme."""
@@ -235,6 +249,7 @@ class PluginService:
 
     def devices(self, device_type: str | None = None) -> list[Device]:
         """Return the visible devices, of one type or all."""
+        self._check_open()
         return self._devices.devices(device_type)
 
     @property
@@ -248,7 +263,9 @@ class PluginService:
         Raises:
             NotFoundError: No visible device has it.
             InvalidArgumentError: It is no device name.
+            ClosedError: The service is closed.
         """
+        self._check_open()
         return self._devices.device(name)
 
     def filesystem(self, scheme: str) -> Filesystem:
@@ -256,6 +273,7 @@ class PluginService:
 
         Raises:
             UnimplementedError: None serves it; the message lists those that are served.
+            ClosedError: The service is closed.
         """
         return self._filesystems.get(scheme)
 
@@ -264,6 +282,7 @@ class PluginService:
 
         Raises:
             UnimplementedError: None serves it.
+            ClosedError: The service is closed.
         """
         return self._filesystems.for_uri(uri)
 
@@ -340,6 +359,7 @@ class PluginService:
                 return []
             self._closed = True
             entries = list(self._entries.values())
+            self._filesystems.close()
         return [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
 
     def _served(self) -> Iterator[Filesystem]:
@@ -353,6 +373,7 @@ class PluginService:
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child; called there by itself."""
         self._lock = threading.RLock()
+        self._filesystems.after_fork_in_child()
         for filesystem in self._served():
             with suppress(ModularTFError):
                 filesystem.after_fork_in_child()

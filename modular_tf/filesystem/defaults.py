@@ -65,7 +65,7 @@ def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
     deletion.empty(uri)
     counts = DeletedCounts(deletion.files, deletion.dirs)
     if deletion.first_error is not None:
-        deletion.first_error.undeleted = counts  # type: ignore[attr-defined]
+        deletion.first_error.undeleted = counts
         raise deletion.first_error
     return counts
 

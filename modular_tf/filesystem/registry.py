@@ -6,32 +6,47 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import AlreadyExistsError, InvalidArgumentError, UnimplementedError
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    InvalidArgumentError,
+    UnimplementedError,
+)
 from modular_tf.filesystem.uri import match_scheme, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
 
 
 class FilesystemRegistry:
-    """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread]"""
+    """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread].
+
+    Attributes:
+        view: The filesystems that serve now, by scheme; it follows what is registered.
+    """
 
     def __init__(self) -> None:
         self._by_scheme: dict[str, Filesystem] = {}
+        # All that are registered for a scheme, the last of which serves. A list of one each, so
+        # that the same filesystem registered twice is two registrations.
+        self._registered: dict[str, list[list[Filesystem]]] = {}
         self._lock = threading.Lock()
+        self._closed = False
         self.view: Mapping[str, Filesystem] = MappingProxyType(self._by_scheme)
 
     def register(self, filesystem: Filesystem, *, replace: bool = False) -> Callable[[], None]:
-        """Let a filesystem serve its scheme; the same one again does nothing.
+        """Let a filesystem serve its scheme.
 
         Args:
-            filesystem: What serves from now on.
+            filesystem: What serves from now on; what serves already may be registered again.
             replace: Take the scheme from whoever serves it; open files of theirs go on.
 
         Returns:
-            A function that undoes this registration, if it is still in force.
+            A function that undoes this registration, now or later; what served before, and is
+            still registered, serves again.
 
         Raises:
             AlreadyExistsError: Another one serves the scheme (rule FS-018).
@@ -48,23 +63,26 @@ class FilesystemRegistry:
                     plugin=filesystem.plugin,
                     rule="FS-018",
                 )
+            registration = [filesystem]
+            self._registered.setdefault(scheme, []).append(registration)
             self._by_scheme[scheme] = filesystem
-        return lambda: self._undo(scheme, filesystem, owner if replace else None)
+        return lambda: self._undo(scheme, registration)
 
-    def _undo(self, scheme: str, filesystem: Filesystem, before: Filesystem | None) -> None:
+    def _undo(self, scheme: str, registration: list[Filesystem]) -> None:
         with self._lock:
-            if self._by_scheme.get(scheme) is not filesystem:
-                return
-            if before is None:
-                del self._by_scheme[scheme]
+            left = [r for r in self._registered.get(scheme, ()) if r is not registration]
+            self._registered[scheme] = left
+            if left:
+                self._by_scheme[scheme] = left[-1][0]
             else:
-                self._by_scheme[scheme] = before
+                self._by_scheme.pop(scheme, None)
 
     def get(self, scheme: str) -> Filesystem:
         """Return the filesystem of a scheme.
 
         Raises:
             UnimplementedError: None serves it (TensorFlow's code for this).
+            ClosedError: The registry is closed.
         """
         try:
             return self._by_scheme[scheme]
@@ -76,6 +94,7 @@ class FilesystemRegistry:
 
         Raises:
             UnimplementedError: None serves it.
+            ClosedError: The registry is closed.
         """
         match = match_scheme(uri)
         try:
@@ -83,7 +102,9 @@ class FilesystemRegistry:
         except KeyError:
             raise self._unknown(scheme_of(uri), uri) from None
 
-    def _unknown(self, scheme: str, uri: str | None) -> UnimplementedError:
+    def _unknown(self, scheme: str, uri: str | None) -> ModularTFError:
+        if self._closed:
+            return ClosedError("the plugin service is closed", path=uri, operation="filesystem")
         shown = f"scheme {scheme!r}" if scheme else "plain paths"
         return UnimplementedError(
             f"no filesystem for {shown}; registered: {sorted(self._by_scheme)}",
@@ -91,10 +112,16 @@ class FilesystemRegistry:
             operation="filesystem",
         )
 
-    def clear(self) -> None:
-        """Forget all; they are not closed here."""
+    def close(self) -> None:
+        """Forget all, for good; the filesystems themselves are not closed here."""
         with self._lock:
+            self._closed = True
+            self._registered.clear()
             self._by_scheme.clear()
+
+    def after_fork_in_child(self) -> None:
+        """Forget a lock that a thread of the parent may hold."""
+        self._lock = threading.Lock()
 
 
 def check_scheme(scheme: str, plugin: str) -> None:
