@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from modular_tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
+    InternalError,
     ModularTFError,
     NotFoundError,
 )
@@ -21,6 +22,7 @@ from modular_tf.filesystem.uri import basename, join_path, parse_uri, split_last
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
 
 COPY_BLOCK = 1 << 20
@@ -51,16 +53,15 @@ def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
     Raises:
         ModularTFError: The first failure; it carries the counts as `undeleted`.
     """
-    if not fs.path_exists(uri):
-        raise NotFoundError(
-            f"delete_recursively {uri!r}: nothing is there",
-            plugin=fs.plugin,
-            path=uri,
-            operation="delete_recursively",
-        )
-    if not fs.is_directory(uri):
-        fs.delete_file(uri)
-        return DeletedCounts(0, 0)
+    try:
+        if not fs.path_exists(uri):
+            raise _nothing_there(fs, uri)
+        is_directory = fs.is_directory(uri)
+    except ModularTFError as error:
+        error.undeleted = DeletedCounts(0, 1)  # as in TensorFlow, where it is called a directory
+        raise
+    if not is_directory:
+        return _delete_one(fs, uri)
     deletion = _Deletion(fs)
     deletion.empty(uri)
     counts = DeletedCounts(deletion.files, deletion.dirs)
@@ -68,6 +69,24 @@ def delete_recursively(fs: Filesystem, uri: str) -> DeletedCounts:
         deletion.first_error.undeleted = counts
         raise deletion.first_error
     return counts
+
+
+def _nothing_there(fs: Filesystem, uri: str) -> NotFoundError:
+    return NotFoundError(
+        f"delete_recursively {uri!r}: nothing is there",
+        plugin=fs.plugin,
+        path=uri,
+        operation="delete_recursively",
+    )
+
+
+def _delete_one(fs: Filesystem, uri: str) -> DeletedCounts:
+    try:
+        fs.delete_file(uri)
+    except ModularTFError as error:
+        error.undeleted = DeletedCounts(1, 0)
+        raise
+    return DeletedCounts(0, 0)
 
 
 class _Deletion:
@@ -118,7 +137,13 @@ class _Deletion:
 
 
 def rename_file(fs: Filesystem, source: str, target: str) -> None:
-    """Copy, then delete the source: not atomic, a failure between leaves both."""
+    """Copy, then delete the source: not atomic, a failure between leaves both.
+
+    A file that is renamed to itself stays as it is.
+    """
+    if _same_file(fs, source, target):
+        fs.stat(source)
+        return
     fs.copy_file(source, target)
     fs.delete_file(source)
 
@@ -133,18 +158,30 @@ def copy_file(source_fs: Filesystem, source: str, target_fs: Filesystem, target:
         target = _inside_directory(target_fs, target, source)
         if source_fs is target_fs and _same_file(source_fs, source, target):
             return
+        buffer = memoryview(bytearray(COPY_BLOCK))
+        # Read first: a source that cannot be read must not cost the target its content.
+        offset = count = _read_block(reader, 0, buffer)
         writer = target_fs.new_writable_file(target)
         try:
             with writer:
-                buffer = memoryview(bytearray(COPY_BLOCK))
-                offset = 0
-                while count := reader.readinto(offset, buffer):
+                while count:
                     writer.append(buffer[:count])
+                    count = _read_block(reader, offset, buffer)
                     offset += count
         except BaseException:
             with suppress(ModularTFError):
                 target_fs.delete_file(target)
             raise
+
+
+def _read_block(reader: RandomAccessFile, offset: int, buffer: memoryview) -> int:
+    """Read into `buffer`; a count that no reader can give would copy for ever, or garbage."""
+    count = reader.readinto(offset, buffer)
+    if not 0 <= count <= len(buffer):
+        raise InternalError(
+            f"read gave {count} bytes where {len(buffer)} were asked for", operation="read"
+        )
+    return count
 
 
 def _inside_directory(fs: Filesystem, target: str, source: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.errors import ModularTFError
@@ -58,6 +59,7 @@ class PluginFilesystem(PluginSettings):
     def __init__(self, tables: FilesystemTables, plugin: str) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
+        self._writers: dict[int, weakref.ref[IO[Any]]] = {}
         made = _new("mtf_filesystem **")
         check(
             lib.mtf_filesystem_new(tables.protected.pointer, made),
@@ -193,6 +195,8 @@ class PluginFilesystem(PluginSettings):
         )
         answers = [self._existence(error, uri) for error, uri in zip(errors, uris, strict=True)]
         check(failed, plugin=self.plugin, operation="paths_exist")
+        if not every[0] and all(answer is True for answer in answers):
+            return super().paths_exist(uris)  # it says that some are missing, and not which
         for answer in answers:
             if isinstance(answer, ModularTFError):
                 raise answer
@@ -240,11 +244,15 @@ class PluginFilesystem(PluginSettings):
 
     def get_children(self, uri: str) -> list[str]:
         """Return the names in a directory, sorted, without `/`."""
+        return clean_names(self.listed_names(uri), plugin=self.plugin, uri=uri)
+
+    def listed_names(self, uri: str) -> list[str]:
+        """Return the names in a directory as the plugin gives them, which may be nonsense."""
         names = _new("mtf_strings *")
         error = lib.mtf_get_children(self._handle, encode(uri), names)
         if error:
             raise self._failed(error, "get_children", uri)
-        return clean_names(_take_strings(names), plugin=self.plugin, uri=uri)
+        return _take_strings(names)
 
     def get_matching_paths(self, pattern: str) -> list[str]:
         """Return the URIs that match a glob pattern, sorted."""
@@ -280,11 +288,36 @@ class PluginFilesystem(PluginSettings):
 
     def close(self, *, at_exit: bool = False) -> None:
         """Close open files, then run the plugin's `cleanup` once the last region is gone."""
+        failed = self._close_writers()
         check(
             lib.mtf_filesystem_close(self._handle, int(at_exit)),
             plugin=self.plugin,
             operation="close",
         )
+        if failed is not None:
+            raise failed
+
+    def remember_writer(self, stream: IO[Any]) -> None:
+        """Take note of a stream with a buffer, as long as somebody holds it."""
+        key, writers = id(stream), self._writers
+
+        def forget(_: object) -> None:
+            writers.pop(key, None)
+
+        writers[key] = weakref.ref(stream, forget)
+
+    def _close_writers(self) -> ModularTFError | None:
+        """Write out and close all streams; return the first failure."""
+        failed = None
+        for reference in list(self._writers.values()):
+            stream = reference()
+            try:
+                if stream is not None:
+                    stream.close()
+            except ModularTFError as error:
+                failed = failed or error
+        self._writers.clear()
+        return failed
 
     @property
     def open_count(self) -> int:
