@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
-    """Return the names sorted, without the trailing slash that some plugins put on directories.
+    """Return the names sorted, each once, without the trailing slash some put on directories.
+
+    A store of objects may list one name twice, as an object and as the folder of others.
 
     Raises:
         InternalError: A name cannot be that of a child.
     """
-    cleaned = []
+    cleaned = set()
     for name in names:
         child = name.removesuffix("/")
         if not child or child in (".", "..") or "/" in child:
@@ -31,9 +33,8 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
                 path=uri,
                 operation="get_children",
             )
-        cleaned.append(child)
-    cleaned.sort()
-    return cleaned
+        cleaned.add(child)
+    return sorted(cleaned)
 
 
 def checked_children(fs: Filesystem, uri: str) -> list[str]:

@@ -60,6 +60,8 @@ def _item_from_c(tag: int, item: Any) -> OptionValue:
     if tag == _REAL:
         return float(item.real)
     length = item.buffer.length
+    if length > 0 and not item.buffer.bytes:
+        raise InternalError("a configuration option has a buffer with a length, but no bytes")
     return bytes(ffi.buffer(item.buffer.bytes, length)) if length > 0 else b""
 
 

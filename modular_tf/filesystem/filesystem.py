@@ -101,6 +101,9 @@ class Filesystem:
 
         return open_stream(self, uri, mode, buffering, encoding, errors, newline)
 
+    def remember_writer(self, stream: IO[Any]) -> None:
+        """Take note of a stream with a buffer, which `close` may have to write out."""
+
     # -- directories and files ----------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import IO, TYPE_CHECKING, Any
 
-from modular_tf.errors import AlreadyExistsError
+from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.filesystem.files import RandomAccessFile
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ReaderStream(io.RawIOBase):
         start = self._position
         # A file that fits the first block needs no question for its size: it ends short.
         data = self._file.read(start, _FIRST_BLOCK)
-        expected = self._size() - start if len(data) == _FIRST_BLOCK else 0
+        expected = self._size_now() - start if len(data) == _FIRST_BLOCK else 0
         if expected > _FIRST_BLOCK:
             data = self._file.read(start, expected)  # in one piece: joining would copy it
         self._position = start + len(data)
@@ -99,6 +99,13 @@ class ReaderStream(io.RawIOBase):
 
     def _size(self) -> int:
         return self._filesystem.get_file_size(self.name)
+
+    def _size_now(self) -> int:
+        """Return the size, 0 for a file that was deleted since it was opened: it still reads."""
+        try:
+            return self._size()
+        except NotFoundError:
+            return 0
 
     def _check_open(self) -> None:
         if self.closed:
@@ -180,11 +187,16 @@ def open_stream(
     buffered: Any = (
         io.BufferedReader(raw, size) if action == "r" else io.BufferedWriter(raw, size)
     )
-    if binary:
-        return buffered  # type: ignore[no-any-return]
-    return io.TextIOWrapper(
-        buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1
+    stream: IO[Any] = (
+        buffered
+        if binary
+        else io.TextIOWrapper(
+            buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1
+        )
     )
+    if action != "r":
+        filesystem.remember_writer(stream)
+    return stream
 
 
 def _parse_mode(mode: str) -> tuple[str, bool]:

@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 _stub_numbers = itertools.count(1)
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    global _lock  # noqa: PLW0603  (the parent's may be held by a thread that is not here)
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 # Libraries stay mapped for the life of the process, so a file is mapped once, for all services.
 _bound: dict[tuple[int, int, int, int], Library] = {}
 

@@ -35,8 +35,14 @@ def map_library(probe: Probe) -> Library:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
             cannot be led to the host (LD-053).
     """
+    path = probe.candidate.path
     companions = [library.path for library in reversed(probe.libraries) if library.is_companion]
-    return bind(probe.candidate.path, companions, STAND_IN_SONAMES)
+    try:
+        return bind(path, companions, STAND_IN_SONAMES)
+    except OSError as error:  # gone or changed since the probe, no descriptors left, ...
+        raise PluginError(
+            f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _kept_open: list[int] = []
 
 def keep_in_memory(data: bytes, name: str) -> str:
     """Put bytes into anonymous memory for the life of the process; return a path to them."""
-    fd = os.memfd_create(name[:200], os.MFD_CLOEXEC)
+    fd = _new_memory(name)
     with open(fd, "wb", closefd=False) as target:
         target.write(data)
     return _keep(fd)
@@ -47,7 +47,7 @@ def copy_for_host(elf: ElfFile, stand_ins: frozenset[str]) -> str:
         PluginError: A name cannot be changed in place (LD-053).
     """
     patches = _patches(elf, stand_ins)
-    fd = os.memfd_create(os.path.basename(elf.path)[:200], os.MFD_CLOEXEC)
+    fd = _new_memory(os.path.basename(elf.path))
     try:
         _copy_file(elf.path, fd)
         for offset, data in patches:
@@ -56,6 +56,12 @@ def copy_for_host(elf: ElfFile, stand_ins: frozenset[str]) -> str:
         os.close(fd)
         raise
     return _keep(fd)
+
+
+def _new_memory(name: str) -> int:
+    # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
+    shown = os.fsencode(name)[:200].decode("utf-8", "ignore")
+    return os.memfd_create(shown, os.MFD_CLOEXEC)
 
 
 def _keep(fd: int) -> str:
