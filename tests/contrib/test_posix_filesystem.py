@@ -168,6 +168,7 @@ def test_copy_through_another_name_of_the_file(disk: World) -> None:
         assert disk.call("copy_file", name, FILE).code == OK
     assert disk.read(FILE) == CONTENT
     assert Path(disk.uri("link")).is_symlink()
+    assert Path(disk.uri("hard")).samefile(disk.uri(FILE)), "nothing was to be done"
 
 
 def test_sparse_copy_beyond_two_gibibytes(disk: World) -> None:
