@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.ranking import FactoryState
+from modular_tf.errors import NotFoundError
 from modular_tf.loading.known_packages import package_for
 from modular_tf.report import State
 
@@ -38,16 +40,29 @@ class Explanation:
 
 
 def explain(service: PluginService, name: str) -> Explanation:
-    """Explain a plugin, a file, a scheme or a device type, present or absent."""
+    """Explain a plugin, a file, a scheme or a device type, present or absent.
+
+    Plugins are searched for if they were not yet, and a file that nobody found is looked at;
+    nothing is loaded.
+    """
+    _look_for(service, name)
     scheme = name.removesuffix("://")
     found = [
         *_plugins(service, name),
         *_scheme(service, scheme),
-        *_device_type(service, name.split(":")[0]),
+        *_device_type(service, name.partition(":")[0]),
     ]
     if found:
         return Explanation(name, known=True, lines=tuple(found))
     return Explanation(name, known=False, lines=tuple(_absent(service, scheme)))
+
+
+def _look_for(service: PluginService, name: str) -> None:
+    if not service.report().searched:
+        service.discover()
+    if os.sep in name:
+        with suppress(NotFoundError):
+            service.entry(name)
 
 
 def _plugins(service: PluginService, name: str) -> Iterator[str]:
@@ -101,7 +116,8 @@ def _device_type(service: PluginService, device_type: str) -> Iterator[str]:
 
 def _factory(status: FactoryStatus) -> str:
     registration = status.registration
-    line = f"device type {registration.factory.device_type}: {registration.label} is {status.state.value}"
+    device_type = registration.factory.device_type
+    line = f"device type {device_type}: {registration.label} is {status.state.value}"
     if status.reason is not None:
         line += f": {status.reason.message} [{status.reason.rule_id}]"
     return line
@@ -115,6 +131,8 @@ def _absent(service: PluginService, name: str) -> Iterator[str]:
         yield f"scheme {name!r} comes with the package {package.name}: {package.install}"
     for problem in report.problems:
         yield f"while searching: {problem.message} [{problem.rule}] {problem.remedy}"
+    for failure in report.hook_failures:
+        yield f"in a hook: {failure.message}"
     yield "searched:"
     for place in report.searched:
         found = f"{place.hits} libraries" if place.exists else "does not exist"

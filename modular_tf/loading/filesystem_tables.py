@@ -203,8 +203,9 @@ class _Entry:
             message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
             yield Violation("FS-006", message)
         elif not _SCHEME.fullmatch(self.scheme):
-            message = "TF_FilesystemPluginOps.scheme: expected a letter, then letters, digits or dots"
-            yield Violation("FS-007", f"{message}, found {self.scheme!r}, which no URI can name")
+            expected = "expected a letter, then letters, digits or dots"
+            message = f"TF_FilesystemPluginOps.scheme: {expected}, found {self.scheme!r}"
+            yield Violation("FS-007", f"{message}, which no URI can name")
 
     def check_reference(self, kind: _TableKind) -> Iterator[Violation]:
         if not self._value(kind.field):
@@ -236,7 +237,8 @@ class _Entry:
             message = f"{kind.field} at {address:#x}: expected {size} bytes of memory"
             violations.append(Violation("FS-012", f"{message}, found less that is mapped"))
             return None
-        slots = {slot.name: _unsigned(raw, slot.offset) for slot in layout.slots if slot.end <= size}
+        covered = [slot for slot in layout.slots if slot.end <= size]
+        slots = {slot.name: _unsigned(raw, slot.offset) for slot in covered}
         return Table(layout.name, size, layout, MappingProxyType(slots))
 
     def check_openers(self, tables: dict[str, Table]) -> Iterator[Violation]:
@@ -248,8 +250,8 @@ class _Entry:
             table = tables.get(kind.layout.name)
             for opener in kind.openers:
                 if filesystem.has(opener) and not self._value(kind.field):
-                    message = f"{kind.field}: expected a table, since TF_FilesystemOps.{opener} is set"
-                    yield Violation("FS-015", f"{message}, found NULL")
+                    expected = f"expected a table, since TF_FilesystemOps.{opener} is set"
+                    yield Violation("FS-015", f"{kind.field}: {expected}, found NULL")
             for slot, opener in kind.advised:
                 if table is not None and filesystem.has(opener) and not table.has(slot):
                     yield Violation("FS-020", _null_slot(table, slot))
