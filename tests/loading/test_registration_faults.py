@@ -1,0 +1,270 @@
+"""A plugin with a fault is refused with its reason, and everything else is loaded all the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from modular_tf.report import State
+from modular_tf.rules import rule
+from modular_tf.service import PluginService
+from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
+from tests.loading.conftest import odd_plugin
+from tests.plugins.matrix import variants
+
+_VARIANTS = [
+    variant
+    for variant in variants("filesystem").values()
+    if variant.fault is None and variant.stage in ("probe", "validation")
+]
+
+
+def _assert_well_said(reason):
+    """A reason says what was expected and found, and what to do."""
+    broken = rule(reason.rule)
+    assert reason.remedy
+    assert reason.remedy == broken.remedy or reason.stage == "probe"
+    assert reason.message
+
+
+# ---- Every fault of the fixture plugin ----
+
+
+@pytest.mark.parametrize("variant", _VARIANTS, ids=str)
+def test_a_fault_has_a_reason_and_stops_nothing_else(
+    variant, fixture_plugin, load_beside_good_ones
+):
+    record = load_beside_good_ones(fixture_plugin(variant.name))
+    refused = variant.state != "loaded"
+    said = record.reasons if rule(variant.rule).severity.value == "error" else record.warnings
+
+    assert record.state.value == variant.state
+    assert [reason.rule for reason in said] == [variant.rule] * len(said)
+    assert said
+    for reason in said:
+        _assert_well_said(reason)
+        assert reason.stage == ("probe" if variant.stage == "probe" else "init")
+    assert bool(record.schemes) is (not refused and variant.rule != "FS-005")
+
+
+# Where the fault lies in one field, the message names the field, what it should be and what it is.
+_NAMED = {
+    "allocator-null": "plugin_memory_allocate: expected a function, found NULL",
+    "free-null": "plugin_memory_free: expected a function, found NULL",
+    "ops-null": "TF_FilesystemPluginInfo.ops: expected 1 entries, found NULL",
+    "schemes-none": "num_schemes: expected at least 1, found 0",
+    "scheme-null": "TF_FilesystemPluginOps.scheme: expected a string, found NULL",
+    "filesystem-table-null": "filesystem_ops: expected a table, found NULL",
+    "filesystem-size-0": "filesystem_ops_size: expected a multiple of 8, at least 16, found 0",
+    "filesystem-size-8": "filesystem_ops_size: expected a multiple of 8, at least 16, found 8",
+    "filesystem-size-106": "filesystem_ops_size: expected a multiple of 8, at least 16, found 106",
+    "filesystem-size-263": "filesystem_ops_size: expected a multiple of 8, at least 16, found 263",
+    "filesystem-size-280": "filesystem_ops_size: expected at most 264, found 280",
+    "random-access-size-0": "random_access_file_ops_size: expected .* at least 8, found 0",
+    "random-access-size-12": "random_access_file_ops_size: expected .* at least 8, found 12",
+    "random-access-size-24": "random_access_file_ops_size: expected at most 16, found 24",
+    "writable-size-0": "writable_file_ops_size: expected .* at least 8, found 0",
+    "writable-size-20": "writable_file_ops_size: expected .* at least 8, found 20",
+    "writable-size-56": "writable_file_ops_size: expected at most 48, found 56",
+    "region-size-0": "read_only_memory_region_ops_size: expected .* at least 24, found 0",
+    "region-size-16": "read_only_memory_region_ops_size: expected .* at least 24, found 16",
+    "filesystem-abi": "filesystem_ops_abi: expected 0, found 1",
+    "random-access-abi": "random_access_file_ops_abi: expected 0, found 1",
+    "writable-abi": "writable_file_ops_abi: expected 0, found 1",
+    "region-abi": "read_only_memory_region_ops_abi: expected 0, found 1",
+    "filesystem-api": "filesystem_ops_api: expected 0, found 7",
+    "random-access-api": "random_access_file_ops_api: expected 0, found 7",
+    "writable-api": "writable_file_ops_api: expected 0, found 7",
+    "region-api": "read_only_memory_region_ops_api: expected 0, found 7",
+    "init-null": "TF_FilesystemOps.init: expected a function, found NULL",
+    "cleanup-null": "TF_FilesystemOps.cleanup: expected a function, found NULL",
+    "random-access-cleanup-null": "TF_RandomAccessFileOps.cleanup: expected .*, found NULL",
+    "writable-cleanup-null": "TF_WritableFileOps.cleanup: expected a function, found NULL",
+    "region-cleanup-null": "TF_ReadOnlyMemoryRegionOps.cleanup: expected .*, found NULL",
+    "region-data-null": "TF_ReadOnlyMemoryRegionOps.data: expected a function, found NULL",
+    "region-length-null": "TF_ReadOnlyMemoryRegionOps.length: expected a function, found NULL",
+    "slot-not-code": "TF_FilesystemOps.stat: expected a function, found 0x[0-9a-f]+, .* not code",
+    "reader-without-table": "random_access_file_ops: expected .*new_random_access_file is set",
+    "writer-without-table": "writable_file_ops: expected .*new_writable_file is set, found NULL",
+    "appender-without-table": "writable_file_ops: expected .*new_appendable_file is set",
+    "region-without-table": "memory_region_ops: expected .*_region_from_file is set, found NULL",
+    "file-slots-null": "TF_RandomAccessFileOps.read: expected a function, found NULL",
+    "init-fails": "scheme 'fixture': .*the store is down",
+    "scheme-twice": "scheme 'fixture' stands twice",
+    "two-schemes-second-bad": "scheme 'fixture2': .*TF_FilesystemOps.cleanup",
+    "two-schemes-first-bad": "scheme 'fixture': .*TF_FilesystemOps.cleanup",
+    "no-init": "TF_InitPlugin",
+    "unresolved-symbol": "TF_NobodyDefinesThis",
+    "needed-missing": r"libnobody_has_this\.so\.1",
+}
+
+
+@pytest.mark.parametrize("variant", _VARIANTS, ids=str)
+def test_the_message_names_what_was_found(variant, fixture_plugin):
+    with PluginService(plugin_paths=[fixture_plugin(variant.name)], bundled=False) as service:
+        (record,) = service.load().plugins
+    said = "\n".join(reason.message for reason in (*record.reasons, *record.warnings))
+
+    assert re.search(_NAMED[variant.name], said), said
+
+
+def test_one_good_scheme_beside_a_bad_one_serves(fixture_plugin):
+    survivors = {"two-schemes-first-bad": "fixture2", "two-schemes-second-bad": "fixture"}
+    for variant, good in survivors.items():
+        with PluginService(plugin_paths=[fixture_plugin(variant)], bundled=False) as service:
+            (record,) = service.load().plugins
+
+            assert record.schemes == (good,)
+            assert record.reason.rule == "FS-013"
+            service.filesystem(good).create_dir(f"{good}://h/made")
+
+
+# ---- Files that are no plugins ----
+
+
+@pytest.mark.parametrize(
+    "damage", [name for name in BROKEN_LIBRARIES if name != "sections-behind-the-end"]
+)
+def test_a_broken_file_is_rejected_unopened(damage, broken_library, load_beside_good_ones):
+    record = load_beside_good_ones(broken_library(damage))
+
+    assert record.state is State.REJECTED
+    assert record.reason.stage == "probe"
+    assert re.fullmatch(r"LD-0[0-4]\d", record.reason.rule)
+    _assert_well_said(record.reason)
+
+
+@pytest.mark.parametrize("kind", ["dangling_link", "directory", "pipe"])
+def test_what_is_no_file_is_rejected_unopened(kind, broken_library, load_beside_good_ones):
+    folder = getattr(broken_library, kind)().parent
+    with PluginService(plugin_paths=[folder]) as service:
+        report = service.load()
+        (record,) = (found for found in report.plugins if found.path.startswith(str(folder)))
+
+    assert record.state is State.REJECTED
+    assert record.reason.rule in ("LD-001", "LD-002")
+
+
+def test_a_library_that_vanishes_after_the_probe_is_a_reason(fixture_plugin, tmp_path):
+    plugin = tmp_path / "libgone.so"
+    plugin.write_bytes(fixture_plugin("good").read_bytes())
+    with PluginService(plugin_paths=[plugin]) as service:
+        service.discover()
+        plugin.unlink()
+        record = service.load()["gone"]
+
+        assert record.state is State.FAILED
+        assert (record.reason.stage, record.reason.rule) == ("load", "LD-050")
+        assert str(plugin) in record.reason.message
+        assert "ram" in service.schemes()
+
+
+def test_a_library_with_a_long_name_in_no_known_encoding_loads(fixture_plugin, tmp_path):
+    plugin = tmp_path / ("lib\udcffé" + "é" * 100 + ".so")
+    plugin.write_bytes(fixture_plugin("good", scheme="longname").read_bytes())
+    with PluginService(plugin_paths=[plugin], bundled=False) as service:
+        (record,) = service.load().plugins
+
+    assert record.state is State.LOADED
+
+
+# ---- Pointers to nowhere, and memory that cannot be freed ----
+
+
+def test_a_registration_without_oddities_is_accepted(load_in_child):
+    told = load_in_child(odd_plugin())
+
+    assert told == {"schemes": ["odd", "odd2"], "state": "loaded", "said": []}
+
+
+@pytest.mark.parametrize(
+    ("oddity", "rules", "schemes"),
+    [
+        ("ODD_ABSURD_COUNT", {"FS-004"}, []),
+        ("ODD_OPS_NOT_MAPPED", {"FS-003", "FS-022"}, []),
+        ("ODD_TABLE_NOT_MAPPED", {"FS-012", "FS-022"}, ["odd2"]),
+        ("ODD_SCHEME_NOT_MAPPED", {"FS-006", "FS-022"}, ["odd2"]),
+        ("ODD_STATIC_MEMORY", {"FS-022"}, ["odd", "odd2"]),
+        ("ODD_SHARED_TABLE", {"FS-022"}, ["odd", "odd2"]),
+        ("ODD_FREE_NOT_CODE", {"FS-016"}, []),
+    ],
+)
+def test_a_wild_pointer_costs_its_scheme_only(oddity, rules, schemes, load_in_child):
+    told = load_in_child(odd_plugin(oddity))
+
+    assert {reason["rule"] for reason in told["said"]} == rules
+    assert told["schemes"] == schemes
+    for reason in told["said"]:
+        assert reason["remedy"] == rule(reason["rule"]).remedy
+        assert reason["fatal"] is (reason["rule"] != "FS-022")
+        assert re.search(r"expected .*found ", reason["message"])
+
+
+@pytest.mark.parametrize("scheme", ["x", "s3-x", "x://", "9a", "with space", "a+b", "ü1", "a\\n"])
+def test_a_scheme_that_no_uri_can_name_is_refused(scheme, load_beside_good_ones):
+    record = load_beside_good_ones(odd_plugin(scheme=scheme))
+
+    assert record.reason.rule == "FS-007"
+    assert "expected a letter, then letters, digits or dots, found" in record.reason.message
+
+
+# ---- Schemes that are taken ----
+
+
+def test_the_first_of_two_plugins_keeps_the_scheme_and_the_second_is_never_initialised(
+    fixture_plugin, plugin_report, run_python
+):
+    first, second = fixture_plugin("good"), fixture_plugin("needed-none")
+    run_python(
+        """
+        import sys
+        from modular_tf.service import PluginService
+        service = PluginService(plugin_paths=sys.argv[1:], bundled=False)
+        service.load()
+        first, second = service.plugins()
+        assert first.schemes == ("fixture",), first
+        assert second.state.value == "shadowed", second
+        assert second.reason.rule == "FS-018", second
+        assert second.reason.stage == "register", second
+        for name in (first.name, second.name, "'fixture'"):
+            assert name in second.reason.message, second
+        service.close()
+        """,
+        first,
+        second,
+        env=plugin_report.environment,
+    )
+
+    assert sorted(book["inits"] for book in plugin_report.processes()) == [0, 1]
+
+
+def test_a_plugin_may_not_take_a_bundled_scheme_that_serves_already(fixture_plugin):
+    plugin = fixture_plugin("good", scheme="ram")
+    with PluginService() as service:
+        service.load()
+        service.load(plugin)
+        (record,) = (found for found in service.plugins() if found.path == str(plugin))
+
+        assert record.state is State.SHADOWED
+        assert "ram_filesystem" in record.reason.message
+        assert service.schemes()["ram"] == "ram_filesystem"
+
+
+# ---- Init functions ----
+
+
+def test_an_exception_thrown_by_the_init_function_is_a_reason(fixture_plugin, run_python):
+    run_python(
+        """
+        import sys
+        from modular_tf.service import PluginService
+        with PluginService(plugin_paths=sys.argv[1:]) as service:
+            record = service.load().plugins[0]
+            assert record.state.value == "failed", record
+            assert (record.reason.stage, record.reason.rule) == ("init", "LD-052"), record
+            assert "thrown by TF_InitPlugin" in record.reason.message, record
+            assert "ram" in service.schemes()
+        """,
+        fixture_plugin("init-plugin-throws"),
+    )
