@@ -1,0 +1,178 @@
+"""Memory that nobody vouches for: reading it, telling code from data, protecting it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import signal
+
+import pytest
+
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import address_owner, is_executable
+from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
+from modular_tf.native.strings import MAX_STRING, decode, encode, read_string
+
+_PAGE = mmap.PAGESIZE
+
+
+@pytest.fixture
+def page_before_a_hole():
+    """The address of a page that nothing follows."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    start = libc.mmap(None, 2 * _PAGE, mmap.PROT_READ | mmap.PROT_WRITE, private, -1, 0)
+    libc.munmap(start + _PAGE, _PAGE)
+    yield start
+    libc.munmap(start, _PAGE)
+
+
+def test_what_is_mapped_is_read():
+    data = bytes(range(256)) * 100
+    buffer = ctypes.create_string_buffer(data, len(data))
+
+    assert try_read(ctypes.addressof(buffer), len(data)) == data
+
+
+@pytest.mark.parametrize("address", [0, 8, 0x10, 1 << 46, (1 << 64) - 8])
+def test_what_is_not_mapped_is_none(address):
+    assert try_read(address, 8) is None
+    assert read_string(ffi.cast("char *", address)) is None
+
+
+def test_nothing_can_be_read_anywhere():
+    assert try_read(0, 0) == b""
+
+
+def test_a_read_into_a_hole_is_none(page_before_a_hole):
+    assert try_read(page_before_a_hole, _PAGE) == bytes(_PAGE)
+    assert try_read(page_before_a_hole + 8, _PAGE) is None
+
+
+def test_a_string_may_end_where_its_page_does(page_before_a_hole):
+    ctypes.memmove(page_before_a_hole + _PAGE - 4, b"end\0", 4)
+
+    assert read_string(ffi.cast("char *", page_before_a_hole + _PAGE - 4)) == "end"
+
+
+def test_a_string_without_an_end_is_none(page_before_a_hole):
+    ctypes.memset(page_before_a_hole, ord("x"), _PAGE)
+
+    assert read_string(ffi.cast("char *", page_before_a_hole)) is None
+
+
+def test_a_string_longer_than_any_name_is_none():
+    buffer = ctypes.create_string_buffer(b"x" * (MAX_STRING + 10))
+
+    assert read_string(ffi.cast("char *", ctypes.addressof(buffer))) is None
+
+
+def test_reading_works_where_the_kernel_forbids_the_quick_way(run_python):
+    """A seccomp filter makes process_vm_readv fail with EPERM, as in some sandboxes."""
+    run_python(
+        """
+        import ctypes, struct
+        from modular_tf.native.readonly_memory import try_read
+
+        number = {"x86_64": 310, "aarch64": 270}[__import__("platform").machine()]
+        def op(code, jt, jf, k):
+            return struct.pack("=HBBI", code, jt, jf, k)
+        program = op(0x20, 0, 0, 0) + op(0x15, 0, 1, number) + op(0x06, 0, 0, 0x00050001)
+        program += op(0x06, 0, 0, 0x7FFF0000)
+        code = ctypes.create_string_buffer(program, len(program))
+        class Filter(ctypes.Structure):
+            _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+        libc = ctypes.CDLL(None, use_errno=True)
+        assert libc.prctl(38, 1, 0, 0, 0) == 0
+        filter = Filter(4, ctypes.addressof(code))
+        assert libc.prctl(22, 2, ctypes.byref(filter), 0, 0) == 0, ctypes.get_errno()
+
+        data = bytes(range(256)) * 64
+        buffer = ctypes.create_string_buffer(data, len(data))
+        assert try_read(ctypes.addressof(buffer), len(data)) == data
+        assert try_read(16, 8) is None
+        """
+    )
+
+
+# ---- Code and data ----
+
+
+def test_functions_are_code_and_data_is_not():
+    libc = ctypes.CDLL(None)
+    data = ctypes.create_string_buffer(8)
+
+    assert is_executable(ctypes.cast(libc.malloc, ctypes.c_void_p).value)
+    assert not is_executable(ctypes.addressof(data))
+    assert not is_executable(0)
+    assert not is_executable(1 << 46)
+
+
+def test_code_that_no_library_owns_is_code():
+    code = mmap.mmap(-1, _PAGE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    view = (ctypes.c_char * _PAGE).from_buffer(code)
+
+    assert is_executable(ctypes.addressof(view))
+    assert address_owner(ctypes.addressof(view)) is None
+    del view
+    code.close()
+
+
+def test_the_owner_of_an_address_is_known():
+    address = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value
+    owner = address_owner(address)
+
+    assert ".so" in owner.path
+    assert owner.symbol
+
+
+# ---- Protected copies ----
+
+
+def test_a_copy_is_equal_and_unwritable(run_python):
+    copy = ReadOnlyCopy(b"table" * 100)
+
+    assert bytes(copy.view()) == b"table" * 100
+    with pytest.raises(TypeError):
+        copy.view()[0] = 0
+    run_python(
+        """
+        import ctypes
+        from modular_tf.native.readonly_memory import ReadOnlyCopy
+        copy = ReadOnlyCopy(bytes(100))
+        ctypes.memset(copy.address + 99, 1, 1)
+        """,
+        status=-signal.SIGSEGV,
+    )
+
+
+def test_copies_for_ever_are_shared_and_never_freed():
+    address = ReadOnlyCopy.for_ever(b"one table").address
+
+    assert ReadOnlyCopy.for_ever(b"one table").address == address
+    assert ReadOnlyCopy.for_ever(b"another").address != address
+    assert try_read(address, 9) == b"one table"
+
+
+def test_other_copies_end_with_their_object():
+    copy = ReadOnlyCopy(b"x" * 8 * _PAGE)
+    address = copy.address
+    del copy
+
+    assert try_read(address, 8 * _PAGE) is None
+
+
+# ---- Text ----
+
+
+@pytest.mark.parametrize("raw", [b"", b"plain", "grüße".encode(), bytes(range(1, 256))])
+def test_bytes_survive_the_way_through_text(raw):
+    assert encode(decode(raw)) == raw
+
+
+def test_a_nul_is_refused():
+    with pytest.raises(ValueError, match="NUL"):
+        encode("a\0b")
