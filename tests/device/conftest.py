@@ -41,7 +41,7 @@ def platform(steered: SteeredPlugin) -> Iterator[DevicePlatform]:
 def in_child(run_python: PythonRunner, steered_library: Path) -> Callable[..., str]:
     """Run code that may crash in a child; `steered` is the plugin there. Returns its output."""
     start = (
-        "import sys; sys.path.insert(0, sys.argv[2])\n"
+        "import sys; sys.path.append(sys.argv[2])\n"  # behind the installed package
         "from pathlib import Path\n"
         "from tests.device.steering import SteeredPlugin\n"
         "steered = SteeredPlugin(Path(sys.argv[1]))\n"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-import modular_tf
 from modular_tf.native import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-PACKAGE = Path(modular_tf.__file__).parent
+PACKAGE = Path(__file__).parents[2] / "modular_tf"  # an installed one has no sources
 SOURCES = PACKAGE / "native" / "host_runtime"
 SUBJECTS = Path(__file__).parent / "subjects"
 RUNTIME = Path(_core.__file__).parent / "lib" / "libmodular_tf_framework.so.2"
