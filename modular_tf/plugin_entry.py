@@ -156,20 +156,16 @@ class PluginEntry:
         if self.probe.candidate.source is Source.BUNDLED:
             return PluginFilesystem(tables, self.name)
         # Imported for other people's plugins only: ours have no row, and the data costs time.
-        from modular_tf.filesystem.answered_filesystem import AnsweredFilesystem  # noqa: PLC0415
+        from modular_tf.filesystem.answered import answered_filesystem  # noqa: PLC0415
         from modular_tf.loading.known_defects import answers_for  # noqa: PLC0415
 
         answers = answers_for(self.path, tables.scheme)
         for change in answers.prepare_environment(os.environ):
             message = f"{tables.scheme!r}: {change}"
             self.warnings.append(Reason.of_violation("init", Violation("LD-056", message)))
-        if not answers:
-            return PluginFilesystem(tables, self.name)
-        return AnsweredFilesystem(tables, self.name, answers)
+        return answered_filesystem(tables, self.name, answers)
 
-    def _why_taken(
-        self, scheme: str, config: Config, registry: FilesystemRegistry
-    ) -> str | None:
+    def _why_taken(self, scheme: str, config: Config, registry: FilesystemRegistry) -> str | None:
         pinned = config.scheme_pins.get(scheme)
         if pinned is not None and pinned != self.name:
             return f"scheme {scheme!r} of {self.name} is pinned to {pinned!r} in {config.origin}"

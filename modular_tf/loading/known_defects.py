@@ -7,14 +7,14 @@ and the code that acts on the answers, names no vendor.
 from __future__ import annotations
 
 import fnmatch
-import os
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.codes import Code
+from modular_tf.loading.defect_answers import NO_ANSWERS, Answers, typed_answer
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,76 +22,9 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping
 
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What the host does differently for one scheme of one plugin.
-
-    Attributes:
-        withhold: Operations that are treated as if the plugin did not have them.
-        environment_defaults: Variables to set where they are unset.
-        environment_forced: Variables to set whatever they were.
-        environment_removed: Variables to unset.
-        max_read: Most bytes to ask for in one read.
-        read_block: Bytes to fetch at once and serve smaller reads from.
-        verify_ranges: Check that a read at an offset is one before relying on it.
-        stat_cache_seconds: How long an answer about a path stays good.
-        missing_codes: Codes that may stand for NOT_FOUND; then path_exists decides.
-        require_existing: Operations before which path_exists is asked.
-        exists_by_listing: A path exists only if path_exists says so and, as a directory, it is
-            listed by its parent or has children.
-        refuse_deleting_full_dirs: delete_dir asks first whether the directory is empty.
-        append_nothing_before_close: An untouched writer appends no bytes before it closes.
-        append_by_rewriting: Appending rewrites the file with its old content in front.
-        count_position: tell is answered by counting.
-        mtime_is_unknown: The time of change is reported as 0.
-        endpoint_variable: Variable with the URL of the server, which is tried before waiting.
-        reinitialise_after_fork: A forked child calls init anew.
-    """
-
-    withhold: frozenset[str] = frozenset()
-    environment_defaults: Mapping[str, str] = field(default_factory=dict)
-    environment_forced: Mapping[str, str] = field(default_factory=dict)
-    environment_removed: frozenset[str] = frozenset()
-    max_read: int | None = None
-    read_block: int | None = None
-    verify_ranges: bool = False
-    stat_cache_seconds: float = 0.0
-    missing_codes: frozenset[Code] = frozenset()
-    require_existing: frozenset[str] = frozenset()
-    exists_by_listing: bool = False
-    refuse_deleting_full_dirs: bool = False
-    append_nothing_before_close: bool = False
-    append_by_rewriting: bool = False
-    count_position: bool = False
-    mtime_is_unknown: bool = False
-    endpoint_variable: str | None = None
-    reinitialise_after_fork: bool = False
-
-    def __bool__(self) -> bool:
-        return self != NO_ANSWERS
-
-    def prepare_environment(self, environment: MutableMapping[str, str]) -> list[str]:
-        """Change the variables that the plugin reads; must run before its first call.
-
-        Returns:
-            What was changed against the user's will, one sentence each.
-        """
-        changed = []
-        for name, value in self.environment_defaults.items():
-            environment.setdefault(name, value)
-        for name, value in self.environment_forced.items():
-            if environment.get(name, value) != value:
-                changed.append(f"{name} was set to {value!r}, from {environment[name]!r}")
-            environment[name] = value
-        for name in sorted(self.environment_removed & environment.keys()):
-            changed.append(f"{name} was unset, from {environment.pop(name)!r}")
-        return changed
-
-
-NO_ANSWERS = Answers()
+__all__ = ["NO_ANSWERS", "Answers", "KnownDefect", "answers_for", "defects_of", "known_defects"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +38,8 @@ class KnownDefect:
         defect: What happens without the host's answer.
         always: What the host does for every plugin that meets it, "" where it is `answer`.
         answer: Fields of `Answers` that differ from its defaults.
+        sheet: Its number in the measured list of defects, None where it was found later.
+        test: Node id of the test that shows it answered.
     """
 
     id: str
@@ -113,6 +48,8 @@ class KnownDefect:
     defect: str
     always: str
     answer: Mapping[str, Any]
+    sheet: int | None
+    test: str
 
 
 @cache
@@ -126,7 +63,9 @@ def known_defects() -> tuple[KnownDefect, ...]:
             schemes=tuple(row["schemes"]),
             defect=row["defect"],
             always=row.get("always", ""),
-            answer=_typed(row.get("answer", {})),
+            answer=typed_answer(row.get("answer", {})),
+            sheet=row.get("sheet"),
+            test=row["test"],
         )
         for row in tomllib.loads(text)["defect"]
     )
@@ -134,7 +73,7 @@ def known_defects() -> tuple[KnownDefect, ...]:
 
 def defects_of(library: str, scheme: str | None = None) -> list[KnownDefect]:
     """Return the rows of a library file, of one scheme or of all."""
-    name = os.path.basename(library)
+    name = Path(library).name
     return [
         row
         for row in known_defects()
@@ -143,20 +82,21 @@ def defects_of(library: str, scheme: str | None = None) -> list[KnownDefect]:
 
 
 def answers_for(library: str, scheme: str) -> Answers:
-    """Return what the host does for a scheme of a library; rows add up."""
+    """Return what the host does for a scheme of a library; collections of several rows add up.
+
+    Raises:
+        ValueError: Two rows give one field two values.
+    """
     merged: dict[str, Any] = {}
     for row in defects_of(library, scheme):
         for name, value in row.answer.items():
-            merged[name] = merged[name] | value if name in merged else value
+            merged[name] = _added(name, merged[name], value) if name in merged else value
     return Answers(**merged) if merged else NO_ANSWERS
 
 
-def _typed(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Bring a row's TOML values into the types of `Answers`."""
-    known = {entry.name for entry in fields(Answers)}
-    if unknown := answer.keys() - known:
-        raise ValueError(f"known_defects.toml: unknown answers {sorted(unknown)}")
-    typed = {name: frozenset(v) if isinstance(v, list) else v for name, v in answer.items()}
-    if "missing_codes" in typed:
-        typed["missing_codes"] = frozenset(Code[name] for name in typed["missing_codes"])
-    return typed
+def _added(name: str, before: Any, value: Any) -> Any:
+    if isinstance(value, (frozenset, dict)):
+        return before | value
+    if before != value:
+        raise ValueError(f"known_defects.toml: {name} is both {before!r} and {value!r}")
+    return value

@@ -1,0 +1,54 @@
+"""Whether a library that a plugin opens by itself is there, asked before the plugin finds out.
+
+Some plugins keep their first failure for ever, so it must not come to it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from modular_tf.errors import UnavailableError
+
+
+class LibraryCheck:
+    """Tries to open a library, until it was there once [any thread].
+
+    Args:
+        places: Paths or names, any of which will do; `$NAME` is a variable.
+        plugin: For messages.
+    """
+
+    def __init__(self, places: tuple[str, ...], plugin: str) -> None:
+        self._places = places
+        self._plugin = plugin
+        self._found = False
+
+    def require(self, operation: str, path: str) -> None:
+        """Return if the library can be opened.
+
+        Raises:
+            UnavailableError: It cannot; with the dynamic linker's reason for each place.
+        """
+        if self._found:
+            return
+        reasons = []
+        for place in map(os.path.expandvars, self._places):
+            if place.startswith("$"):
+                reasons.append(f"{place.split('/')[0][1:]} is not set")
+                continue
+            try:
+                ctypes.CDLL(place)
+            except OSError as error:
+                reasons.append(str(error))
+            else:
+                self._found = True
+                return
+        raise UnavailableError(
+            f"{operation} {path!r}: {self._plugin} needs {Path(self._places[0]).name}:"
+            f" {'; '.join(reasons)}",
+            plugin=self._plugin,
+            path=path,
+            operation=operation,
+        )

@@ -1,0 +1,110 @@
+"""What the host can do differently for a plugin with known defects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, MutableMapping
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    r"""What the host does differently for one scheme of one plugin.
+
+    Attributes:
+        withhold: Operations that are treated as if the plugin did not have them.
+        environment_defaults: Variables to set where they are unset.
+        environment_forced: Variables to set whatever they were.
+        environment_removed: Variables to unset.
+        needs_library: Places of a library that the plugin opens at its first call, any of which
+            will do; `$NAME` is a variable.
+        endpoint_variables: Variables that may hold the URL of the server, first come first served.
+        endpoint_switches: Variables whose mere presence means the URL they map to.
+        endpoint_pattern: Where a URI names its server: groups `host` (with a port, maybe) and,
+            where it is not http, `scheme`.
+        spare_descriptors: How many file descriptors the process must have left before a call.
+        missing_message: What an error's message holds (a regular expression) that is none of the
+            plugin's NOT_FOUND and should be.
+        max_read: Most bytes to ask for in one read.
+        first_read: Bytes to fetch when a file is opened: a short answer is the whole file, and a
+            full one allows to tell whether the server honours ranges.
+        read_block: Bytes to fetch at once after that, from which smaller reads are served.
+        exists_by_stat: path_exists is answered by stat.
+        stat_cache_seconds: How long what stat said stays good.
+        measure_empty_files: A length of 0 is not believed, but measured.
+        mtime_is_unknown: The time of change is reported as 0.
+        mtime_counts_from_year_one: The time of change counts nanoseconds from the year 1, and
+            overflowed.
+        lookup: How to find out what is at a path (`modular_tf.filesystem.store_lookup`); with one,
+            the host enforces the rules of directories, which a store of objects does not have.
+        root_depth: How many levels of a URI's path name the store's root.
+        directory_marker: Directories are made by an empty object whose name ends in a slash.
+        rename_by_copy: Renaming copies, then deletes; whole directories too.
+        append_nothing_before_close: A writer that got no byte appends none before it closes.
+        append_by_rewriting: Appending rewrites the file with its old content in front.
+        count_position: tell is answered by counting.
+        reinitialise_after_fork: A forked child calls init anew.
+    """
+
+    withhold: frozenset[str] = frozenset()
+    environment_defaults: Mapping[str, str] = field(default_factory=dict)
+    environment_forced: Mapping[str, str] = field(default_factory=dict)
+    environment_removed: frozenset[str] = frozenset()
+    needs_library: tuple[str, ...] = ()
+    endpoint_variables: tuple[str, ...] = ()
+    endpoint_switches: Mapping[str, str] = field(default_factory=dict)
+    endpoint_pattern: str | None = None
+    spare_descriptors: int | None = None
+    missing_message: str | None = None
+    max_read: int | None = None
+    first_read: int | None = None
+    read_block: int | None = None
+    exists_by_stat: bool = False
+    stat_cache_seconds: float = 0.0
+    measure_empty_files: bool = False
+    mtime_is_unknown: bool = False
+    mtime_counts_from_year_one: bool = False
+    lookup: str | None = None
+    root_depth: int = 0
+    directory_marker: bool = False
+    rename_by_copy: bool = False
+    append_nothing_before_close: bool = False
+    append_by_rewriting: bool = False
+    count_position: bool = False
+    reinitialise_after_fork: bool = False
+
+    def __bool__(self) -> bool:
+        return self != NO_ANSWERS
+
+    def prepare_environment(self, environment: MutableMapping[str, str]) -> list[str]:
+        """Change the variables that the plugin reads; must run before its first call.
+
+        Returns:
+            What was changed against the user's will, one sentence each.
+        """
+        changed = []
+        for name, value in self.environment_defaults.items():
+            environment.setdefault(name, value)
+        for name, value in self.environment_forced.items():
+            if environment.get(name, value) != value:
+                changed.append(f"{name} was set to {value!r}, from {environment[name]!r}")
+            environment[name] = value
+        present = sorted(self.environment_removed & environment.keys())
+        return changed + [f"{name} was unset, from {environment.pop(name)!r}" for name in present]
+
+
+NO_ANSWERS = Answers()
+_KINDS = {entry.name: type(getattr(NO_ANSWERS, entry.name)) for entry in fields(Answers)}
+
+
+def typed_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Bring a row's TOML values into the types of `Answers`.
+
+    Raises:
+        ValueError: A field does not exist.
+    """
+    if unknown := answer.keys() - _KINDS.keys():
+        raise ValueError(f"known_defects.toml: unknown answers {sorted(unknown)}")
+    return {n: _KINDS[n](v) if isinstance(v, list) else v for n, v in answer.items()}
