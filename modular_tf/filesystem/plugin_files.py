@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, InvalidArgumentError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
@@ -40,7 +40,10 @@ class PluginRandomAccessFile(RandomAccessFile):
         # page once, where a bytearray would be zeroed first and copied after.
         buffer = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
         count = _new(_COUNT)
-        error = _read(self._open_reader(), offset, buffer, n, count)
+        try:
+            error = _read(self._open_reader(), offset, buffer, n, count)
+        except OverflowError:
+            raise self._impossible(offset, n) from None
         if error:
             raise self._failed(error, "read")
         read = count[0]
@@ -50,7 +53,10 @@ class PluginRandomAccessFile(RandomAccessFile):
         """Fill `buffer` from `offset`; return the number of bytes read."""
         with ffi.from_buffer("char[]", buffer, True) as target:  # noqa: FBT003  (cffi's own name)
             count = _new(_COUNT)
-            error = _read(self._open_reader(), offset, target, len(target), count)
+            try:
+                error = _read(self._open_reader(), offset, target, len(target), count)
+            except OverflowError:
+                raise self._impossible(offset, len(target)) from None
         if error:
             raise self._failed(error, "read")
         return int(count[0])
@@ -72,6 +78,11 @@ class PluginRandomAccessFile(RandomAccessFile):
         if self._reader is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         return self._reader
+
+    def _impossible(self, offset: int, n: int) -> InvalidArgumentError:
+        return InvalidArgumentError(
+            f"read {self.uri!r}: no file has {n} bytes at {offset}", path=self.uri, operation="read"
+        )
 
     def _failed(self, error: Any, operation: str) -> ModularTFError:
         return _failed(self._filesystem, error, self.uri, operation)

@@ -49,6 +49,11 @@ class ReaderStream(io.RawIOBase):
         self._position += count
         return count
 
+    def write(self, data: Buffer) -> int:  # noqa: ARG002  (io's signature)
+        """Refuse: it is a file to read."""
+        self._check_open()
+        raise io.UnsupportedOperation("not writable")
+
     def readall(self) -> bytes:
         """Return all that is left, read in one call where the size is known."""
         self._check_open()
@@ -133,6 +138,11 @@ class WriterStream(io.RawIOBase):
         """Return True."""
         return True
 
+    def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)
+        """Refuse: it is a file to write."""
+        self._check_open()
+        raise io.UnsupportedOperation("not readable")
+
     def write(self, data: Buffer) -> int:
         """Append all of `data`."""
         self._check_open()
@@ -147,8 +157,9 @@ class WriterStream(io.RawIOBase):
         return self._position
 
     def flush(self) -> None:
-        """Hand buffered bytes to the store; nothing once the file is closed."""
-        if not self.closed and not self._ending:
+        """Hand buffered bytes to the store."""
+        self._check_open()
+        if not self._ending:
             self._file.flush()
 
     def close(self) -> None:
