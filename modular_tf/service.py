@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from modular_tf.explanation import Explanation
     from modular_tf.filesystem.filesystem import Filesystem
 
+_PATIENCE_AT_EXIT_S = 5.0
+
 
 class PluginService:
     """Everything that one application does with plugins. [any thread]
@@ -368,7 +370,12 @@ class PluginService:
 
     def close_at_exit(self) -> None:
         """Close without waiting for memory regions; called when the process ends."""
-        self._close(at_exit=True)
+        # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
+        if self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
+            try:
+                self._close(at_exit=True)
+            finally:
+                self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child; called there by itself."""

@@ -1,0 +1,392 @@
+"""Who ends what, and when: files, regions, filesystems, services, the process, its children."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.errors import ClosedError
+from modular_tf.service import PluginService
+
+# Begins each child: a service with the fixture plugin, and its filesystem.
+_BEGIN = """
+import gc, os, sys
+from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.service import PluginService
+
+def begin():
+    service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)
+    service.load()
+    return service, service.filesystem("fixture")
+"""
+
+
+@pytest.fixture
+def ledger(fixture_plugin, plugin_report, run_python):
+    """Run code in a child with the fixture plugin; return what the plugin counted."""
+
+    def run(code, variant="good"):
+        run_python(_BEGIN + code, fixture_plugin(variant), env=plugin_report.environment)
+        counted = plugin_report.last()
+        assert counted["bad_frees"] == 0
+        assert counted["allocated"] == counted["freed"]
+        return counted
+
+    return run
+
+
+def _assert_ended(counted, *, files, writers=0, cleanups=1):
+    assert counted["files_opened"] == counted["files_cleaned_up"] == files
+    assert counted["writers_closed"] == writers
+    assert counted["inits"] == counted["cleanups"] == cleanups
+
+
+def test_an_abandoned_file_is_closed_then_cleaned_up(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+writer = fs.new_writable_file("fixture://h/f")
+writer.append(b"kept")
+del writer
+gc.collect()
+assert fs.open_count == 0
+reader = fs.new_random_access_file("fixture://h/f")
+assert reader.read(0, 9) == b"kept"
+del reader
+assert fs.open_count == 0
+service.close()
+"""
+    )
+    _assert_ended(counted, files=2, writers=1)
+
+
+def test_an_abandoned_stream_keeps_its_data(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+stream = fs.open("fixture://h/f", "w")
+stream.write("kept")
+del stream
+gc.collect()
+assert fs.open("fixture://h/f").read() == "kept"
+gc.collect()
+service.close()
+"""
+    )
+    _assert_ended(counted, files=2, writers=1)
+
+
+def test_a_service_closes_what_is_open_and_writes_out_streams(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+other, other_fs = begin()
+text = fs.open("fixture://h/text", "w")
+text.write("kept")
+binary = fs.open("fixture://h/binary", "ab")
+binary.write(b"kept too")
+writer = fs.new_writable_file("fixture://h/raw")
+reader = fs.new_random_access_file("fixture://h/raw")
+assert fs.open_count == 4
+service.close()
+assert text.closed and binary.closed
+for use in (lambda: writer.append(b"x"), lambda: reader.read(0, 1), lambda: fs.path_exists("/")):
+    try:
+        use()
+    except ClosedError:
+        continue
+    raise AssertionError(use)
+text.close(); binary.close(); writer.close(); reader.close()
+service.close()
+other.close()
+"""
+    )
+    _assert_ended(counted, files=4, writers=3, cleanups=2)
+
+
+def test_what_a_closing_service_writes_out_arrives(tmp_path):
+    file = tmp_path / "f"
+    service = PluginService()
+    service.load()
+    stream = service.filesystem("").open(str(file), "w")
+    stream.write("kept")
+    service.close()
+
+    assert file.read_text() == "kept"
+    stream.close()
+
+
+def test_the_end_of_the_process_is_an_end_of_service(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+stream = fs.open("fixture://h/f", "w")
+stream.write("kept")
+writer = fs.new_writable_file("fixture://h/g")
+reader = fs.new_random_access_file("fixture://h/g")
+"""
+    )
+    _assert_ended(counted, files=3, writers=2)
+
+
+def test_what_is_written_at_the_end_of_the_process_arrives(tmp_path, run_python):
+    run_python(
+        """
+        import sys
+        from modular_tf.service import default_service
+        stream = default_service().filesystem("").open(sys.argv[1], "w")
+        stream.write("kept")
+        """,
+        tmp_path / "f",
+    )
+
+    assert (tmp_path / "f").read_text() == "kept"
+
+
+def test_files_outlive_the_last_reference_to_their_service(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+with fs.new_writable_file("fixture://h/f") as writer:
+    writer.append(b"abc")
+reader = fs.new_random_access_file("fixture://h/f")
+view = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
+writer = fs.new_writable_file("fixture://h/g")
+del service, fs
+gc.collect()
+assert reader.read(0, 3) == b"abc"
+assert view == b"abc"
+writer.append(b"x")
+del reader
+gc.collect()
+del writer
+gc.collect()
+assert view == b"abc"
+del view
+gc.collect()
+"""
+    )
+    _assert_ended(counted, files=4, writers=2)
+
+
+def test_memory_outlives_the_service_that_is_closed(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+with fs.new_writable_file("fixture://h/f") as writer:
+    writer.append(b"abc")
+region = fs.new_read_only_memory_region_from_file("fixture://h/f")
+view = region.view()
+service.close()
+assert view == b"abc" and region.view() == b"abc"
+region.close()
+assert view == b"abc"
+del view
+"""
+    )
+    _assert_ended(counted, files=2, writers=1)
+
+
+def test_memory_that_is_viewed_when_the_process_ends_is_left_alone(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+with fs.new_writable_file("fixture://h/f") as writer:
+    writer.append(b"abc")
+import builtins
+builtins.kept = fs.new_read_only_memory_region_from_file("fixture://h/f").view()
+"""
+    )
+    assert counted["inits"] == counted["cleanups"] == 1
+    assert counted["files_opened"] == 2
+
+
+def test_a_failing_close_cleans_up_all_the_same(ledger):
+    counted = ledger(
+        """
+service, fs = begin()
+for _ in range(2):
+    writer = fs.new_writable_file("fixture://h/f")
+try:
+    service.close()
+except ModularTFError as error:
+    assert "the upload was refused" in error.message, error
+else:
+    raise AssertionError("close said nothing")
+service.close()
+""",
+        "close-fails",
+    )
+    _assert_ended(counted, files=2, writers=2)
+
+
+def test_init_that_fails_needs_no_cleanup(ledger):
+    counted = ledger(
+        """
+service = PluginService(plugin_paths=sys.argv[1:], bundled=False)
+assert service.load().plugins[0].reason.rule == "FS-019"
+service.close()
+""",
+        "init-fails",
+    )
+    assert counted["cleanups"] == 0
+
+
+def test_a_closed_service_says_so():
+    service = PluginService()
+    service.load()
+    ram = service.filesystem("ram")
+    with service:
+        assert service.schemes()
+    assert service.closed
+    for use in (
+        service.load,
+        service.discover,
+        service.devices,
+        lambda: service.device("CPU:0"),
+        lambda: service.filesystem("ram"),
+        lambda: service.filesystem_for("/x"),
+        lambda: service.register_filesystem("mine", object()),
+        lambda: ram.path_exists("ram://x"),
+        lambda: ram.open("ram://x"),
+        lambda: ram.get_children("ram://"),
+        lambda: ram.paths_exist(["ram://x"]),
+    ):
+        with pytest.raises(ClosedError):
+            use()
+    assert service.schemes() == {}
+
+
+def test_services_do_not_see_each_others_files(fixture_plugin):
+    library = fixture_plugin("good")
+    with (
+        PluginService(plugin_paths=[library], bundled=False) as one,
+        PluginService(plugin_paths=[library], bundled=False) as two,
+    ):
+        one.load()
+        two.load()
+        one.filesystem("fixture").create_dir("fixture://h/only-here")
+
+        assert not two.filesystem("fixture").path_exists("fixture://h/only-here")
+        one.close()
+        two.filesystem("fixture").create_dir("fixture://h/still-works")
+
+
+def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
+    """As one that hangs in a plugin's init does; its service is not closed, another one is."""
+    child = run_python(
+        """
+        import threading
+        from modular_tf import service as module
+        from modular_tf.service import PluginService
+        module._PATIENCE_AT_EXIT_S = 0.1
+        stuck, other = PluginService(), PluginService()
+        stuck.load(), other.load()
+        locked = threading.Event()
+        def hang():
+            with stuck._lock:
+                locked.set()
+                threading.Event().wait()
+        threading.Thread(target=hang, daemon=True).start()
+        locked.wait()
+        """
+    )
+
+    assert child.returncode == 0
+
+
+# ---- Children ----
+
+
+def test_a_forked_child_goes_on_with_what_the_parent_had(ledger):
+    counted = ledger(
+        """
+import threading
+service, fs = begin()
+writer = fs.new_writable_file("fixture://h/parent")
+writer.append(b"abc")
+reader = fs.new_random_access_file("fixture://h/parent")
+view = fs.new_read_only_memory_region_from_file("fixture://h/parent").view()
+held, stop = threading.Event(), threading.Event()
+def hold():
+    with service._lock, service._filesystems._lock:
+        held.set()
+        stop.wait(60)
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait(60)
+pid = os.fork()
+if pid == 0:
+    try:
+        for use in (lambda: writer.append(b"x"), lambda: reader.read(0, 1)):
+            try:
+                use()
+            except ClosedError:
+                continue
+            os._exit(1)
+        assert view == b"abc"
+        assert fs.open_count == 1
+        with fs.open("fixture://h/child", "w") as stream:
+            stream.write("mine")
+        assert fs.open("fixture://h/child").read() == "mine"
+        assert service.plugins() and service.schemes() == {"fixture": service.plugins()[0].name}
+        service.register_filesystem("other", fs)
+        del view
+        gc.collect()
+        assert fs.open_count == 0
+        service.close()
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(2)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+stop.set()
+holder.join()
+writer.append(b"d")
+writer.close()
+assert reader.read(0, 9) == b"abcd"
+assert not fs.path_exists("fixture://h/child")
+del view, reader
+"""
+    )
+    _assert_ended(counted, files=3, writers=1)
+
+
+def test_a_forked_child_that_ends_leaves_the_parents_files_alone(tmp_path, run_python):
+    run_python(
+        """
+        import os, sys
+        from modular_tf.service import default_service
+        fs = default_service().filesystem("")
+        writer = fs.new_writable_file(sys.argv[1])
+        writer.append(b"one ")
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        writer.append(b"two")
+        writer.close()
+        """,
+        tmp_path / "f",
+    )
+
+    assert (tmp_path / "f").read_bytes() == b"one two"
+
+
+def test_buffered_data_of_the_parent_is_written_once(tmp_path, run_python):
+    run_python(
+        """
+        import os, sys
+        from modular_tf.service import default_service
+        stream = default_service().filesystem("").open(sys.argv[1], "wb")
+        stream.write(b"once")
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        stream.close()
+        """,
+        tmp_path / "f",
+    )
+
+    assert (tmp_path / "f").read_bytes() == b"once"
