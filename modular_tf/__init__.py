@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.headers import include_directory
     from modular_tf.report import PluginRecord, Report, State
     from modular_tf.service import PluginService, default_service
     from modular_tf.tensorflow_habits import (
@@ -47,6 +48,7 @@ _ORIGINS = {
     "Report": "modular_tf.report",
     "State": "modular_tf.report",
     "default_service": "modular_tf.service",
+    "include_directory": "modular_tf.headers",
     "load_pluggable_device_library": "modular_tf.tensorflow_habits",
     "register_filesystem_plugin": "modular_tf.tensorflow_habits",
 }
@@ -70,6 +72,7 @@ __all__ = [
     "errors",
     "fsspec",
     "gfile",
+    "include_directory",
     "load_pluggable_device_library",
     "register_filesystem_plugin",
 ]
