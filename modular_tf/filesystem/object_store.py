@@ -149,13 +149,16 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         if from_uri == to_uri:
             return
         if not found.is_directory:
-            self._copy(from_uri, self._file_target("rename_file", target))
+            self._copy(from_uri, self._file_target("rename_file", target), found.length)
             super().delete_file(from_uri)
             return
         self._refuse_directory_target(from_uri, to_uri)
-        for part, is_directory in list(self._tree(from_uri)):
+        for part, statistics in list(self._tree(from_uri)):
             landing = to_uri + part.removeprefix(from_uri)
-            self.create_dir(landing) if is_directory else self._copy(part, landing)
+            if statistics.is_directory:
+                self.create_dir(landing)
+            else:
+                self._copy(part, landing, statistics.length)
         self.delete_recursively(from_uri)
 
     def _file_target(self, operation: str, target: str) -> str:
@@ -176,28 +179,31 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         if self._look(to_uri) is not None:
             raise self._refused("rename_file", to_uri, "it exists")
 
-    def _tree(self, directory: str) -> Iterator[tuple[str, bool]]:
+    def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
         """Yield the files below a directory, and those directories that are empty."""
         names = self.get_children(directory)
         if not names:
-            yield directory, True
+            yield directory, DIRECTORY
         for name in names:
             child = join_path(directory, name)
-            if self.is_directory(child):
+            statistics = self.stat(child)
+            if statistics.is_directory:
                 yield from self._tree(child)
             else:
-                yield child, False
+                yield child, statistics
 
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; a target directory is copied into."""
-        self._found_file("copy_file", source)
+        length = self._found_file("copy_file", source).length
         found = self._look(target)
         if found is not None and found.is_directory:
             target = join_path(target, basename(source))
-        self._copy(store_uri(source), store_uri(target))
+        self._copy(store_uri(source), store_uri(target), length)
 
-    def _copy(self, source: str, target: str) -> None:
-        if source != target:
+    def _copy(self, source: str, target: str, length: int) -> None:
+        if not length:
+            super().new_writable_file(target).close()  # plugins refuse to copy an empty file
+        elif source != target:
             super().copy_file(source, target)
 
     # -- opening ------------------------------------------------------------------------------

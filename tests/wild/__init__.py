@@ -1,0 +1,1 @@
+"""Third-party plugins end to end: real binaries, loopback stores, subjects in child processes."""

@@ -1,0 +1,157 @@
+"""The known defects of the Azure filesystem of tensorflow-io, answered; and real without answers."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.wild, pytest.mark.emulator]
+
+_UNANSWERED = "lookup,rename_by_copy,directory_marker,missing_message,append_by_rewriting"
+
+
+def test_az_exception_leaves_c(azure_store, run_subject):
+    code = """
+        import sys
+        nowhere = base.replace("/fixture", "/no-such-container")
+        kind = getattr(errors, sys.argv[1])
+        error = expect_error(kind, fs.get_children, f"{nowhere}/directory")
+        error = error.__cause__ or error
+        print(error)
+        put("file", b"lives")
+        expect(get("file"), b"lives")
+        """
+    run_subject(azure_store, code, "NotFoundError", folder="exception")
+    raw = run_subject(azure_store, code, "InternalError", folder="exception", without=_UNANSWERED)
+    assert "a C++ exception left the plugin: 404" in raw.stdout
+
+
+def test_az_copy_never_ends(azure_store, run_subject):
+    run_subject(
+        azure_store,
+        """
+        content = bytes(range(256)) * 20000
+        put("from", content)
+        fs.copy_file(uri("from"), uri("to"))
+        expect(get("to", 0, 10_000_000) == content, True)
+        """,
+        folder="copy",
+    )
+    raw = run_subject(
+        azure_store,
+        """
+        import os, threading
+        put("from")
+        copy = threading.Thread(target=fs.copy_file, args=(uri("from"), uri("to")), daemon=True)
+        copy.start()
+        copy.join(3)
+        print("copies for ever" if copy.is_alive() else "done", flush=True)
+        os._exit(0)
+        """,
+        folder="copy-raw",
+        without="withhold,lookup",
+    )
+    assert raw.stdout == "copies for ever\n"
+
+
+def test_az_missing_paths_are_directories(azure_store, run_subject):
+    code = """
+        import sys
+        answered = sys.argv[1] == "answered"
+        put("directory/file")
+        expect(fs.is_directory(uri("directory")), True)
+        expect(fs.path_exists(uri("directory")), answered)
+        if answered:
+            for ask in (fs.stat, fs.is_directory, fs.get_file_size, fs.get_children, get,
+                        fs.delete_file, fs.delete_dir, fs.new_random_access_file):
+                expect_error(FileNotFoundError, ask, uri("missing"))
+            expect_error(errors.FailedPreconditionError, fs.delete_dir, uri("directory"))
+            expect(fs.get_children(uri("directory")), ["file"])
+        else:
+            expect(fs.stat(uri("missing")).is_directory, True)
+            expect_error(errors.InternalError, fs.get_file_size, uri("missing"))
+        """
+    run_subject(azure_store, code, "answered", folder="missing")
+    run_subject(azure_store, code, "raw", folder="missing", without=_UNANSWERED)
+
+
+def test_renames_reach_another_container(azure_store, run_subject):
+    run_subject(
+        azure_store,
+        """
+        other = base.split("/fixture")[0] + "/other-container"
+        fs.create_dir(other)
+        put("file", b"moves")
+        fs.rename_file(uri("file"), f"{other}/moved")
+        expect((fs.path_exists(uri("file")), fs.get_children(other)), (False, ["moved"]))
+        """,
+        folder="containers",
+    )
+
+
+def test_az_append_truncates(azure_store, run_subject):
+    code = """
+        import sys
+        put("file", b"before")
+        with fs.new_appendable_file(uri("file")) as file:
+            if sys.argv[1] == "beforeafter":
+                expect(file.tell(), 6)
+            file.append(b"after")
+        expect(get("file").decode(), sys.argv[1])
+        if sys.argv[1] == "beforeafter":
+            with fs.new_read_only_memory_region_from_file(uri("file")) as region:
+                expect(bytes(region.view()), b"beforeafter")
+        """
+    run_subject(azure_store, code, "beforeafter", folder="append")
+    run_subject(azure_store, code, "after", folder="append-raw", without="append_by_rewriting")
+
+
+def test_az_time_counts_from_year_one(azure_store, run_subject):
+    code = """
+        import sys, time
+        put("file")
+        changed = fs.stat(uri("file")).mtime_nsec / 1e9
+        print("now" if abs(changed - time.time()) < 60 else "nonsense")
+        """
+    answered = run_subject(azure_store, code, folder="time")
+    raw = run_subject(azure_store, code, folder="time", without="mtime_counts_from_year_one")
+    assert (answered.stdout, raw.stdout) == ("now\n", "nonsense\n")
+
+
+def test_az_delete_takes_siblings_along(azure_store, run_subject):
+    code = """
+        import sys
+        fs.recursively_create_dir(uri("a"))
+        put("a/file")
+        put("ab")
+        put("ac/file")
+        if sys.argv[1] == "ab ac":
+            fs.delete_file(uri("a/file"))
+        fs.delete_dir(uri("a"))
+        expect(" ".join(fs.get_children(base) if fs.path_exists(base) else []), sys.argv[1])
+        put("b/file")
+        put("bb")
+        fs.delete_recursively(uri("b"))
+        if sys.argv[1] == "ab ac":
+            expect(fs.get_children(base), ["ab", "ac", "bb"])
+        """
+    run_subject(azure_store, code, "ab ac", folder="siblings")
+    # The host's own class is not used then, so the directory's name goes to the plugin bare.
+    run_subject(azure_store, code, "", folder="siblings-raw", without="lookup,withhold")
+
+
+def test_az_refusals_stall(azure_store, run_subject):
+    """What the store would refuse is not asked: forty refusals, and no wait of ten seconds."""
+    run_subject(
+        azure_store,
+        """
+        container = base.rsplit("/", 1)[0]
+        put("file")
+        for _ in range(10):
+            expect_error(FileExistsError, fs.create_dir, container)
+            expect_error(FileExistsError, fs.create_dir, base)
+            expect_error(FileNotFoundError, fs.rename_file, uri("missing"), uri("target"))
+            expect_error(FileNotFoundError, fs.delete_file, uri("missing"))
+        """,
+        folder="refusals",
+        timeout=25,
+    )

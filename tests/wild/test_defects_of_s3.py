@@ -1,0 +1,172 @@
+"""The known defects of the S3 filesystem of tensorflow-io, answered; and real without the answer."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+pytestmark = [pytest.mark.wild, pytest.mark.emulator]
+
+
+def test_s3_exit_without_cleanup(s3_store, run_subject):
+    """The plugin aborts the process when its cleanup did not run; ours runs before the end."""
+    run_subject(s3_store, "put('file')", folder="exit")
+
+    child = run_subject(
+        s3_store,
+        """
+        import ctypes
+        put("file")
+        ctypes.CDLL(None).exit(0)  # past Python's end, so nothing of ours runs
+        """,
+        folder="exit",
+        status=-signal.SIGABRT,
+    )
+    assert "pure virtual method called" in child.stderr
+
+
+def test_s3_empty_read(s3_store, run_subject):
+    run_subject(
+        s3_store,
+        """
+        put("file", b"content")
+        expect(get("file", 0, 0), b"")
+        with fs.new_random_access_file(uri("file")) as file:
+            target = bytearray(b"untouched")
+            expect(file.readinto(3, memoryview(target)[:0]), 0)
+            expect(bytes(target), b"untouched")
+        """,
+        folder="empty-read",
+    )
+
+
+def test_s3_empty_file_not_created(s3_store, run_subject):
+    code = """
+        import sys
+        created = sys.argv[1] == "created"
+        put_nothing = fs.new_writable_file(uri("empty"))
+        put_nothing.close()
+        expect(fs.path_exists(uri("empty")), created)
+        if created:
+            expect((fs.get_file_size(uri("empty")), get("empty")), (0, b""))
+            with fs.open(uri("opened"), "w"):
+                pass
+            expect(fs.path_exists(uri("opened")), True)
+        """
+    run_subject(s3_store, code, "created", folder="empty-file")
+    without = "append_nothing_before_close"
+    run_subject(s3_store, code, "lost", folder="empty-file-raw", without=without)
+
+
+def test_s3_missing_paths_succeed(s3_store, run_subject):
+    run_subject(
+        s3_store,
+        """
+        missing = uri("nowhere")
+        for ask in (fs.delete_file, fs.delete_dir, fs.get_children, fs.get_file_size):
+            expect_error(FileNotFoundError, ask, missing)
+        expect_error(FileNotFoundError, fs.rename_file, missing, uri("target"))
+        put("directory/file")
+        expect_error(errors.FailedPreconditionError, fs.get_file_size, uri("directory"))
+        expect_error(errors.FailedPreconditionError, fs.delete_dir, uri("directory"))
+        expect(fs.get_children("s3://fixture"), fs.get_children("s3://fixture/"))
+        """,
+        folder="missing",
+    )
+    run_subject(
+        s3_store,
+        """
+        for ask in (fs.delete_file, fs.delete_dir, fs.get_children):
+            ask(uri("nowhere"))
+        expect_error(errors.InvalidArgumentError, fs.get_children, "s3://fixture")
+        """,
+        folder="missing-raw",
+        without="lookup",
+    )
+
+
+def test_s3_rename_takes_siblings_along(s3_store, run_subject):
+    code = """
+        import sys
+        put("a", b"one")
+        put("ab", b"two")
+        put("ad/c", b"three")
+        fs.rename_file(uri("a"), uri("x"))
+        expect(" ".join(fs.get_children(base)), sys.argv[1])
+        if sys.argv[1] == "ab ad x":
+            expect((get("x"), get("ab"), get("ad/c")), (b"one", b"two", b"three"))
+            fs.new_writable_file(uri("empty")).close()
+            fs.rename_file(uri("empty"), uri("still-empty"))
+            expect(get("still-empty"), b"")
+        """
+    run_subject(s3_store, code, "ab ad x", folder="siblings")
+    without = "rename_by_copy,lookup"
+    run_subject(s3_store, code, "x xb xd", folder="siblings-raw", without=without)
+
+
+def test_status_must_arrive_ok(s3_store, gcs_store, run_subject):
+    """After a failure the next call starts afresh: it does something, and says what."""
+    for store in (s3_store, gcs_store):
+        run_subject(
+            store,
+            """
+            for _ in range(2):
+                expect_error(FileNotFoundError, get, "missing")
+                put("file", b"content")
+                expect(get("file"), b"content")
+                expect(fs.path_exists(uri("missing")), False)
+                expect(fs.path_exists(uri("file")), True)
+                fs.delete_file(uri("file"))
+                expect(fs.path_exists(uri("file")), False)
+            """,
+            folder="status",
+        )
+
+
+def test_s3_hangs_after_fork(s3_store, run_subject):
+    """A forked child uses the inherited filesystem; without the answer it waits for ever."""
+    code = """
+        import os, select, sys
+        put("file", b"before")
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            put("child", b"after")
+            os.write(writing, get("file") + get("child"))
+            os._exit(0)
+        answered = bool(select.select([reading], [], [], float(sys.argv[1]))[0])
+        print("answered" if answered else "hangs")
+        if not answered:
+            os.kill(child, 9)
+        os.waitpid(child, 0)
+        expect(os.read(reading, 100) if answered else b"", b"beforeafter" if answered else b"")
+        put("parent")
+        """
+    answered = run_subject(s3_store, code, "30", folder="fork")
+    assert answered.stdout == "answered\n"
+    raw = run_subject(s3_store, code, "3", folder="fork", without="reinitialise_after_fork")
+    assert raw.stdout == "hangs\n"
+
+
+def test_listings_have_more_than_one_page(s3_store, run_subject):
+    import boto3
+
+    client = boto3.client(
+        "s3",
+        endpoint_url=s3_store.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="nobody",
+        aws_secret_access_key="secret",
+    )
+    for number in range(1050):
+        client.put_object(Bucket="fixture", Key=f"pages/{number:04}", Body=b"")
+    client.close()
+    run_subject(
+        s3_store,
+        """
+        names = fs.get_children(base)
+        expect((len(names), names[-1]), (1050, "1049"))
+        """,
+        folder="pages",
+    )
