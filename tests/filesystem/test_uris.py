@@ -1,0 +1,237 @@
+"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C, and random ones.
+
+`MODULAR_TF_FUZZ_RUNS` asks for more inputs, `MODULAR_TF_FUZZ_SEED` repeats a run.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.registry import FilesystemRegistry
+from modular_tf.filesystem.uri import (
+    basename,
+    clean_path,
+    create_uri,
+    dirname,
+    join_path,
+    parse_uri,
+    scheme_of,
+    split_last,
+)
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.strings import encode
+from modular_tf.service import PluginService
+
+_RUNS = int(os.environ.get("MODULAR_TF_FUZZ_RUNS", "3000"))
+_SEED = int(os.environ.get("MODULAR_TF_FUZZ_SEED", str(random.SystemRandom().getrandbits(32))))
+
+# URI, its scheme, host and path, and the default translation.
+_TABLE = [
+    ("", "", "", "", ""),
+    ("/", "", "", "/", "/"),
+    ("//", "", "", "//", "/"),
+    ("///", "", "", "///", "/"),
+    ("/..", "", "", "/..", "/"),
+    ("/../a", "", "", "/../a", "/a"),
+    ("/a/b/../../..", "", "", "/a/b/../../..", "/"),
+    (".", "", "", ".", "."),
+    ("..", "", "", "..", ".."),
+    ("a/..", "", "", "a/..", "."),
+    ("a/../..", "", "", "a/../..", ".."),
+    ("a/../../b", "", "", "a/../../b", "../b"),
+    ("a/b//", "", "", "a/b//", "a/b"),
+    ("//a//b", "", "", "//a//b", "/a/b"),
+    ("...", "", "", "...", "..."),
+    (".b", "", "", ".b", ".b"),
+    ("..b/./x", "", "", "..b/./x", "..b/x"),
+    ("zz://", "zz", "", "", "/"),
+    ("zz:///", "zz", "", "/", "/"),
+    ("zz://h", "zz", "h", "", "/"),
+    ("zz://h/", "zz", "h", "/", "/"),
+    ("zz://h//", "zz", "h", "//", "/"),
+    ("zz://h/p", "zz", "h", "/p", "/p"),
+    ("zz://h/../p", "zz", "h", "/../p", "/p"),
+    ("zz://../x", "zz", "..", "/x", "/x"),
+    ("S3://Bucket/Key", "S3", "Bucket", "/Key", "/Key"),
+    ("s3-x://h/p", "", "", "s3-x://h/p", "s3-x:/h/p"),
+    ("9s://h", "", "", "9s://h", "9s:/h"),
+    ("a://h/p", "", "", "a://h/p", "a:/h/p"),
+    ("C:\\d\\f", "", "", "C:\\d\\f", "C:\\d\\f"),
+    ("C:/d/f", "", "", "C:/d/f", "C:/d/f"),
+    ("c://d/f", "", "", "c://d/f", "c:/d/f"),
+    ("zz:/h/p", "", "", "zz:/h/p", "zz:/h/p"),
+    ("://h/p", "", "", "://h/p", ":/h/p"),
+    ("zz://h/p?q=/../1", "zz", "h", "/p?q=/../1", "/1"),
+    ("zz://h/%2e%2e/x", "zz", "h", "/%2e%2e/x", "/%2e%2e/x"),
+    ("zz://h\\p", "zz", "h\\p", "", "/"),
+    ("zz://u@h:1?x#y/p", "zz", "u@h:1?x#y", "/p", "/p"),
+    ("z.9Z://h/p", "z.9Z", "h", "/p", "/p"),
+    ("z+z://h/p", "", "", "z+z://h/p", "z+z:/h/p"),
+    ("z_z://h/p", "", "", "z_z://h/p", "z_z:/h/p"),
+    (" zz://h/p", "", "", " zz://h/p", " zz:/h/p"),
+    ("zz://h/a\nb", "zz", "h", "/a\nb", "/a\nb"),
+    ("zz://h\n/b", "zz", "h\n", "/b", "/b"),
+    ("zz://h/zz://i/j", "zz", "h", "/zz://i/j", "/zz:/i/j"),
+    ("zz://\udcff/\udcfe", "zz", "\udcff", "/\udcfe", "/\udcfe"),
+]
+_URIS = [row[0] for row in _TABLE]
+
+
+def _split_in_c(uri):
+    encoded = encode(uri)
+    scheme_length = ffi.new("size_t *")
+    offset = lib.mtf_uri_path_offset(ffi.new("char[]", encoded), scheme_length)
+    if not scheme_length[0]:
+        assert offset == 0
+        return b"", b"", encoded
+    host_at = scheme_length[0] + 3
+    return encoded[: scheme_length[0]], encoded[host_at:offset], encoded[offset:]
+
+
+def _plainly_cleaned(path):
+    """Clean a path the obvious way, for comparison."""
+    parts = []
+    for part in path.split("/"):
+        if part == ".." and (not parts or parts[-1] == ".."):
+            if not path.startswith("/"):
+                parts.append(part)
+        elif part == "..":
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return ("/" if path.startswith("/") else "") + "/".join(parts) or "."
+
+
+@pytest.mark.parametrize(("uri", "scheme", "host", "path", "translated"), _TABLE, ids=repr)
+def test_the_table(uri, scheme, host, path, translated):
+    assert parse_uri(uri) == (scheme, host, path)
+    assert scheme_of(uri) == scheme
+    assert create_uri(scheme, host, path) == uri
+    assert _split_in_c(uri) == tuple(map(encode, (scheme, host, path)))
+    assert Filesystem(scheme, "test").translate_name(uri) == translated
+
+
+def test_the_plugin_without_a_translation_gets_the_same_names(fixture_plugin):
+    library = fixture_plugin("minimal", scheme="zz")
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        service.load()
+        filesystem = service.filesystem("zz")
+        translated = {uri: filesystem.translate_name(uri) for uri in _URIS}
+
+    assert translated == {row[0]: row[4] for row in _TABLE}
+
+
+@pytest.mark.parametrize("length", [0, 505, 509, 510, 511, 512, 513, 600, 70_000])
+def test_names_around_the_size_of_the_hosts_own_buffer(length, fixture_plugin):
+    with PluginService(plugin_paths=[fixture_plugin("minimal", scheme="zz")], bundled=False) as s:
+        s.load()
+        name = "/" + "x" * length
+
+        assert s.filesystem("zz").translate_name(f"zz://h{name}") == name
+        assert s.filesystem("zz").translate_name(name[1:]) == name[1:]
+
+
+def test_lookups_are_by_exact_scheme():
+    registry = FilesystemRegistry()
+    for scheme in ("", "s3", "S3"):
+        registry.register(Filesystem(scheme, f"plugin of {scheme!r}"))
+
+    assert registry.for_uri("s3://b/k").scheme == "s3"
+    assert registry.for_uri("S3://b/k").scheme == "S3"
+    for plain in ("/x", "x", "", "s3:/b/k", "a://h", "s3-x://h/p", "C:\\x"):
+        assert registry.for_uri(plain).scheme == ""
+    with pytest.raises(NotImplementedError, match="'s4'"):
+        registry.for_uri("s4://b/k")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "joined"),
+    [
+        ("", "", ""),
+        ("a", "", "a"),
+        ("", "b", "b"),
+        ("", "/b", "/b"),
+        ("a", "b", "a/b"),
+        ("a/", "b", "a/b"),
+        ("a", "/b", "a/b"),
+        ("a/", "/b", "a/b"),
+        ("a/b", "//c", "a/b//c"),
+        ("/", "b", "/b"),
+        ("zz://h", "b", "zz://h/b"),
+        ("zz://h/", "b", "zz://h/b"),
+        ("zz://h/a", "/etc", "zz://h/a/etc"),
+        ("a", "..", "a/.."),
+    ],
+)
+def test_join(left, right, joined):
+    assert join_path(left, right) == joined
+
+
+@pytest.mark.parametrize(
+    ("uri", "parent", "name"),
+    [
+        ("zz://h/p", "zz://h/", "p"),
+        ("zz://h/a/b", "zz://h/a", "b"),
+        ("zz://h/", "zz://h/", ""),
+        ("zz://h", "zz://h", ""),
+        ("zz://", "zz://", ""),
+        ("s", "", "s"),
+        ("/s", "/", "s"),
+        ("/", "/", ""),
+        ("a/b/", "a/b", ""),
+        ("a/b", "a", "b"),
+        ("", "", ""),
+    ],
+)
+def test_dirname_and_basename(uri, parent, name):
+    assert split_last(uri) == (parent, name)
+    assert (dirname(uri), basename(uri)) == (parent, name)
+
+
+_PIECES = st.sampled_from(
+    ["zz", "s3", "a", "://", ":/", ":", "/", "//", ".", "..", "...", "h", "\\", "?", "#", "%2e",
+     "+", "-", "_", "9", " ", "\n", "ü", "\udcff", "*"]
+)  # fmt: skip
+_TEXTS = st.lists(_PIECES, max_size=12).map("".join)
+
+
+@given(_TEXTS)
+def test_python_and_c_split_alike(uri):
+    assert tuple(map(encode, parse_uri(uri))) == _split_in_c(uri)
+    assert create_uri(*parse_uri(uri)) == uri
+    assert scheme_of(uri) == parse_uri(uri).scheme
+
+
+@given(_TEXTS)
+def test_a_cleaned_path_is_the_shortest_of_its_place(path):
+    cleaned = clean_path(path)
+
+    assert cleaned == _plainly_cleaned(path)
+    assert clean_path(cleaned) == cleaned
+    normal = posixpath.normpath(path)
+    assert cleaned == (normal[1:] if normal.startswith("//") else normal)
+
+
+@given(_TEXTS, _TEXTS)
+def test_a_child_joined_to_its_parent_splits_again(parent, name):
+    name = name.replace("/", "")
+    joined = join_path(parent, name)
+    if name and parent and parse_uri(joined).scheme == parse_uri(parent).scheme:
+        assert basename(joined) == name
+
+
+def test_random_paths_are_cleaned_as_by_hand():
+    dice = random.Random(_SEED)
+    for _ in range(_RUNS):
+        path = "".join(dice.choices("a./", (1, 2, 2), k=dice.randint(0, 20)))
+        assert clean_path(path) == _plainly_cleaned(path), f"seed {_SEED}: {path!r}"
+        uri = "".join(dice.choices(["zz", "://", "h", "/", ".", "9", "-"], k=dice.randint(0, 8)))
+        split = tuple(map(encode, parse_uri(uri)))
+        assert split == _split_in_c(uri), f"seed {_SEED}: {uri!r}"
