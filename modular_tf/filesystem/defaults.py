@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 COPY_BLOCK = 1 << 20
 
+# No system or store has paths this long: a tree that is deeper has no end.
+_MAX_URI = 1 << 14
+
 
 def recursively_create_dir(fs: Filesystem, uri: str) -> None:
     """Walk up to the nearest directory that exists, then create downwards."""
@@ -114,6 +117,7 @@ class _Deletion:
 
     def _delete_or_queue(self, child: str, directories: list[str]) -> None:
         try:
+            _check_depth(self._fs, child)
             if self._fs.is_directory(child):
                 directories.append(child)
             else:
@@ -136,11 +140,21 @@ class _Deletion:
             self.first_error = error
 
 
+def _check_depth(fs: Filesystem, child: str) -> None:
+    if len(child) > _MAX_URI:
+        raise InternalError(
+            f"delete_recursively: no tree is so deep: {child[:60]!r}...",
+            plugin=fs.plugin,
+            operation="delete_recursively",
+        )
+
+
 def rename_file(fs: Filesystem, source: str, target: str) -> None:
     """Copy, then delete the source: not atomic, a failure between leaves both.
 
     A file that is renamed to itself stays as it is.
     """
+    target = _inside_directory(fs, target, source)
     if _same_file(fs, source, target):
         fs.stat(source)
         return
