@@ -5,11 +5,11 @@ Some plugins keep their first failure for ever, so it must not come to it.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from pathlib import Path
 
-from modular_tf.errors import UnavailableError
+from modular_tf.errors import NotFoundError, UnavailableError
+from modular_tf.native.library import Library
 
 
 class LibraryCheck:
@@ -39,8 +39,8 @@ class LibraryCheck:
                 reasons.append(f"{place.split('/')[0][1:]} is not set")
                 continue
             try:
-                ctypes.CDLL(place)
-            except OSError as error:
+                Library.open(place)
+            except NotFoundError as error:
                 reasons.append(str(error))
             else:
                 self._found = True
