@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 __all__ = ["include_directory"]
 
@@ -13,4 +13,4 @@ def include_directory() -> str:
     The headers define the C interface of plugins and need nothing else of this package: a plugin
     that is built with them runs in TensorFlow too. [any thread]
     """
-    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+    return str(Path(__file__).resolve().parent / "include")

@@ -132,7 +132,7 @@ def _environment(world: Path) -> dict[str, str]:
     }.items():
         (world / folder).mkdir()
         environment[variable] = str(world / folder)
-    environment["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
+    environment["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     environment |= {"COLUMNS": "110", "LINES": "50"}
     environment["NO_PROXY"] = environment["no_proxy"] = "127.0.0.1"
     return environment
@@ -284,7 +284,7 @@ def _settings_of_s3(endpoint: str) -> dict[str, str]:
 
 
 def _make_bucket(endpoint: str) -> None:
-    import boto3
+    import boto3  # noqa: PLC0415  (slow to import, and needed late)
 
     client = boto3.client(
         "s3",

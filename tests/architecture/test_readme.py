@@ -38,7 +38,10 @@ def test_every_block_is_of_a_kind_that_is_checked():
 
 def test_what_is_only_told_is_run_elsewhere():
     told = [
-        line for block in blocks(README) if block.language == "sh" for line in block.text.split("\n")
+        line
+        for block in blocks(README)
+        if block.language == "sh"
+        for line in block.text.split("\n")
     ]
 
     assert {line for line in told if line} == RUN_ELSEWHERE.keys()

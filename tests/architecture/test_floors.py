@@ -1,0 +1,113 @@
+"""Imports run downwards only (`floors.toml`), and some doors are for one room only."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.imports import NAME, PACKAGE, Import, imports_of, modules, room_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FLOORS = tomllib.loads(Path(__file__).with_name("floors.toml").read_text(encoding="utf-8"))
+FLOOR_OF = {room: number for number, floor in enumerate(FLOORS["floor"]) for room in floor["rooms"]}
+UPWARD_TYPES = {(row["importer"], row["imported"]) for row in FLOORS["upward_type"]}
+
+COMPILED = f"{NAME}.native._core"
+# Modules through which Python reaches into native memory.
+NATIVE_DOORS = {"cffi", "ctypes", "mmap", "_cffi_backend"}
+
+
+@cache
+def imports_between_rooms() -> tuple[Import, ...]:
+    return tuple(
+        found
+        for module in modules()
+        if module.room
+        for found in imports_of(module)
+        if found.imported.startswith(f"{NAME}.")
+        # The package itself, as opposed to a room of it, is nothing but a list of names.
+        and room_of(found.imported) in ROOMS
+        and room_of(found.imported) != module.room
+    )
+
+
+ROOMS = {
+    path.stem
+    for path in PACKAGE.iterdir()
+    if path.suffix == ".py" or (path / "__init__.py").is_file()
+} - {"__init__"}
+
+
+def test_every_room_has_one_floor():
+    listed = [room for floor in FLOORS["floor"] for room in floor["rooms"]]
+
+    assert sorted(listed) == sorted(ROOMS), "floors.toml does not list what there is"
+
+
+def test_imports_run_downwards():
+    wrong = [
+        str(found)
+        for found in imports_between_rooms()
+        if FLOOR_OF[room_of(found.module)] >= FLOOR_OF[room_of(found.imported)]
+        and not (
+            found.for_types and (room_of(found.module), room_of(found.imported)) in UPWARD_TYPES
+        )
+    ]
+
+    assert wrong == []
+
+
+def test_every_exception_is_needed():
+    upward = {
+        (room_of(found.module), room_of(found.imported))
+        for found in imports_between_rooms()
+        if found.for_types
+    }
+
+    assert upward >= UPWARD_TYPES
+
+
+@pytest.mark.parametrize(("one", "other"), [("filesystem", "device"), ("device", "filesystem")])
+def test_filesystems_and_devices_know_nothing_of_each_other(one, other):
+    rooms = {(room_of(found.module), room_of(found.imported)) for found in imports_between_rooms()}
+
+    assert (one, other) not in rooms
+
+
+def test_only_native_imports_the_compiled_module():
+    outside = [
+        str(found)
+        for module in modules()
+        if module.room != "native"
+        for found in imports_of(module)
+        if found.imported.startswith(COMPILED)
+    ]
+
+    assert outside == []
+
+
+def test_only_native_reaches_into_native_memory():
+    outside = [
+        str(found)
+        for module in modules()
+        if module.room != "native"
+        for found in imports_of(module)
+        if found.imported.partition(".")[0] in NATIVE_DOORS and not found.for_types
+    ]
+
+    assert outside == []
+
+
+def test_the_check_sees_what_it_must():
+    """A floor plan that sees no imports would always be kept."""
+    seen = {(room_of(found.module), room_of(found.imported)) for found in imports_between_rooms()}
+
+    assert {("service", "filesystem"), ("service", "device"), ("loading", "native")} <= seen
+    assert any(found.for_types for found in imports_between_rooms())

@@ -1,0 +1,48 @@
+"""Importing the package loads no native code and nothing that takes long."""
+
+from __future__ import annotations
+
+import json
+
+# What costs tens of milliseconds, or opens files and sockets.
+HEAVY = {
+    "_cffi_backend", "argparse", "ctypes", "fsspec", "importlib_metadata", "numpy", "pandas",
+    "pathlib", "platformdirs", "pluggy", "pyarrow", "rich", "socket", "structlog", "subprocess",
+    "tensorflow",
+}  # fmt: skip
+
+SUBJECT = """
+    import json, sys
+    before = set(sys.modules)
+    import modular_tf
+    with open("/proc/self/maps") as maps:
+        mapped = sorted({line.split()[-1] for line in maps if "modular_tf" in line})
+    print(json.dumps([sorted(set(sys.modules) - before), mapped]))
+"""
+
+
+def test_import_is_light(run_python):
+    loaded, mapped = json.loads(run_python(SUBJECT).stdout)
+
+    assert "modular_tf" in loaded
+    assert HEAVY.intersection(loaded) == set()
+    assert mapped == []
+
+
+def test_no_room_but_the_service_is_loaded_by_an_import(run_python):
+    """The package is a list of names; the rooms behind them are entered when one is used."""
+    loaded, _ = json.loads(run_python(SUBJECT).stdout)
+
+    assert [name for name in loaded if name.startswith("modular_tf.")] == []
+
+
+def test_discovery_maps_no_native_code(run_python):
+    subject = """
+        import modular_tf.discovery.search, modular_tf.discovery.probe
+        from modular_tf.discovery.search_paths import SearchPaths
+        found = modular_tf.discovery.search.discover(SearchPaths.of_process())
+        assert found.candidates
+        with open("/proc/self/maps") as maps:
+            assert not [line for line in maps if "modular_tf" in line]
+    """
+    run_python(subject)

@@ -1,0 +1,84 @@
+"""Rules: unique ids, told in full, applied by some code and proved by some test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from modular_tf.rules import Rule, all_rules
+from tests.architecture.imports import PACKAGE, modules
+
+TESTS = Path(__file__).parents[1]
+ID = re.compile(r"\b(?:FS|SE|LD)-\d{3}\b")
+RULES = all_rules()
+
+
+@cache
+def _constants() -> dict[str, str]:
+    """Return the ids of rules by the constants that hold them."""
+    return {
+        node.targets[0].id: ast.literal_eval(_id_of(node.value))
+        for module in modules()
+        if module.room == "rules"
+        for node in module.tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "Rule"
+    }
+
+
+def _id_of(call: ast.Call) -> ast.expr:
+    return call.args[0] if call.args else next(k.value for k in call.keywords if k.arg == "id")
+
+
+def _named_in(text: str) -> set[str]:
+    """Return the rules that a source names, by id or by constant."""
+    words = set(re.findall(r"\b[A-Z][A-Z_]+\b", text))
+    return set(ID.findall(text)) | {_constants()[word] for word in words & _constants().keys()}
+
+
+def _named_below(folder: Path, *, suffixes: set[str]) -> set[str]:
+    return {
+        rule_id
+        for path in folder.rglob("*")
+        if path.suffix in suffixes and "rules" not in path.relative_to(folder).parts[:1]
+        for rule_id in _named_in(path.read_text(encoding="utf-8"))
+    }
+
+
+def test_every_rule_is_applied_somewhere():
+    applied = _named_below(PACKAGE, suffixes={".py", ".c", ".cc", ".h"})
+
+    assert sorted(RULES.keys() - applied) == []
+
+
+def test_every_rule_is_proved_by_a_test():
+    proved = _named_below(TESTS, suffixes={".py", ".toml"})
+
+    assert sorted(RULES.keys() - proved) == []
+
+
+def test_nobody_names_a_rule_that_is_not_there():
+    named = _named_below(PACKAGE, suffixes={".py", ".c", ".cc", ".h"})
+
+    assert sorted(named - RULES.keys()) == []
+
+
+def test_numbers_are_in_order_within_a_group():
+    """Ids are never reused, and a duplicate is refused when the table is built."""
+    for prefix in ("FS", "SE", "LD"):
+        numbers = [rule_id for rule_id in RULES if rule_id.startswith(prefix)]
+
+        assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_a_rule_is_told_in_full(rule: Rule):
+    for text in (rule.requirement, rule.consequence, rule.remedy):
+        assert len(text.split()) >= 2, f"{rule.id}: too short to help: {text!r}"
+        assert text.endswith("."), f"{rule.id}: not a sentence: {text!r}"
+    assert rule.source
