@@ -1,0 +1,218 @@
+"""Many threads on one service: no wrong byte, no lock around a read, no end under a reader."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+
+_THREADS = 8
+_STEPS = 60
+
+
+def _together(work):
+    """Run `work(number)` on all threads, which begin together; return the results."""
+    barrier = threading.Barrier(_THREADS)
+
+    def begin(number):
+        barrier.wait(60)
+        return work(number)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(begin, range(_THREADS)))
+
+
+@pytest.fixture
+def meeting():
+    """Filesystems whose reads wait for a company of a given size."""
+    services = []
+
+    def load(company):
+        compiled = compile_object(
+            Path(__file__).with_name("rendezvous_plugin.c"), [f"COMPANY={company}"]
+        )
+        library = link_library("librendezvous.so", [compiled], ["-lpthread"])
+        services.append(PluginService(plugin_paths=[library], bundled=False))
+        services[-1].load()
+        return services[-1], services[-1].filesystem("meet")
+
+    yield load
+    for service in services:
+        service.close()
+
+
+# ---- Reads overlap ----
+
+
+def test_eight_reads_of_one_file_run_at_the_same_time(meeting):
+    _, fs = meeting(_THREADS)
+    with fs.new_random_access_file("meet://f") as file:
+        parts = _together(lambda number: file.read(number, 3))
+
+    assert parts == [bytes([ord("a") + number]) * 3 for number in range(_THREADS)]
+
+
+def test_eight_reads_into_buffers_and_through_streams_run_at_the_same_time(meeting):
+    _, fs = meeting(_THREADS)
+
+    def read(number):
+        if number % 2:
+            with fs.open("meet://f", "rb", buffering=0) as stream:
+                return stream.read(3)
+        with fs.new_random_access_file("meet://f") as file:
+            buffer = bytearray(3)
+            file.readinto(0, buffer)
+            return bytes(buffer)
+
+    assert _together(read) == [b"aaa"] * _THREADS
+
+
+# ---- Closing under a reader ----
+
+
+@pytest.mark.parametrize("what", ["file", "filesystem", "service"])
+def test_a_read_that_is_under_way_ends_before_what_it_reads_from(what, meeting):
+    service, fs = meeting(2)
+    _, company = meeting(2)  # another filesystem of the same plugin, which stays open
+    file = fs.new_random_access_file("meet://f")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(file.read, 0, 3)
+        while company.get_file_size("meet://f") < 1:
+            pass  # until the read is in the plugin
+        {"file": file, "filesystem": fs, "service": service}[what].close()
+        with pytest.raises(ClosedError):
+            file.read(0, 1)
+        with company.new_random_access_file("meet://f") as other:
+            assert other.read(1, 3) == b"bbb"
+
+        assert read.result(60) == b"aaa"
+
+
+def test_a_service_closes_under_eight_threads_that_use_it(tmp_path):
+    for _ in range(5):
+        service = PluginService()
+        service.load()
+        fs = service.filesystem("")
+        (tmp_path / "f").write_bytes(b"content")
+        going = threading.Barrier(_THREADS + 1)
+
+        def use(fs=fs, going=going):
+            going.wait(60)
+            with suppress(ClosedError):
+                while True:
+                    with fs.new_random_access_file(str(tmp_path / "f")) as file:
+                        assert file.read(0, 100) == b"content"
+                    assert fs.path_exists(str(tmp_path))
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            users = [pool.submit(use) for _ in range(_THREADS)]
+            going.wait(60)
+            service.close()
+            for user in users:
+                user.result(60)
+        assert fs.open_count == 0
+
+
+# ---- Mixed work ----
+
+
+def test_mixed_operations_of_eight_threads_get_every_byte_right(place):
+    shared = place.write("shared", bytes(range(256)) * 1024)
+    size = 256 * 1024
+
+    def work(number):
+        dice = random.Random(number)
+        mine = place / f"dir{number}"
+        place.fs.create_dir(mine)
+        for step in range(_STEPS):
+            data = bytes([number, step % 256]) * dice.randint(1, 5000)
+            uri = f"{mine}/f{step % 7}"
+            with place.fs.open(uri, "wb") as file:
+                file.write(data)
+            place.fs.copy_file(uri, f"{mine}/copy")
+            with place.fs.open(f"{mine}/copy", "ab") as file:
+                file.write(b"end")
+            place.fs.rename_file(f"{mine}/copy", f"{mine}/moved")
+            with place.fs.open(f"{mine}/moved", "rb") as file:
+                assert file.read() == data + b"end"
+            offset = dice.randrange(size - 1000)
+            with place.fs.new_random_access_file(shared) as file:
+                assert file.read(offset, 1000) == (bytes(range(256)) * 5)[offset % 256 :][:1000]
+            assert place.fs.stat(uri).length == len(data)
+            with place.fs.new_read_only_memory_region_from_file(uri) as region:
+                assert region.view() == data
+            place.fs.delete_file(f"{mine}/moved")
+            assert not place.fs.path_exists(f"{mine}/moved")
+        names = place.fs.get_children(mine)
+        assert place.fs.delete_recursively(mine) == (0, 0)
+        return names
+
+    assert _together(work) == [[f"f{i}" for i in range(7)]] * _THREADS
+    assert place.fs.get_children(place.root) == ["shared"]
+    assert place.fs.open_count == 0
+
+
+def test_the_same_directories_are_made_by_all_threads(place):
+    _together(lambda number: place.fs.recursively_create_dir(place / "a/b/c/d"))
+    _together(lambda number: place.fs.recursively_create_dir(place / f"a/b/{number}/c"))
+
+    assert place.fs.get_children(place / "a/b") == [*map(str, range(_THREADS)), "c"]
+
+
+def test_a_writer_of_many_threads_loses_nothing(place):
+    with place.fs.new_writable_file(place / "f") as file:
+        _together(lambda number: [file.append(bytes([number]) * 100) for _ in range(100)])
+        assert file.tell() == 100 * 100 * _THREADS
+    data = place.read("f")
+
+    assert len(data) == 100 * 100 * _THREADS
+    for at in range(0, len(data), 100):  # each append lies in one piece
+        assert data[at : at + 100] == data[at : at + 1] * 100
+
+
+def test_one_name_is_created_and_deleted_by_all_threads(place):
+    def work(number):
+        for _ in range(_STEPS):
+            with suppress(NotFoundError):
+                place.write("contested", bytes([number]) * 10)
+                seen = place.read("contested")
+                assert len(set(seen)) <= 2, seen
+                place.fs.delete_file(place / "contested")
+
+    _together(work)
+    assert place.fs.open_count == 0
+
+
+def test_registering_and_looking_up_go_together(service):
+    made = service.filesystem("ram")
+
+    def work(number):
+        for _ in range(_STEPS):
+            undo = service.register_filesystem(f"scheme{number}", made)
+            assert service.filesystem_for(f"scheme{number}://x") is not None
+            assert "ram" in service.schemes()
+            service.plugins()
+            undo()
+
+    _together(work)
+    assert not any(scheme.startswith("scheme") for scheme in service.schemes())
+
+
+def test_one_plugin_is_loaded_once_by_eight_services_at_once(fixture_plugin):
+    library = fixture_plugin("good")
+
+    def work(number):
+        with PluginService(plugin_paths=[library]) as service:
+            service.load()
+            service.filesystem("fixture").create_dir(f"fixture://h/{number}")
+            return service.filesystem("fixture").get_children("fixture://h/")
+
+    assert _together(work) == [[str(number)] for number in range(_THREADS)]
