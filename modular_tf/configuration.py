@@ -25,7 +25,7 @@ class Config:
         plugin_dirs: Directories or files to search for plugins.
         enable: Globs over plugin names; when given, no other plugin is loaded.
         disable: Globs over plugin names that are not loaded, whatever `enable` says.
-        priorities: Priority of device factories, by `TYPE` or `TYPE/PLATFORM`.
+        priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
         scheme_pins: Name of the plugin that alone may serve a scheme.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
         path: The file it was read from, None for none.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.ranking import FactoryState
 from modular_tf.errors import NotFoundError
+from modular_tf.filesystem.uri import scheme_of
 from modular_tf.loading.known_packages import package_for
 from modular_tf.report import State
 
@@ -40,13 +41,13 @@ class Explanation:
 
 
 def explain(service: PluginService, name: str) -> Explanation:
-    """Explain a plugin, a file, a scheme or a device type, present or absent.
+    """Explain a plugin, a file, a scheme, a URI's scheme or a device type, present or absent.
 
     Plugins are searched for if they were not yet, and a file that nobody found is looked at;
     nothing is loaded.
     """
     _look_for(service, name)
-    scheme = name.removesuffix("://")
+    scheme = scheme_of(name) or name
     found = [
         *_plugins(service, name),
         *_scheme(service, scheme),

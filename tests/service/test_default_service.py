@@ -1,0 +1,88 @@
+"""The one service of TensorFlow's habits, and services in forked processes."""
+
+from __future__ import annotations
+
+
+def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
+    run_python(
+        """
+        from concurrent.futures import ThreadPoolExecutor
+        from modular_tf.service import default_service
+        with ThreadPoolExecutor(8) as pool:
+            made = set(pool.map(lambda _: default_service(), range(50)))
+        (service,) = made
+        assert service.schemes() and service.devices()
+        service.close()
+        assert default_service() is not service
+        assert not default_service().closed
+        """
+    )
+
+
+def test_importing_the_package_makes_none(run_python):
+    child = run_python(
+        """
+        import sys
+        import modular_tf
+        print([name for name in sys.modules if name.startswith("modular_tf.")])
+        assert "cffi" not in sys.modules and "_cffi_backend" not in sys.modules
+        """
+    )
+
+    assert child.stdout == "[]\n"
+
+
+def test_a_forked_child_loads_and_closes_by_itself(run_python, fixture_plugin):
+    run_python(
+        """
+        import os, sys, threading
+        from modular_tf.loading import binding
+        from modular_tf.service import PluginService, default_service
+
+        default_service()
+        hold, stop = threading.Event(), threading.Event()
+        def keep():
+            with binding._lock:
+                hold.set()
+                stop.wait(60)
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        hold.wait(60)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                with PluginService(plugin_paths=sys.argv[1:]) as service:
+                    service.load()
+                    service.filesystem("fixture").create_dir("fixture://h/x")
+                default_service().filesystem("ram").recursively_create_dir("ram://x")
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        stop.set()
+        keeper.join()
+        assert not default_service().filesystem("ram").path_exists("ram://x")
+        """,
+        fixture_plugin("good"),
+    )
+
+
+def test_multiprocessing_children_use_the_parents_service(run_python, tmp_path):
+    (tmp_path / "f").write_text("content")
+    run_python(
+        """
+        import multiprocessing, sys
+        from modular_tf.service import default_service
+
+        def read(uri):
+            with default_service().filesystem_for(uri).open(uri) as file:
+                return file.read()
+
+        if __name__ == "__main__":
+            default_service()
+            with multiprocessing.get_context("fork").Pool(3) as pool:
+                assert pool.map(read, [sys.argv[1]] * 20) == ["content"] * 20
+        """,
+        tmp_path / "f",
+    )

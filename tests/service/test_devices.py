@@ -1,0 +1,132 @@
+"""Devices: by dropping a library into a folder, by priority, and in conflict."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from modular_tf.report import State
+
+
+def test_a_library_dropped_into_tensorflow_plugins_appears_everywhere(
+    site, device_file, plugin_file, make_service
+):
+    assert make_service().load().plugins == ()
+    device_file("venv/site-packages/tensorflow-plugins/libmy_device.so", device_type="MY_DEVICE")
+    plugin_file("venv/site-packages/tensorflow-plugins/libmy_store.so")
+    service = make_service()
+    report = service.load()
+
+    assert report["my_device"].state is State.LOADED
+    assert report["my_device"].source == "tensorflow-plugins"
+    assert report["my_device"].device_types == ("MY_DEVICE",)
+    assert service.schemes() == {"fixture": "my_store"}
+    names = [device.name for device in service.devices("MY_DEVICE")]
+    assert names
+    assert service.device(names[0]).plugin == "my_device"
+    assert [device.name for device in service.devices()] == names
+
+
+def test_the_higher_priority_serves_and_the_other_is_listed(device_file, make_service, tmp_path):
+    device_file("liblow.so", device_type="NPU", platform="LOW")
+    device_file("lib2high.so", device_type="NPU", platform="HIGH")
+    service = make_service(
+        tmp_path / "liblow.so",
+        tmp_path / "lib2high.so",
+        config=Config(priorities={"NPU:HIGH": 300}),
+    )
+    service.load()
+    low, high = service.report()["low"], service.report()["2high"]
+
+    assert {device.plugin for device in service.devices("NPU")} == {"2high"}
+    assert {device.priority for device in service.devices("NPU")} == {300}
+    assert (high.state, high.device_types) == (State.LOADED, ("NPU",))
+    assert (low.state, low.device_types) == (State.SHADOWED, ())
+    assert low.reason.rule == "SE-052"
+    lines = service.why("NPU").lines
+    assert re.search("2high.*is serving", lines[0])
+    assert re.search("low.*is shadowed.*priority", lines[1])
+    assert any("SE-052" in line for line in service.why("low").lines)
+
+
+def test_equal_priorities_are_a_conflict_that_names_both(device_file, make_service, tmp_path):
+    first = device_file("libfirst.so", device_type="NPU", platform="ONE")
+    second = device_file("libsecond.so", device_type="NPU", platform="TWO")
+    service = make_service(first, second)
+    service.load()
+    loser = service.report()["second"]
+
+    assert {device.plugin for device in service.devices("NPU")} == {"first"}
+    assert loser.state is State.SHADOWED
+    assert loser.reason.rule == "SE-051"
+    assert "first" in loser.reason.message
+    assert "second" in loser.reason.message
+    assert "220" in loser.reason.message
+
+
+class Factory:
+    """Devices in Python."""
+
+    def __init__(self, device_type="NPU", platform="PYTHON", priority=None, count=2):
+        self.device_type = device_type
+        self.platform = platform
+        self.count = count
+        if priority is not None:
+            self.priority = priority
+
+    def device_count(self):
+        return self.count
+
+
+def test_python_factories_obey_the_same_rules(device_file, make_service):
+    service = make_service(device_file("libc.so", device_type="NPU"))
+    service.load()
+    undo = service.register_device_factory(Factory(priority=221))
+    assert [device.plugin for device in service.devices("NPU")] == ["Factory"] * 2
+    assert service.report()["c"].state is State.SHADOWED
+    assert service.report()["Factory"].as_dict() == {
+        "name": "Factory",
+        "path": None,
+        "source": "python",
+        "kinds": ["device"],
+        "state": "loaded",
+        "schemes": [],
+        "device_types": ["NPU"],
+        "reason": None,
+    }
+    with pytest.raises(AlreadyExistsError, match="PYTHON"):
+        service.register_device_factory(Factory(priority=1))
+
+    undo()
+    undo()
+    assert {device.plugin for device in service.devices("NPU")} == {"c"}
+    assert [record.name for record in service.plugins()] == ["c"]
+
+
+def test_what_is_no_factory_is_refused(make_service):
+    service = make_service()
+    for wrong in (object(), Factory(device_type="lower"), Factory(platform=None)):
+        with pytest.raises(InvalidArgumentError):
+            service.register_device_factory(wrong)
+    assert service.plugins() == []
+
+
+def test_a_device_that_is_not_there_is_named_with_those_that_are(make_service):
+    service = make_service()
+    service.register_device_factory(Factory())
+
+    with pytest.raises(NotFoundError, match="NPU:0"):
+        service.device("NPU:7")
+
+
+def test_only_enabled_types_serve(make_service, monkeypatch):
+    monkeypatch.setenv("TF_ENABLED_DEVICE_TYPES", "GPU")
+    service = make_service()
+    service.register_device_factory(Factory())
+
+    assert service.devices() == []
+    (record,) = service.plugins()
+    assert (record.state, record.reason.rule) == (State.DISABLED, "SE-053")

@@ -1,0 +1,248 @@
+"""Which of several plugins serves, what they are called, and what the user decides."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.errors import NotFoundError, UnimplementedError
+from modular_tf.report import State
+
+
+def _states(service):
+    return {record.name: record.state.value for record in service.plugins()}
+
+
+# ---- Sources ----
+
+
+def test_earlier_sources_come_first_and_take_the_scheme(
+    plugin_file, make_service, monkeypatch, site, tmp_path
+):
+    """From the last source to the first: each new one takes the scheme from the next."""
+    entry = site / "pkg-1.0.dist-info"
+    entry.mkdir()
+    (entry / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
+    (entry / "RECORD").write_text("pkg/libdistribution.so,,\n")
+    places = [
+        ("user-directory", "user/libuser.so"),
+        ("distribution", "venv/site-packages/pkg/libdistribution.so"),
+        ("tensorflow-plugins", "venv/site-packages/tensorflow-plugins/libfolder.so"),
+        ("config", "config/libconfig.so"),
+        ("tf-environment", "tf/libtf.so"),
+        ("environment", "env/libenv.so"),
+        ("argument", "arg/libarg.so"),
+    ]
+    files = {source: plugin_file(path) for source, path in places}
+    drop_ins = tmp_path / "data" / "modular_tf" / "plugins"
+    drop_ins.parent.mkdir(parents=True)
+    drop_ins.symlink_to(files["user-directory"].parent)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", str(files["tf-environment"].parent))
+    monkeypatch.setenv("MODULAR_TF_PLUGIN_PATH", str(files["environment"].parent))
+    service = make_service(
+        files["argument"], config=Config(plugin_dirs=(str(files["config"].parent),))
+    )
+    service.load()
+    records = [record for record in service.plugins() if record.schemes or record.reason]
+
+    assert [record.source for record in records] == [source for source, _ in reversed(places)]
+    assert [record.state for record in records] == [State.LOADED] + [State.SHADOWED] * 6
+    assert service.schemes() == {"fixture": "arg"}
+    assert {record.reason.rule for record in records[1:]} == {"FS-018"}
+
+
+def test_a_file_found_twice_is_one_plugin_with_a_twin(plugin_file, make_service, tmp_path):
+    plugin = plugin_file("a/libone.so")
+    link = tmp_path / "b" / "libother.so"
+    link.parent.mkdir()
+    link.symlink_to(plugin)
+    hard = tmp_path / "c" / "libhard.so"
+    hard.parent.mkdir()
+    os.link(plugin, hard)
+    service = make_service(plugin, link, hard.parent)
+    service.load()
+    (record,) = service.plugins()
+
+    assert record.name == "one"
+    assert [twin.path for twin in service.entry("one").probe.candidate.twins] == [
+        str(link),
+        str(hard),
+    ]
+    assert any(str(link) in line for line in service.why("one").lines)
+
+
+def test_equal_names_are_told_apart_and_both_can_be_named(plugin_file, make_service):
+    first = plugin_file("a/libsame.so", scheme="one.x")
+    second = plugin_file("b/libsame.so.2", "good", scheme="two.x")
+    service = make_service(first, second)
+    service.load("same#2")
+
+    assert _states(service) == {"same": "found", "same#2": "loaded"}
+    assert service.schemes() == {"two.x": "same#2"}
+
+
+# ---- What is loaded ----
+
+
+def test_only_what_is_named_is_loaded(plugin_file, make_service, tmp_path, monkeypatch):
+    one = plugin_file("liba.so", scheme="aa")
+    plugin_file("libb.so", "good", scheme="bb")
+    service = make_service(tmp_path)
+    service.load("b")
+    assert _states(service) == {"a": "found", "b": "loaded"}
+    service.load(one)
+    assert _states(service) == {"a": "loaded", "b": "loaded"}
+    monkeypatch.chdir(tmp_path)
+    service.load("libb.so")
+    assert service.schemes() == {"aa": "a", "bb": "b"}
+
+
+def test_a_new_file_or_folder_may_be_named(plugin_file, make_service, tmp_path):
+    service = make_service()
+    service.load(plugin_file("new/libnew.so", scheme="new"))
+    plugin_file("folder/libx.so", "good", scheme="xx")
+    plugin_file("folder/liby.so", "versioned-symbols", scheme="yy")
+    service.load(tmp_path / "folder")
+
+    assert service.schemes() == {"new": "new", "xx": "x", "yy": "y"}
+    assert service.entry(str(tmp_path / "new")).name == "new"
+    with pytest.raises(NotFoundError, match=r"name one of \['x', 'y'\]"):
+        service.entry(str(tmp_path / "folder"))
+
+
+@pytest.mark.parametrize("name", ["absent", "dir/absent", "/absent/lib.so", "empty", ""])
+def test_a_name_that_leads_to_nothing_is_an_error(name, make_service, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    service = make_service()
+    for ask in (service.load, service.entry):
+        with pytest.raises(NotFoundError) as failure:
+            ask(name)
+        assert failure.value.message
+
+
+def test_loading_again_changes_nothing_and_finds_what_is_new(plugin_file, make_service, tmp_path):
+    plugin_file("liba.so", scheme="aa")
+    service = make_service(tmp_path)
+    first = service.load()
+    assert service.load() == first
+    plugin_file("libb.so", "good", scheme="bb")
+    assert service.discover()["b"].state is State.FOUND
+    assert service.load()["b"].state is State.LOADED
+    assert service.schemes() == {"aa": "a", "bb": "b"}
+
+
+def test_discovering_runs_nothing(plugin_file, make_service, fixture_plugin, tmp_path):
+    service = make_service(fixture_plugin("init-plugin-crashes"), fixture_plugin("companion"))
+    report = service.discover()
+
+    assert [record.state for record in report.plugins] == [State.FOUND] * 2
+    assert service.schemes() == {}
+    assert all(service.entry(record.name).library is None for record in report.plugins)
+
+
+# ---- What the user decides ----
+
+
+@pytest.mark.parametrize(
+    ("config", "loaded"),
+    [
+        (Config(), {"alpha", "beta"}),
+        (Config(disable=("alpha",)), {"beta"}),
+        (Config(disable=("al*",)), {"beta"}),
+        (Config(enable=("alpha",)), {"alpha"}),
+        (Config(enable=("*a",), disable=("b*",)), {"alpha"}),
+        (Config(disable=("*",)), set()),
+        (Config(disable=("ALPHA",)), {"alpha", "beta"}),
+    ],
+)
+def test_enable_and_disable(config, loaded, plugin_file, make_service, tmp_path):
+    plugin_file("libalpha.so", scheme="aa")
+    plugin_file("libbeta.so", "good", scheme="bb")
+    service = make_service(tmp_path, config=config)
+    service.load()
+
+    assert set(service.schemes().values()) == loaded
+    for record in service.plugins():
+        if record.name not in loaded:
+            assert record.state is State.DISABLED
+            assert (record.reason.stage, record.reason.rule) == ("policy", "LD-054")
+            assert "the configuration" in record.reason.message
+            assert service.entry(record.name).library is None
+
+
+def test_a_pinned_scheme_is_served_by_its_plugin_alone(plugin_file, make_service, tmp_path):
+    plugin_file("liba.so")
+    plugin_file("libb.so", "good")
+    service = make_service(
+        tmp_path, config=Config(scheme_pins={"fixture": "b"}, path="/etc/x.toml")
+    )
+    service.load()
+
+    assert service.schemes() == {"fixture": "b"}
+    assert _states(service) == {"a": "shadowed", "b": "loaded"}
+    assert "pinned to 'b' in /etc/x.toml" in service.report()["a"].reason.message
+
+
+def test_a_scheme_pinned_to_nobody_is_served_by_nobody(plugin_file, make_service):
+    service = make_service(plugin_file("liba.so"), config=Config(scheme_pins={"fixture": "b"}))
+    service.load()
+
+    with pytest.raises(UnimplementedError, match="fixture"):
+        service.filesystem("fixture")
+    assert any("pinned to 'b'" in line for line in service.why("fixture").lines)
+
+
+def test_a_loser_loads_its_other_schemes(plugin_file, make_service, tmp_path):
+    plugin_file("liba.so", scheme="fixture2")
+    plugin_file("libb.so", "two-schemes")
+    service = make_service(tmp_path)
+    service.load()
+
+    assert service.schemes() == {"fixture": "b", "fixture2": "a"}
+    assert service.report()["b"].state is State.LOADED
+    assert service.report()["b"].reason.rule == "FS-018"
+
+
+def test_bundled_plugins_give_way_to_others(plugin_file, make_service):
+    service = make_service(plugin_file("libmine.so", scheme="ram"), bundled=True)
+    service.load()
+
+    assert service.schemes() == {
+        "": "posix_filesystem",
+        "file": "posix_filesystem",
+        "ram": "mine",
+    }
+    assert service.report()["ram_filesystem"].state is State.SHADOWED
+
+
+# ---- Records ----
+
+
+def test_a_record_as_json_has_the_documented_shape(plugin_file, make_service, tmp_path):
+    plugin_file("libgood.so")
+    (tmp_path / "libbad.so").write_text("text")
+    service = make_service(tmp_path)
+    good, bad = service.load()["good"].as_dict(), service.report()["bad"].as_dict()
+
+    assert good == {
+        "name": "good",
+        "path": str(tmp_path / "libgood.so"),
+        "source": "argument",
+        "kinds": ["filesystem"],
+        "state": "loaded",
+        "schemes": ["fixture"],
+        "device_types": [],
+        "reason": None,
+    }
+    assert set(bad["reason"]) == {"stage", "rule", "message", "remedy"}
+    assert (bad["state"], bad["reason"]["stage"], bad["reason"]["rule"]) == (
+        "rejected",
+        "probe",
+        "LD-004",
+    )
+    with pytest.raises(KeyError):
+        service.report()["absent"]

@@ -1,0 +1,178 @@
+"""Filesystems that Python code registers: they serve, give way and end like those of plugins."""
+
+from __future__ import annotations
+
+import fsspec
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.errors import (
+    AlreadyExistsError,
+    ClosedError,
+    InvalidArgumentError,
+    NotFoundError,
+    UnimplementedError,
+    UnknownError,
+)
+from modular_tf.report import State
+from tests.filesystem.memory_store import MemoryStore
+
+
+@pytest.fixture
+def memory():
+    """fsspec's own memory filesystem, empty."""
+    made = fsspec.filesystem("memory", skip_instance_cache=True)
+    made.store.clear()
+    made.pseudo_dirs[:] = [""]
+    return made
+
+
+def test_an_fsspec_filesystem_serves(memory, make_service):
+    service = make_service()
+    service.register_filesystem("mem", memory)
+    fs = service.filesystem_for("mem://bucket/file")
+    fs.recursively_create_dir("mem://bucket")
+    with fs.open("mem://bucket/file", "wb") as file:
+        file.write(b"content")
+
+    assert memory.cat("/bucket/file") == b"content"
+    assert fs.stat("mem://bucket/file").length == 7
+    assert fs.get_children("mem://bucket") == ["file"]
+    assert fs.get_matching_paths("mem://bucket/f*") == ["mem://bucket/file"]
+    assert fs.delete_recursively("mem://bucket") == (0, 0)
+    with pytest.raises(NotFoundError):
+        fs.stat("mem://bucket/file")
+
+
+def test_an_object_with_some_operations_serves_with_the_hosts_defaults(make_service):
+    service = make_service()
+    store = MemoryStore()
+    service.register_filesystem("mem", store)
+    fs = service.filesystem("mem")
+    fs.recursively_create_dir("mem://h/a/b")
+    with fs.open("mem://h/a/b/f", "w") as file:
+        file.write("x")
+    fs.rename_file("mem://h/a/b/f", "mem://h/g")
+
+    assert store.files == {"/g": b"x"}
+    assert fs.get_matching_paths("mem://h/*") == ["mem://h/a", "mem://h/g"]
+    with pytest.raises(UnimplementedError, match="new_appendable_file"):
+        fs.new_appendable_file("mem://h/g")
+    (record,) = service.plugins()
+    assert (record.name, record.source, record.schemes) == ("MemoryStore", "python", ("mem",))
+
+
+def test_errors_of_python_become_typed(make_service):
+    class Failing:
+        def stat(self, uri):
+            raise {"missing": FileNotFoundError, "denied": PermissionError}.get(uri, KeyError)(uri)
+
+    service = make_service()
+    service.register_filesystem("mem", Failing())
+    fs = service.filesystem("mem")
+    for uri, error in (("missing", FileNotFoundError), ("denied", PermissionError)):
+        with pytest.raises(error) as failure:
+            fs.stat(uri)
+        assert (failure.value.plugin, failure.value.path) == ("Failing", uri)
+        assert failure.value.operation == "stat"
+    with pytest.raises(UnknownError):
+        fs.stat("other")
+
+
+def test_what_is_no_filesystem_is_refused(make_service):
+    service = make_service()
+    for wrong in (object(), None, 5, "text"):
+        with pytest.raises(TypeError, match="none of the operations"):
+            service.register_filesystem("mem", wrong)
+    for scheme in ("m", "m-m", "9m", "m://", " mem"):
+        with pytest.raises(InvalidArgumentError, match="FS-007"):
+            service.register_filesystem(scheme, MemoryStore())
+    assert service.plugins() == []
+    assert service.schemes() == {}
+
+
+# ---- Taking and giving back ----
+
+
+def test_a_taken_scheme_is_refused_and_both_are_named(make_service):
+    service = make_service(bundled=True)
+    service.load()
+    with pytest.raises(AlreadyExistsError, match=r"MemoryStore.*ram_filesystem") as failure:
+        service.register_filesystem("ram", MemoryStore())
+
+    assert failure.value.rule == "FS-018"
+    assert service.schemes()["ram"] == "ram_filesystem"
+
+
+def test_replacing_shadows_and_undoing_gives_back(make_service):
+    service = make_service(bundled=True)
+    service.load()
+    before = service.filesystem("ram")
+    undo = service.register_filesystem("ram", MemoryStore(), replace=True)
+    loser = service.report()["ram_filesystem"]
+
+    assert service.schemes()["ram"] == "MemoryStore"
+    assert (loser.state, loser.schemes, loser.reason.rule) == (State.SHADOWED, (), "FS-018")
+    assert "MemoryStore" in loser.reason.message
+    before.recursively_create_dir("ram://still/works")
+    undo()
+    assert service.filesystem("ram") is before
+    assert service.report()["ram_filesystem"].state is State.LOADED
+    assert "MemoryStore" not in [record.name for record in service.plugins()]
+
+
+def test_registrations_are_undone_in_any_order(make_service):
+    service = make_service()
+    undo_one = service.register_filesystem("mem", MemoryStore())
+    undo_two = service.register_filesystem("mem", MemoryStore(), replace=True)
+    undo_three = service.register_filesystem("mem", MemoryStore(), replace=True)
+    assert service.schemes() == {"mem": "MemoryStore#3"}
+    assert [record.state.value for record in service.plugins()] == [
+        "shadowed",
+        "shadowed",
+        "loaded",
+    ]
+    undo_two()
+    assert service.schemes() == {"mem": "MemoryStore#3"}
+    undo_three()
+    undo_three()
+    assert service.schemes() == {"mem": "MemoryStore"}
+    undo_one()
+    assert service.schemes() == {}
+    assert service.plugins() == []
+
+
+def test_pins_hold_for_python_too(make_service):
+    service = make_service(config=Config(scheme_pins={"mem": "somebody"}))
+    with pytest.raises(AlreadyExistsError, match="pinned to 'somebody'"):
+        service.register_filesystem("mem", MemoryStore())
+    service.register_filesystem("mem", MemoryStore(), replace=True)
+
+    assert service.schemes() == {"mem": "MemoryStore"}
+
+
+def test_a_filesystem_of_one_service_may_serve_in_another(make_service):
+    one, two = make_service(bundled=True), make_service()
+    one.load()
+    two.register_filesystem("ram", one.filesystem("ram"))
+    two.filesystem("ram").recursively_create_dir("ram://shared")
+    two.close()
+
+    assert one.filesystem("ram").path_exists("ram://shared")
+
+
+def test_a_closed_service_leaves_the_object_alone(make_service):
+    class Store(MemoryStore):
+        closed = False
+
+        def close(self):
+            self.closed = True
+
+    store = Store()
+    service = make_service()
+    service.register_filesystem("mem", store)
+    service.close()
+
+    assert not store.closed
+    with pytest.raises(ClosedError):
+        service.filesystem("mem")
