@@ -66,7 +66,8 @@ def main() -> None:
         if found is None:
             print(f"{name:36} not installed here")
             continue
-        over = f"+{found['ms'] - bare['ms']:.0f} ms, +{found['peak_mib'] - bare['peak_mib']:.0f} MiB"
+        more = {name: found[name] - bare[name] for name in found}
+        over = f"+{more['ms']:.0f} ms, +{more['peak_mib']:.0f} MiB"
         target = f"   (target: {TARGETS[name]})" if name in TARGETS else ""
         print(f"{name:36} {found['ms']:8.1f} ms {found['peak_mib']:8.1f} MiB  {over}{target}")
     if options.json:

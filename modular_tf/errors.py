@@ -94,9 +94,7 @@ class ModularTFError(Exception):
         self.operation = operation
         self.rule = rule
         if isinstance(self, OSError):
-            self.errno = self.default_errno
-            self.strerror = message
-            self.filename = path
+            _describe(self, self.default_errno, message, path)
 
     def __str__(self) -> str:
         return self.message
@@ -115,9 +113,14 @@ class ModularTFError(Exception):
         )
 
 
-def _rebuild(
-    cls: type[ModularTFError], message: str, attributes: dict[str, Any]
-) -> ModularTFError:
+def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
+    """Fill in what Python code reads from its own errors of files."""
+    error.errno = number
+    error.strerror = message
+    error.filename = path
+
+
+def _rebuild(cls: type[ModularTFError], message: str, attributes: dict[str, Any]) -> ModularTFError:
     return cls(message, **attributes)
 
 

@@ -66,9 +66,7 @@ class PythonContributions:
             with _noted(hooks, f"registering {factory!r}"):
                 self.add_device_factory(factory)
 
-    def add_filesystem(
-        self, scheme: str, filesystem: Any, *, replace: bool
-    ) -> Callable[[], None]:
+    def add_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> Callable[[], None]:
         """Register a filesystem; see `PluginService.register_filesystem`."""
         made = as_filesystem(scheme, filesystem)
         if made is not filesystem:

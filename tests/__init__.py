@@ -1,1 +1,1 @@
-"""The test suite; its fixtures live in `tests.fixtures`, its loopback servers in `tests.emulators`."""
+"""The tests; fixtures live in `tests.fixtures`, loopback servers in `tests.emulators`."""

@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     with session(options) as service:
-        if os.path.isfile(options.name):  # noqa: PTH113  (a name, most of the time)
+        if os.path.isfile(options.name):
             service.load(options.name)
         explanation = service.why(options.name)
     if printer.json:

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118  (paths stay str: they are shown and compared as they were written)
 """Source 7: libraries of installed distributions that export an init symbol.
 
 This finds plugins whose authors never heard of us, such as those of tensorflow-io.
@@ -47,7 +46,7 @@ def search_distributions(
             location,
             Source.DISTRIBUTION,
             "installed distributions",
-            exists=os.path.isdir(location),  # noqa: PTH112
+            exists=os.path.isdir(location),
             hits=hits[location],
         )
 

@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH117, PTH118, PTH120
 """Source 5: entry points that name a file or a folder inside an installed package.
 
 The value is `package` or `package:relative/path`; `package` may have dots. It is resolved
@@ -116,7 +114,7 @@ def _inside(relative: str) -> str:
 def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
     """Yield the directories that package `top` may consist of, the distribution's own first."""
     own = os.path.join(distribution.location, top)
-    if os.path.isdir(own):  # noqa: PTH112
+    if os.path.isdir(own):
         yield own
     yield from (root for root in _located(top) if root != own)
 

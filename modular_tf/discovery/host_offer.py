@@ -1,4 +1,3 @@
-# ruff: noqa: PTH113, PTH118  (paths stay str: they are shown and compared as they were written)
 """What the host runtime offers to plugins in the place of TensorFlow."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH118, PTH123, PTH208
 """Installed distributions, found by the names of their metadata directories alone.
 
 Reading every METADATA file through importlib-metadata costs tens of milliseconds; directory

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118, PTH120  (paths stay str: they are shown and compared as they were written)
 """Finding the libraries that a library needs, in the order in which the linker does.
 
 Following ld.so(8): DT_RPATH of the library and of those that loaded it, unless it has a

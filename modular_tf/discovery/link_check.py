@@ -81,7 +81,7 @@ def check_link(elf: ElfFile, host: HostOffer, process: ProcessScope) -> LinkChec
     Raises:
         ElfError: The tables of the library or of one that it needs are damaged.
     """
-    name = os.path.basename(elf.path)  # noqa: PTH119
+    name = os.path.basename(elf.path)
     root = LinkedLibrary(name, elf, process.libraries[0], is_companion=True)
     scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
     try:

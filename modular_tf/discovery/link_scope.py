@@ -154,6 +154,6 @@ def _open_program() -> ElfFile:
     import os  # noqa: PLC0415  (only here)
 
     try:
-        return ElfFile(os.readlink("/proc/self/exe"))  # noqa: PTH115
+        return ElfFile(os.readlink("/proc/self/exe"))
     except (OSError, ElfError):
         return ElfFile(os.path.realpath(sys.executable))

@@ -26,7 +26,7 @@ def read_linker_cache(path: str = LINKER_CACHE) -> Mapping[str, tuple[str, ...]]
     damaged cache counts as none, as it does for the linker.
     """
     try:
-        with open(path, "rb") as stream:  # noqa: PTH123  (the path is a constant of the system)
+        with open(path, "rb") as stream:
             return _parse(stream.read())
     except (OSError, error, ValueError):
         return {}

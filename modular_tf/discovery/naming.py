@@ -1,4 +1,3 @@
-# ruff: noqa: PTH119  (paths stay str: they are shown and compared as they were written)
 """Short names by which users call plugins."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH208
 """Sources 8 and 9: the user's drop-in directory, a checkout's, and the bundled plugins."""
 
 from __future__ import annotations

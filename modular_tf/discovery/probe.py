@@ -151,7 +151,7 @@ class _Findings:
 
 def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Problem]:
     """Compare the machine with that of this process; the first difference says enough."""
-    name = os.path.basename(elf.path)  # noqa: PTH119
+    name = os.path.basename(elf.path)
     (bits, order, machine), (our_bits, our_order, our_machine) = elf.target, process.target
     built = f"{name} is built for {elf.image.machine}"
     if machine != our_machine:
@@ -169,7 +169,7 @@ def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Problem]:
 def _init_symbol_problems(
     elf: ElfFile, init_symbols: Mapping[str, tuple[Kind, Symbol]]
 ) -> list[Problem]:
-    name = os.path.basename(elf.path)  # noqa: PTH119
+    name = os.path.basename(elf.path)
     if not init_symbols:
         message = f"{name} exports neither TF_InitPlugin nor SE_InitPlugin nor another init symbol"
         return [Problem.of(rules.INIT_SYMBOL, message)]

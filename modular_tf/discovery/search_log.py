@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH100, PTH111, PTH118, PTH208
 """What a discovery saw: files, places looked at, and problems, in the order they came."""
 
 from __future__ import annotations
@@ -142,7 +140,7 @@ def is_plugin_file_name(name: str) -> bool:
 
 def _mode(path: str) -> int:
     try:
-        return os.stat(path).st_mode  # noqa: PTH116
+        return os.stat(path).st_mode
     except OSError:
         return os.lstat(path).st_mode
 

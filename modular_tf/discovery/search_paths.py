@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH100, PTH111, PTH117, PTH118
 """Where to search: everything that discovery reads from its surroundings, as one value."""
 
 from __future__ import annotations

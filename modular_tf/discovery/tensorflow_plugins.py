@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118  (paths stay str: they are shown and compared as they were written)
 """Source 6: the directories `tensorflow-plugins`, where TensorFlow looks for device plugins.
 
 Its rules, without its faults: the order is defined, each file is opened once, and a broken file

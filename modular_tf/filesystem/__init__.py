@@ -1,0 +1,1 @@
+"""Filesystems: what C plugins and Python objects serve by scheme, behind one interface."""

@@ -161,9 +161,9 @@ class Filesystem:
         raise self._unimplemented("get_children", uri)
 
     def get_matching_paths(self, pattern: str) -> list[str]:
-        """Return the URIs that match a glob pattern, sorted.
+        r"""Return the URIs that match a glob pattern, sorted.
 
-        `*` and `?` stay within one level, `[...]` is a set, `\\` escapes; there is no `**`.
+        `*` and `?` stay within one level, `[...]` is a set, `\` escapes; there is no `**`.
         """
         from modular_tf.filesystem.glob import matching_paths  # noqa: PLC0415  (rarely used)
 

@@ -172,7 +172,5 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
         self._region = None
 
 
-def _failed(
-    filesystem: PluginFilesystem, error: Any, uri: str, operation: str
-) -> ModularTFError:
+def _failed(filesystem: PluginFilesystem, error: Any, uri: str, operation: str) -> ModularTFError:
     return take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)

@@ -6,12 +6,11 @@ import io
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError, NotFoundError
-from modular_tf.filesystem.files import RandomAccessFile
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
-    from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
 DEFAULT_BUFFER = 1 << 16
@@ -195,9 +194,7 @@ def open_stream(
     if buffering == 0:
         return raw  # type: ignore[return-value]
     size = buffering if buffering > 1 else DEFAULT_BUFFER
-    buffered: Any = (
-        io.BufferedReader(raw, size) if action == "r" else io.BufferedWriter(raw, size)
-    )
+    buffered: Any = io.BufferedReader(raw, size) if action == "r" else io.BufferedWriter(raw, size)
     stream: IO[Any] = (
         buffered
         if binary

@@ -62,7 +62,7 @@ class ModularFileSystem(Changes):
         options = {k: v for k, v in self.storage_options.items() if k not in theirs}
         return _restore, (self.origin, options)
 
-    def _open(  # noqa: PLR0917  (fsspec's signature)
+    def _open(
         self,
         path: str,
         mode: str = "rb",

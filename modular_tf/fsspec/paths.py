@@ -26,7 +26,7 @@ def strip_scheme(scheme: str, path: Any) -> str:
             text = text.removeprefix(prefix) or root_of(scheme)
             break
     if scheme == LOCAL_SCHEME:
-        text = os.path.abspath(text.removeprefix("file:"))  # noqa: PTH100  (lexical, as a URI is)
+        text = os.path.abspath(text.removeprefix("file:"))  # lexical, as a URI is
     return text.rstrip("/") or root_of(scheme)
 
 

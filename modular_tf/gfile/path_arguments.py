@@ -36,4 +36,4 @@ def join(path: Any, *paths: Any) -> Any:
     """
     if "://" in as_uri(path)[1:]:
         return posixpath.join(path, *paths)
-    return os.path.join(path, *paths)  # noqa: PTH118 - pathlib would fold the slashes of a URI
+    return os.path.join(path, *paths)  # pathlib would fold the slashes of a URI

@@ -283,9 +283,7 @@ def _canonical_block(tables: dict[str, Table], free_address: int) -> bytes:
     for kind in _KINDS:
         table = tables.get(kind.layout.name)
         slots = table.slots if table is not None else {}
-        block += b"".join(
-            struct.pack("=Q", slots.get(slot.name, 0)) for slot in kind.layout.slots
-        )
+        block += b"".join(struct.pack("=Q", slots.get(slot.name, 0)) for slot in kind.layout.slots)
     return bytes(block) + struct.pack("=Q", free_address)
 
 

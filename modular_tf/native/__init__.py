@@ -1,0 +1,1 @@
+"""The only native code, and the only doors to it."""

@@ -1,13 +1,13 @@
 """Types of the compiled core (core/*.h); handles are opaque to Python."""
 
-from typing import Any, NewType
+from typing import Any, NewType, TypeAlias
 
 Error = NewType("Error", object)
-Pointer = Any
-Filesystem = Any
-Reader = Any
-Writer = Any
-Region = Any
+Pointer: TypeAlias = Any
+Filesystem: TypeAlias = Any
+Reader: TypeAlias = Any
+Writer: TypeAlias = Any
+Region: TypeAlias = Any
 
 class _FFI:
     NULL: Pointer
@@ -15,7 +15,9 @@ class _FFI:
     def cast(self, cdecl: str | Any, source: Any) -> Any: ...
     def gc(self, cdata: Any, destructor: Any, size: int = ...) -> Any: ...
     def buffer(self, cdata: Any, size: int = ...) -> Any: ...
-    def from_buffer(self, cdecl: str | Any, python_buffer: Any, require_writable: bool = ...) -> Any: ...
+    def from_buffer(
+        self, cdecl: str | Any, python_buffer: Any, require_writable: bool = ...
+    ) -> Any: ...
     def string(self, cdata: Any, maxlen: int = ...) -> bytes: ...
     def typeof(self, cdecl: str) -> Any: ...
     def sizeof(self, cdecl: Any) -> int: ...

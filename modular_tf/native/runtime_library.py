@@ -32,7 +32,7 @@ def runtime_path() -> Path:
             return path
     from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
 
-    path = Path(_core.__file__).parent / "lib" / SONAME  # type: ignore[attr-defined]
+    path = Path(_core.__file__).parent / "lib" / SONAME
     if not path.is_file():
         raise FileNotFoundError(f"{SONAME} is missing from the installation: {path}")
     return path

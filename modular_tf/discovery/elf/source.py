@@ -1,5 +1,3 @@
-# Paths stay str: they are shown, compared and passed on as they were written.
-# ruff: noqa: PTH114, PTH115, PTH116, PTH119
 """Bounds-checked reads from one open file.
 
 By pread, not by mmap: a file that somebody truncates while it is mapped kills the reader with
