@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import time
 from functools import wraps
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from modular_tf.codes import Code
-from modular_tf.errors import ModularTFError, NotFoundError
+from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.filesystem.answered_readers import BlockReader, MemoryRegion, PiecewiseReader
 from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
@@ -19,16 +20,16 @@ from modular_tf.filesystem.endpoint_check import EndpointCheck
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.statistics import FileStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.files import (
         RandomAccessFile,
         ReadOnlyMemoryRegion,
         WritableFile,
     )
-    from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.loading.defect_answers import Answers
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
@@ -37,6 +38,8 @@ _Result = TypeVar("_Result")
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
+_KEPT_IN_MEMORY = 1 << 26
+_NOTHING = r"(?!)"
 
 
 def _answered(operation: _Operation) -> _Operation:
@@ -69,7 +72,9 @@ class AnsweredFilesystem(PluginFilesystem):
     def __init__(self, tables: FilesystemTables, plugin: str, answers: Answers) -> None:
         super().__init__(tables, plugin)
         self.answers = answers
-        self._missing_message = re.compile(answers.missing_message or r"(?!)")
+        self._missing_message = re.compile(answers.missing_message or _NOTHING)
+        self._unmeasured_message = re.compile(answers.unmeasured_message or _NOTHING)
+        self._overflow_message = re.compile(answers.overflow_message or _NOTHING)
         self._library = LibraryCheck(answers.needs_library, plugin)
         self._endpoint = EndpointCheck(answers, plugin)
         self._descriptors = DescriptorCheck(answers.spare_descriptors or 0, plugin)
@@ -135,19 +140,27 @@ class AnsweredFilesystem(PluginFilesystem):
         good_until, kept = self._statistics.get(uri, (0.0, None))
         if kept is not None and time.monotonic() < good_until:
             return kept
-        found = self._corrected(uri, self._plain_stat(uri))
+        found = self._corrected(self._measured_stat(uri))
         if self.answers.stat_cache_seconds:
             self._statistics[uri] = time.monotonic() + self.answers.stat_cache_seconds, found
         return found
 
-    def _corrected(self, uri: str, found: FileStatistics) -> FileStatistics:
+    def _measured_stat(self, uri: str) -> FileStatistics:
+        """Ask for statistics; read the file where only its length cannot be told."""
+        try:
+            return self._plain_stat(uri)
+        except InvalidArgumentError as error:
+            if not self._unmeasured_message.search(error.message):
+                raise
+        with self.new_random_access_file(uri) as reader:
+            length = sum(map(len, _blocks(reader)))
+        return FileStatistics(length, 0, is_directory=False)
+
+    def _corrected(self, found: FileStatistics) -> FileStatistics:
         if self.answers.mtime_is_unknown:
-            found = found._replace(mtime_nsec=0)
+            return found._replace(mtime_nsec=0)
         if self.answers.mtime_counts_from_year_one and found.mtime_nsec:
-            found = found._replace(mtime_nsec=(found.mtime_nsec - _YEAR_ONE_NSEC) % 2**64)
-        if self.answers.measure_empty_files and not found.length and not found.is_directory:
-            with self.new_random_access_file(uri) as reader:
-                found = found._replace(length=_measured(reader))
+            return found._replace(mtime_nsec=(found.mtime_nsec - _YEAR_ONE_NSEC) % 2**64)
         return found
 
     # -- opening ------------------------------------------------------------------------------
@@ -164,10 +177,18 @@ class AnsweredFilesystem(PluginFilesystem):
                 first=answers.first_read,
                 block=answers.read_block or _READ_BLOCK,
                 surround=lambda call: self._surround("read", uri, call),
-                size=lambda: self._plain_stat(uri).length,
+                size=lambda: self._told_length(uri),
+                is_overflow=lambda error: bool(self._overflow_message.search(error.message)),
                 honours_ranges=self._honours_ranges,
             )
         return file
+
+    def _told_length(self, uri: str) -> int:
+        """Return a file's length, 0 where the plugin does not know it."""
+        try:
+            return self._plain_stat(uri).length
+        except InvalidArgumentError:
+            return 0
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
@@ -182,11 +203,17 @@ class AnsweredFilesystem(PluginFilesystem):
         return self._answered_writer(self._plain_appender(uri), size)
 
     def _rewritten(self, uri: str) -> WritableFile:
-        """Open anew and write the old content in front."""
-        before = self._content(uri) if self.path_exists(uri) else b""
-        writer = self.new_writable_file(uri)
-        if before:
-            writer.append(before)
+        """Open anew and write the old content in front, which is kept aside meanwhile."""
+        if not self.path_exists(uri):
+            return self.new_writable_file(uri)
+        with SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY) as aside:
+            with self.new_random_access_file(uri) as reader:
+                for block in _blocks(reader):
+                    aside.write(block)
+            aside.seek(0)
+            writer = self.new_writable_file(uri)
+            while block := aside.read(_READ_BLOCK):
+                writer.append(block)
         return writer
 
     def _answered_writer(self, file: WritableFile, size: int) -> WritableFile:
@@ -216,9 +243,9 @@ class AnsweredFilesystem(PluginFilesystem):
         super().after_fork_in_child(reinitialise=again)
 
 
-def _measured(reader: RandomAccessFile) -> int:
-    """Return how many bytes a file has, by reading them."""
-    length = 0
-    while count := len(reader.read(length, _READ_BLOCK)):
-        length += count
-    return length
+def _blocks(reader: RandomAccessFile) -> Iterator[bytes]:
+    """Yield a file's bytes in large pieces."""
+    offset = 0
+    while block := reader.read(offset, _READ_BLOCK):
+        yield block
+        offset += len(block)

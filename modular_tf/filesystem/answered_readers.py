@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError, InternalError, UnavailableError
+from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
 from modular_tf.filesystem.uri import parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+
+_LARGEST_UNTOLD = 1 << 32
+
+
+class _OverflowError(Exception):
+    """A server sent more than was asked for."""
 
 
 class PiecewiseReader(RandomAccessFile):
@@ -57,12 +64,13 @@ class BlockReader(RandomAccessFile):
         first: Bytes of the first block.
         block: Bytes of each later one; a larger read is handed on as it is.
         surround: Runs a call of the plugin, and explains its errors.
-        size: Returns the file's length in bytes, as far as the server tells.
+        size: Returns the file's length in bytes, 0 where the server does not tell it.
+        is_overflow: Tells whether an error means that the server sent more than was asked for.
         honours_ranges: Verdicts on hosts, shared by all files of a filesystem.
     """
 
-    __slots__ = ("_at", "_block", "_file", "_held", "_honours", "_is_whole", "_lock", "_size",
-                 "_surround")  # fmt: skip
+    __slots__ = ("_at", "_block", "_file", "_held", "_honours", "_is_overflow", "_is_whole",
+                 "_lock", "_size", "_surround")  # fmt: skip
 
     def __init__(
         self,
@@ -72,6 +80,7 @@ class BlockReader(RandomAccessFile):
         block: int,
         surround: Callable[[Callable[[], Any]], Any],
         size: Callable[[], int],
+        is_overflow: Callable[[ModularTFError], bool],
         honours_ranges: dict[str, bool],
     ) -> None:
         self.uri = file.uri
@@ -79,6 +88,7 @@ class BlockReader(RandomAccessFile):
         self._block = block
         self._surround = surround
         self._size = size
+        self._is_overflow = is_overflow
         self._honours = honours_ranges
         self._lock = threading.Lock()
         self._held: bytes | None = b""
@@ -87,27 +97,39 @@ class BlockReader(RandomAccessFile):
         try:
             self._hold(0, self._plain_read(0, first))
             self._is_whole = len(self._held) < first
-        except InternalError:
-            self._hold_all(at_least=first)
+        except _OverflowError:
+            self._hold_all(more_than=first)
 
     def _plain_read(self, offset: int, n: int) -> bytes:
-        data: bytes = self._surround(lambda: self._file.read(offset, n))
+        try:
+            data: bytes = self._surround(lambda: self._file.read(offset, n))
+        except ModularTFError as error:
+            raise (_OverflowError() if self._is_overflow(error) else error) from error
         return data
 
     def _hold(self, offset: int, data: bytes) -> None:
         self._held, self._at = data, offset
 
-    def _hold_all(self, at_least: int) -> None:
-        """Hold the whole file, which is known to have some bytes."""
-        size = self._size()
-        if size < at_least:
-            raise UnavailableError(
-                f"read {self.uri!r}: the server neither honours ranges nor tells the file's length",
-                path=self.uri,
-                operation="read",
-            )
-        self._hold(0, self._plain_read(0, size))
+    def _hold_all(self, more_than: int) -> None:
+        """Hold the whole file, of which it is known that it has more than some bytes."""
+        told = self._size()
+        data = self._plain_read(0, told) if told > more_than else self._grown_read(more_than)
+        self._hold(0, data)
         self._is_whole = True
+
+    def _grown_read(self, n: int) -> bytes:
+        """Ask for twice as much until it is enough: the server tells no length."""
+        while (n := 2 * n) <= _LARGEST_UNTOLD:
+            with suppress(_OverflowError):
+                data = self._plain_read(0, n)
+                if len(data) < n:
+                    return data
+        raise ResourceExhaustedError(
+            f"read {self.uri!r}: the server neither honours ranges nor tells the file's length,"
+            f" which is {_LARGEST_UNTOLD} bytes at least",
+            path=self.uri,
+            operation="read",
+        )
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; return the number of bytes read."""
@@ -125,7 +147,7 @@ class BlockReader(RandomAccessFile):
             held = self._held_from(offset)
             if not held and not self._is_whole:
                 if not self._is_range_honoured():
-                    self._hold_all(at_least=1)
+                    self._hold_all(more_than=1)
                 elif len(target) < self._block:
                     self._hold(offset, self._plain_read(offset, self._block))
                 else:
@@ -148,7 +170,7 @@ class BlockReader(RandomAccessFile):
         if host not in self._honours:
             try:
                 self._honours[host] = len(self._plain_read(1, 1)) == 1
-            except InternalError:
+            except _OverflowError:
                 self._honours[host] = False
         return self._honours[host]
 

@@ -20,7 +20,7 @@ from modular_tf.filesystem.answered_readers import MemoryRegion
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_lookup import DIRECTORY, LOOKUPS, depth_of, store_uri
-from modular_tf.filesystem.uri import basename, join_path
+from modular_tf.filesystem.uri import basename, dirname, join_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,15 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         if is_inside and self.answers.directory_marker:
             super().new_writable_file(f"{store_uri(uri)}/").close()
         else:
-            super().create_dir(store_uri(uri))
+            for directory in self._to_be_marked(store_uri(uri)):
+                super().create_dir(directory)
+
+    def _to_be_marked(self, uri: str) -> list[str]:
+        """Return the directories to make for one, the highest first."""
+        directories = [uri]
+        while self.answers.mark_parents and depth_of(directories[0]) > self.answers.root_depth + 1:
+            directories.insert(0, dirname(directories[0]))
+        return directories
 
     def delete_file(self, uri: str) -> None:
         """Delete one file."""

@@ -30,10 +30,13 @@ class Answers:
         max_read: Most bytes to ask for in one read.
         first_read: Bytes to fetch when a file is opened: a short answer is the whole file, and a
             full one allows to tell whether the server honours ranges.
+        overflow_message: What an error's message holds (a regular expression) when a server sent
+            more than was asked for.
         read_block: Bytes to fetch at once after that, from which smaller reads are served.
         exists_by_stat: path_exists is answered by stat.
         stat_cache_seconds: How long what stat said stays good.
-        measure_empty_files: A length of 0 is not believed, but measured.
+        unmeasured_message: What an error's message of stat holds (a regular expression) when only
+            the length could not be told; it is measured then.
         mtime_is_unknown: The time of change is reported as 0.
         mtime_counts_from_year_one: The time of change counts nanoseconds from the year 1, and
             overflowed.
@@ -41,6 +44,8 @@ class Answers:
             the host enforces the rules of directories, which a store of objects does not have.
         root_depth: How many levels of a URI's path name the store's root.
         directory_marker: Directories are made by an empty object whose name ends in a slash.
+        mark_parents: Before a directory is made, so are all above it: the plugin sees none that is
+            there by its files alone.
         rename_by_copy: Renaming copies, then deletes; whole directories too.
         append_nothing_before_close: A writer that got no byte appends none before it closes.
         append_by_rewriting: Appending rewrites the file with its old content in front.
@@ -60,15 +65,17 @@ class Answers:
     missing_message: str | None = None
     max_read: int | None = None
     first_read: int | None = None
+    overflow_message: str | None = None
     read_block: int | None = None
     exists_by_stat: bool = False
     stat_cache_seconds: float = 0.0
-    measure_empty_files: bool = False
+    unmeasured_message: str | None = None
     mtime_is_unknown: bool = False
     mtime_counts_from_year_one: bool = False
     lookup: str | None = None
     root_depth: int = 0
     directory_marker: bool = False
+    mark_parents: bool = False
     rename_by_copy: bool = False
     append_nothing_before_close: bool = False
     append_by_rewriting: bool = False

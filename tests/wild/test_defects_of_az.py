@@ -1,4 +1,4 @@
-"""The known defects of the Azure filesystem of tensorflow-io, answered; and real without answers."""
+"""The known defects of the Azure filesystem of tensorflow-io, answered, and real without."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_gs_append_by_compose(gcs_store, run_subject):
         """
     compose = {"GCS_APPEND_MODE": "compose"}
     run_subject(gcs_store, code, "answered", folder="compose", env=compose)
-    without = "environment_removed"
+    without = "environment_removed,append_by_rewriting"
     run_subject(gcs_store, code, "raw", folder="compose", env=compose, without=without)
 
 

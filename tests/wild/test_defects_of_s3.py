@@ -1,4 +1,4 @@
-"""The known defects of the S3 filesystem of tensorflow-io, answered; and real without the answer."""
+"""The known defects of the S3 filesystem of tensorflow-io, answered, and real without."""
 
 from __future__ import annotations
 
