@@ -33,35 +33,43 @@ class Option:
     per_file: bool = False
 
 
-def option_from_c(option: Any) -> Option:
-    """Copy one `mtf_option` that a plugin gave.
+def option_from_c(option: Any, plugin: str) -> Option:
+    """Copy one `mtf_option` that `plugin` gave.
 
     Raises:
         InternalError: A pointer is NULL, or a tag or count makes no sense.
     """
     value = option.value
     if not option.name or not value or value.num_values < 0 or value.type_tag not in (0, 1, 2):
-        raise InternalError("a configuration option is malformed: name, value or type tag")
+        raise _malformed("its name, value, count or type tag", plugin)
     if value.num_values and not value.values:
-        raise InternalError("a configuration option has a count, but no values")
+        raise _malformed("it has a count, but no values", plugin)
     return Option(
         name=decode_pointer(option.name) or "",
         values=tuple(
-            _item_from_c(value.type_tag, value.values[i]) for i in range(value.num_values)
+            _item_from_c(value.type_tag, value.values[i], plugin) for i in range(value.num_values)
         ),
         description=decode_pointer(option.description) or "",
         per_file=bool(option.per_file),
     )
 
 
-def _item_from_c(tag: int, item: Any) -> OptionValue:
+def _malformed(what: str, plugin: str) -> InternalError:
+    return InternalError(
+        f"get_filesystem_configuration: an option is malformed: {what} (plugin {plugin})",
+        plugin=plugin,
+        operation="get_filesystem_configuration",
+    )
+
+
+def _item_from_c(tag: int, item: Any, plugin: str) -> OptionValue:
     if tag == _INTEGER:
         return int(item.integer)
     if tag == _REAL:
         return float(item.real)
     length = item.buffer.length
     if length > 0 and not item.buffer.bytes:
-        raise InternalError("a configuration option has a buffer with a length, but no bytes")
+        raise _malformed("a buffer has a length, but no bytes", plugin)
     return bytes(ffi.buffer(item.buffer.bytes, length)) if length > 0 else b""
 
 

@@ -86,7 +86,7 @@ class PluginSettings(Filesystem):
             return []
         self._check(error, "get_filesystem_configuration")
         try:
-            return [option_from_c(options[0][i]) for i in range(count[0])]
+            return [option_from_c(options[0][i], self.plugin) for i in range(count[0])]
         finally:
             lib.mtf_options_free(self._handle, options[0], count[0])
 
@@ -105,7 +105,7 @@ class PluginSettings(Filesystem):
             return super().get_filesystem_configuration_option(key)
         self._check(error, "get_filesystem_configuration_option")
         try:
-            return option_from_c(option[0][0])
+            return option_from_c(option[0][0], self.plugin)
         finally:
             lib.mtf_options_free(self._handle, option[0], 1)
 

@@ -1,0 +1,167 @@
+// A filesystem plugin that does what C callers cannot take, or what its header forbids.
+//
+// Schemes: `throws` raises a C++ exception from every slot but init, cleanup and the openers;
+// `names` from translate_name; `ends` from every cleanup; `starts` from init; `odd` returns, by path
+// or key, what makes no sense; `odd.count` has a negative number of options.
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "modular_tf/filesystem.h"
+
+namespace {
+
+// Makes a slot throw, whatever its type.
+template <class Result, class... Arguments>
+void make_throw(Result (*&slot)(Arguments...)) {
+  slot = [](Arguments...) -> Result { throw std::runtime_error("thrown by the plugin"); };
+}
+
+template <class Result, class... Arguments>
+void make_throw_a_number(Result (*&slot)(Arguments...)) {
+  slot = [](Arguments...) -> Result { throw 42; };
+}
+
+template <class... Slots>
+void make_all_throw(Slots&... slots) {
+  (make_throw(slots), ...);
+}
+
+// Opens something without a handle of its own, whatever it is.
+template <class File>
+void open_anything(const TF_Filesystem*, const char*, File*, TF_Status*) {}
+
+template <class Closed>
+void end_quietly(Closed*) {}
+
+struct Plan {
+  TF_FilesystemOps filesystem = {};
+  TF_RandomAccessFileOps reader = {};
+  TF_WritableFileOps writer = {};
+  TF_ReadOnlyMemoryRegionOps region = {};
+
+  Plan() {
+    filesystem.init = [](TF_Filesystem*, TF_Status*) {};
+    filesystem.cleanup = end_quietly<TF_Filesystem>;
+    filesystem.new_random_access_file = open_anything<TF_RandomAccessFile>;
+    filesystem.new_writable_file = open_anything<TF_WritableFile>;
+    filesystem.new_read_only_memory_region_from_file = open_anything<TF_ReadOnlyMemoryRegion>;
+    reader.cleanup = end_quietly<TF_RandomAccessFile>;
+    reader.read = [](const TF_RandomAccessFile*, uint64_t, size_t, char*, TF_Status*) -> int64_t {
+      return 0;
+    };
+    writer.cleanup = end_quietly<TF_WritableFile>;
+    writer.close = [](const TF_WritableFile*, TF_Status*) {};
+    writer.append = [](const TF_WritableFile*, const char*, size_t, TF_Status*) {};
+    region.cleanup = end_quietly<TF_ReadOnlyMemoryRegion>;
+    region.data = [](const TF_ReadOnlyMemoryRegion*) -> const void* { return "bytes"; };
+    region.length = [](const TF_ReadOnlyMemoryRegion*) -> uint64_t { return 5; };
+  }
+};
+
+Plan throws() {
+  Plan plan;
+  auto& fs = plan.filesystem;
+  make_all_throw(fs.new_appendable_file, fs.create_dir, fs.recursively_create_dir, fs.delete_file,
+                 fs.delete_dir, fs.delete_recursively, fs.rename_file, fs.copy_file,
+                 fs.path_exists, fs.paths_exist, fs.stat, fs.is_directory, fs.get_file_size,
+                 fs.get_children, fs.get_matching_paths, fs.flush_caches, fs.start_transaction,
+                 fs.get_transaction_for_path, fs.get_filesystem_configuration,
+                 fs.set_filesystem_configuration, fs.get_filesystem_configuration_option,
+                 fs.set_filesystem_configuration_option);
+  make_throw_a_number(fs.create_dir);
+  make_all_throw(plan.reader.read, plan.writer.append, plan.writer.tell, plan.writer.flush,
+                 plan.writer.sync, plan.writer.close, plan.region.data);
+  return plan;
+}
+
+Plan names() {
+  Plan plan = throws();
+  make_throw(plan.filesystem.translate_name);
+  return plan;
+}
+
+Plan ends() {
+  Plan plan;
+  make_all_throw(plan.filesystem.cleanup, plan.reader.cleanup, plan.writer.cleanup,
+                 plan.region.cleanup);
+  return plan;
+}
+
+Plan starts() {
+  Plan plan;
+  make_throw(plan.filesystem.init);
+  return plan;
+}
+
+void* allocate(size_t size) { return std::calloc(1, size); }
+
+template <class Value>
+Value* copied(const Value& value) {
+  return static_cast<Value*>(std::memcpy(allocate(sizeof(Value)), &value, sizeof(Value)));
+}
+
+// An option that is whole except for what `key` says.
+TF_Filesystem_Option option_with(const char* key) {
+  const auto is = [key](const char* oddity) { return std::strcmp(key, oddity) == 0; };
+  TF_Filesystem_Option_Value value = {};
+  value.type_tag = is("bad-tag") ? 7 : TF_Filesystem_Option_Type_Buffer;
+  value.num_values = is("negative") ? -3 : 1;
+  value.values = is("no-values") ? nullptr : copied(TF_Filesystem_Option_Value_Union{});
+  if (is("no-bytes")) value.values->buffer_val.buf_length = 5;
+  TF_Filesystem_Option option = {};
+  option.name = is("no-name") ? nullptr : strdup(key);
+  option.value = is("no-value") ? nullptr : copied(value);
+  if (is("no-value")) std::free(value.values);
+  return option;
+}
+
+Plan odd() {
+  Plan plan;
+  plan.filesystem.get_filesystem_configuration =
+      [](const TF_Filesystem*, TF_Filesystem_Option**, int* count, TF_Status*) { *count = 2; };
+  plan.filesystem.get_filesystem_configuration_option =
+      [](const TF_Filesystem*, const char* key, TF_Filesystem_Option** option, TF_Status*) {
+        if (std::strcmp(key, "nothing") != 0) *option = copied(option_with(key));
+      };
+  plan.filesystem.start_transaction = [](const TF_Filesystem*, TF_TransactionToken**,
+                                         TF_Status*) { return 0; };
+  plan.filesystem.get_transaction_for_path = [](const TF_Filesystem*, const char*,
+                                                TF_TransactionToken**, TF_Status*) { return -1; };
+  plan.region.data = [](const TF_ReadOnlyMemoryRegion*) -> const void* { return nullptr; };
+  return plan;
+}
+
+Plan odd_count() {
+  Plan plan;
+  plan.filesystem.get_filesystem_configuration =
+      [](const TF_Filesystem*, TF_Filesystem_Option**, int* count, TF_Status*) { *count = -1; };
+  plan.region.length = [](const TF_ReadOnlyMemoryRegion*) -> uint64_t { return 0; };
+  return plan;
+}
+
+TF_FilesystemPluginOps hand_over(const char* scheme, const Plan& plan) {
+  TF_FilesystemPluginOps ops = {};
+  TF_SetFilesystemVersionMetadata(&ops);
+  ops.scheme = strdup(scheme);
+  ops.filesystem_ops = copied(plan.filesystem);
+  ops.random_access_file_ops = copied(plan.reader);
+  ops.writable_file_ops = copied(plan.writer);
+  ops.read_only_memory_region_ops = copied(plan.region);
+  return ops;
+}
+
+}  // namespace
+
+extern "C" void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
+  info->plugin_memory_allocate = allocate;
+  info->plugin_memory_free = std::free;
+  info->num_schemes = 6;
+  info->ops = static_cast<TF_FilesystemPluginOps*>(allocate(6 * sizeof(TF_FilesystemPluginOps)));
+  info->ops[0] = hand_over("throws", throws());
+  info->ops[1] = hand_over("names", names());
+  info->ops[2] = hand_over("ends", ends());
+  info->ops[3] = hand_over("starts", starts());
+  info->ops[4] = hand_over("odd", odd());
+  info->ops[5] = hand_over("odd.count", odd_count());
+}
