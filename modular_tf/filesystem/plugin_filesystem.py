@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-import weakref
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.child_names import clean_names
+from modular_tf.filesystem.open_writers import OpenWriters
 from modular_tf.filesystem.plugin_files import (
     PluginRandomAccessFile,
     PluginReadOnlyMemoryRegion,
@@ -59,7 +59,7 @@ class PluginFilesystem(PluginSettings):
     def __init__(self, tables: FilesystemTables, plugin: str) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
-        self._writers: dict[int, weakref.ref[IO[Any]]] = {}
+        self._writers = OpenWriters()
         made = _new("mtf_filesystem **")
         check(
             lib.mtf_filesystem_new(tables.protected.pointer, made),
@@ -288,7 +288,7 @@ class PluginFilesystem(PluginSettings):
 
     def close(self, *, at_exit: bool = False) -> None:
         """Close open files, then run the plugin's `cleanup` once the last region is gone."""
-        failed = self._close_writers()
+        failed = self._writers.close()
         check(
             lib.mtf_filesystem_close(self._handle, int(at_exit)),
             plugin=self.plugin,
@@ -299,25 +299,7 @@ class PluginFilesystem(PluginSettings):
 
     def remember_writer(self, stream: IO[Any]) -> None:
         """Take note of a stream with a buffer, as long as somebody holds it."""
-        key, writers = id(stream), self._writers
-
-        def forget(_: object) -> None:
-            writers.pop(key, None)
-
-        writers[key] = weakref.ref(stream, forget)
-
-    def _close_writers(self) -> ModularTFError | None:
-        """Write out and close all streams; return the first failure."""
-        failed = None
-        for reference in list(self._writers.values()):
-            stream = reference()
-            try:
-                if stream is not None:
-                    stream.close()
-            except ModularTFError as error:
-                failed = failed or error
-        self._writers.clear()
-        return failed
+        self._writers.add(stream)
 
     @property
     def open_count(self) -> int:
@@ -330,6 +312,7 @@ class PluginFilesystem(PluginSettings):
         Args:
             reinitialise: Also call `init` anew, for a plugin whose threads stayed in the parent.
         """
+        self._writers.abandon()
         check(
             lib.mtf_filesystem_after_fork(self._handle, int(reinitialise)),
             plugin=self.plugin,

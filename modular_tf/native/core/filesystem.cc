@@ -44,7 +44,7 @@ extern "C" mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** fi
 extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
   const bool ends_here = filesystem->gate.close();
   mtf_error* first = nullptr;
-  // Nothing can be opened any more, so the list only shrinks.
+  // Nothing can be opened any more: what is being opened right now closes itself.
   while (mtf::OpenFile* file = filesystem->take_open()) {
     mtf_error* error = file->close();
     file->release();
@@ -69,12 +69,7 @@ extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
 }
 
 extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
-  // Another thread of the parent may have held the lock; that thread does not exist here.
-  new (&filesystem->open_mutex) std::mutex;
-  while (mtf::OpenFile* file = filesystem->take_open()) {
-    file->abandon();
-    file->release();
-  }
+  filesystem->abandon_all();
   const bool closed = filesystem->gate.is_closed();
   // Regions are memory, which the child has too; they end here as they would have there.
   filesystem->gate.reset(closed, static_cast<uint64_t>(filesystem->regions.load()));

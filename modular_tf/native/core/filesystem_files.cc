@@ -1,5 +1,6 @@
 // Open files and memory regions. They hold a use of their filesystem until the plugin's cleanup for
 // them has run, so the filesystem's own cleanup always comes last.
+#include <cstdint>
 #include <new>
 
 #include "filesystem_state.h"
@@ -42,6 +43,7 @@ struct mtf_writer final : mtf::OpenFile {
                            ? mtf::missing_operation("close")
                            : guarded([&](TF_Status* status) { table.close(&handle, status); });
     mtf_error_free(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    lock.unlock();  // before it leaves the list: a child forked now renews the locks on the list
     owner->remove_open(this);
     owner->leave();
     return error;
@@ -66,6 +68,15 @@ struct mtf_region {
 
 namespace {
 
+template <class File>
+void release_file(File* file) {
+  if (file == nullptr) return;
+  mtf_filesystem* owner = file->owner;
+  mtf_error_free(file->close());
+  file->release();
+  owner->release();
+}
+
 // Opens `file` by `slot` and lists it with its filesystem; deletes it where that fails.
 template <class File, class Slot>
 mtf_error* open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, File** file) {
@@ -84,17 +95,12 @@ mtf_error* open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, 
   filesystem->references.fetch_add(1);
   filesystem->add_open(made);
   use.hand_over();
+  if (filesystem->gate.is_closed()) {  // while the slot ran, so that the closer saw no such file
+    release_file(made);
+    return mtf::closed_error();
+  }
   *file = made;
   return nullptr;
-}
-
-template <class File>
-void release_file(File* file) {
-  if (file == nullptr) return;
-  mtf_filesystem* owner = file->owner;
-  mtf_error_free(file->close());
-  file->release();
-  owner->release();
 }
 
 // One read of the plugin: how many bytes it gave. `more` says whether others may follow.
@@ -222,6 +228,8 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     if (*region == nullptr) mtf::set_status(status, 8, "no memory for a region");
     if (*data == nullptr && *length > 0) {
       mtf::set_status(status, 13, "a region with a length has no data");
+    } else if (*length > PTRDIFF_MAX) {
+      mtf::set_status(status, 13, "a region is longer than memory can be");
     }
   });
   if (error != nullptr) {

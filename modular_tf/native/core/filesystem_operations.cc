@@ -249,8 +249,8 @@ extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const c
 
 extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
   const auto operation = filesystem->tables->filesystem.flush_caches;
-  if (operation == nullptr) return nullptr;
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_error();
+  if (operation == nullptr) return nullptr;
   return guarded([&](TF_Status*) { operation(&filesystem->handle); });
 }

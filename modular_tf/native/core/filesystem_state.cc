@@ -42,6 +42,20 @@ void translate_by_default(const char* uri, char* out) {
 
 }  // namespace
 
+void OpenFile::put_on(OpenFile*& list) {
+  next = list;
+  link = &list;
+  if (next != nullptr) next->link = &next;
+  list = this;
+}
+
+void OpenFile::take_off() {
+  if (link == nullptr) return;
+  *link = next;
+  if (next != nullptr) next->link = link;
+  link = nullptr;
+}
+
 TranslatedPath::TranslatedPath(const mtf_filesystem& filesystem, const char* path) {
   const auto translate = filesystem.tables->filesystem.translate_name;
   if (translate != nullptr) {
@@ -77,18 +91,12 @@ void mtf_filesystem::run_cleanup() {
 
 void mtf_filesystem::add_open(mtf::OpenFile* file) {
   std::lock_guard<std::mutex> lock(open_mutex);
-  file->next = open_files;
-  file->link = &open_files;
-  if (open_files != nullptr) open_files->link = &file->next;
-  open_files = file;
+  file->put_on(open_files);
 }
 
 void mtf_filesystem::remove_open(mtf::OpenFile* file) {
   std::lock_guard<std::mutex> lock(open_mutex);
-  if (file->link == nullptr) return;
-  *file->link = file->next;
-  if (file->next != nullptr) file->next->link = file->link;
-  file->link = nullptr;
+  file->take_off();
 }
 
 mtf::OpenFile* mtf_filesystem::take_open() {
@@ -96,8 +104,19 @@ mtf::OpenFile* mtf_filesystem::take_open() {
   mtf::OpenFile* file = open_files;
   if (file == nullptr) return nullptr;
   file->references.fetch_add(1);
-  open_files = file->next;
-  if (open_files != nullptr) open_files->link = &open_files;
-  file->link = nullptr;
+  file->take_off();
+  file->put_on(closing_files);
   return file;
+}
+
+void mtf_filesystem::abandon_all() {
+  new (&open_mutex) std::mutex;
+  for (mtf::OpenFile** list : {&open_files, &closing_files}) {
+    // By `next` alone: the fork may have come in the middle of a change to the other links.
+    while (mtf::OpenFile* file = *list) {
+      *list = file->next;
+      file->link = nullptr;
+      file->abandon();
+    }
+  }
 }

@@ -49,11 +49,14 @@ struct Tables {
   void (*plugin_free)(void*);
 };
 
-// What readers and writers share: a place in their filesystem's list, so that it can close them.
+// What readers and writers share: a place in a list of their filesystem, so that it can close them.
 struct OpenFile {
   mtf_filesystem* owner = nullptr;
   OpenFile* next = nullptr;
   OpenFile** link = nullptr;  // what points here; NULL when not listed
+
+  void put_on(OpenFile*& list);
+  void take_off();  // nothing where it is not listed
   std::atomic<int> references{1};
 
   virtual mtf_error* close() = 0;
@@ -80,12 +83,14 @@ struct mtf_filesystem {
   std::atomic<bool> cleaned_up{false};  // nothing of the plugin may be called any more
   mutable std::mutex open_mutex;
   mtf::OpenFile* open_files = nullptr;
+  mtf::OpenFile* closing_files = nullptr;  // taken by a close that has not ended
 
   void leave();           // ends one use; the last after close runs the plugin's cleanup
   void run_cleanup();
   void add_open(mtf::OpenFile* file);
   void remove_open(mtf::OpenFile* file);
-  mtf::OpenFile* take_open();  // a reference to some open file, taken off the list; NULL at the end
+  mtf::OpenFile* take_open();  // a reference to some open file, which is closing now; NULL: no more
+  void abandon_all();          // in a forked child: all files, and the lock that a thread held
   void release() {
     if (references.fetch_sub(1) == 1) delete this;
   }

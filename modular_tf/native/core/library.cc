@@ -1,6 +1,7 @@
 #include "library.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -53,7 +54,7 @@ bool in_executable_mapping(uintptr_t address) {
 // The kernel checks the address when it copies into a pipe: EFAULT instead of a fault here.
 bool try_read_through_pipe(const void* source, void* destination, size_t size) {
   int ends[2];
-  if (pipe(ends) != 0) return false;
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
   constexpr size_t kChunk = 4096;  // always fits a pipe
   size_t done = 0;
   while (done < size) {
