@@ -7,6 +7,7 @@ service, so that one plugin never stops the next.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
@@ -67,6 +68,15 @@ class PluginEntry:
     def path(self) -> str:
         """The file, as it was found."""
         return self.probe.candidate.path
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the path still leads to the file that was probed."""
+        for look in (os.stat, os.lstat):  # a link that leads nowhere is a candidate by itself
+            with suppress(OSError, ValueError):
+                found = look(self.path)
+                return (found.st_dev, found.st_ino) == self.probe.candidate.identity
+        return False
 
     def record(self) -> PluginRecord:
         """Return a snapshot."""

@@ -142,13 +142,21 @@ class PluginService:
 
     def _probe(self, discovery: Discovery) -> None:
         """Make entries of new candidates; what is known already goes on."""
-        known = {entry.probe.candidate.identity for entry in self._entries.values()}
+        known = self._by_identity()
         with Prober(host_offer()) as prober:
             for candidate in discovery.candidates:
                 if candidate.identity not in known:
                     entry = PluginEntry(prober.probe(candidate))
                     entry.name = self._unused_name(entry.name)
                     self._entries[entry.name] = entry
+
+    def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
+        """Return the entries by device and inode, without those whose file is gone.
+
+        A system may give the inode of a deleted file to the next one that is made.
+        """
+        there = (entry for entry in self._entries.values() if entry.is_there)
+        return {entry.probe.candidate.identity: entry for entry in there}
 
     def _unused_name(self, name: str) -> str:
         taken = self._entries.keys() | self._contributions.names
@@ -177,8 +185,8 @@ class PluginService:
             why = found.problems[0].message if found.problems else "there is no library in it"
             raise NotFoundError(f"{name_or_path}: {why}", path=name_or_path, operation="load")
         self._probe(found)
-        wanted = {candidate.identity for candidate in found.candidates}
-        return [e for e in self._entries.values() if e.probe.candidate.identity in wanted]
+        known = self._by_identity()
+        return [known[c.identity] for c in found.candidates if c.identity in known]
 
     def _load(self, entry: PluginEntry) -> None:
         before = entry.state

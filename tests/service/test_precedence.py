@@ -135,6 +135,19 @@ def test_loading_again_changes_nothing_and_finds_what_is_new(plugin_file, make_s
     assert service.schemes() == {"aa": "a", "bb": "b"}
 
 
+def test_a_new_file_with_the_inode_of_a_deleted_one_is_new(plugin_file, make_service, tmp_path):
+    old = plugin_file("libold.so", scheme="old")
+    service = make_service(tmp_path)
+    service.discover()
+    new = old.rename(tmp_path / "libnew.so")  # the same inode, for certain
+    new.write_bytes(plugin_file("elsewhere/x.so", scheme="new").read_bytes())
+    service.load(new)
+    assert service.schemes() == {"new": "new"}
+    assert service.entry(str(new)).name == "new"
+    assert service.load()["old"].state is State.FAILED
+    assert service.report()["old"].reason.rule == "LD-050"
+
+
 def test_discovering_runs_nothing(plugin_file, make_service, fixture_plugin, tmp_path):
     service = make_service(fixture_plugin("init-plugin-crashes"), fixture_plugin("companion"))
     report = service.discover()
