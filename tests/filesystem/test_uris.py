@@ -223,7 +223,8 @@ def test_a_cleaned_path_is_the_shortest_of_its_place(path):
 def test_a_child_joined_to_its_parent_splits_again(parent, name):
     name = name.replace("/", "")
     joined = join_path(parent, name)
-    if name and parent and parse_uri(joined).scheme == parse_uri(parent).scheme:
+    # Behind a scheme without a host, the first name becomes the host.
+    if name and parent and parse_uri(joined)[:2] == parse_uri(parent)[:2]:
         assert basename(joined) == name
 
 
