@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
+
+# On top of Hypothesis' own profile, which repeats the same examples where CI is set.
+settings.register_profile("untimed", settings.default, deadline=None)
+settings.load_profile("untimed")
+
 pytest_plugins = [
     "tests.fixtures.machine",
     "tests.fixtures.children",
