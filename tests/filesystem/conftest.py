@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from modular_tf.service import PluginService
+from tests.filesystem.ended_child import BEGIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,3 +56,17 @@ def place(request: pytest.FixtureRequest, service: PluginService, tmp_path: Path
     filesystem = service.filesystem(request.param)
     filesystem.recursively_create_dir(root)
     return Place(filesystem, root)
+
+
+@pytest.fixture
+def ledger(fixture_plugin, plugin_report, run_python):
+    """Run code in a child with the fixture plugin; return what the plugin counted."""
+
+    def run(code, variant="good"):
+        run_python(BEGIN + code, fixture_plugin(variant), env=plugin_report.environment)
+        counted = plugin_report.last()
+        assert counted["bad_frees"] == 0
+        assert counted["allocated"] == counted["freed"]
+        return counted
+
+    return run

@@ -6,38 +6,7 @@ import pytest
 
 from modular_tf.errors import ClosedError
 from modular_tf.service import PluginService
-
-# Begins each child: a service with the fixture plugin, and its filesystem.
-_BEGIN = """
-import gc, os, sys
-from modular_tf.errors import ClosedError, ModularTFError
-from modular_tf.service import PluginService
-
-def begin():
-    service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)
-    service.load()
-    return service, service.filesystem("fixture")
-"""
-
-
-@pytest.fixture
-def ledger(fixture_plugin, plugin_report, run_python):
-    """Run code in a child with the fixture plugin; return what the plugin counted."""
-
-    def run(code, variant="good"):
-        run_python(_BEGIN + code, fixture_plugin(variant), env=plugin_report.environment)
-        counted = plugin_report.last()
-        assert counted["bad_frees"] == 0
-        assert counted["allocated"] == counted["freed"]
-        return counted
-
-    return run
-
-
-def _assert_ended(counted, *, files, writers=0, cleanups=1):
-    assert counted["files_opened"] == counted["files_cleaned_up"] == files
-    assert counted["writers_closed"] == writers
-    assert counted["inits"] == counted["cleanups"] == cleanups
+from tests.filesystem.ended_child import assert_ended
 
 
 def test_an_abandoned_file_is_closed_then_cleaned_up(ledger):
@@ -56,7 +25,7 @@ assert fs.open_count == 0
 service.close()
 """
     )
-    _assert_ended(counted, files=2, writers=1)
+    assert_ended(counted, files=2, writers=1)
 
 
 def test_an_abandoned_stream_keeps_its_data(ledger):
@@ -72,7 +41,7 @@ gc.collect()
 service.close()
 """
     )
-    _assert_ended(counted, files=2, writers=1)
+    assert_ended(counted, files=2, writers=1)
 
 
 def test_a_service_closes_what_is_open_and_writes_out_streams(ledger):
@@ -100,7 +69,7 @@ service.close()
 other.close()
 """
     )
-    _assert_ended(counted, files=4, writers=3, cleanups=2)
+    assert_ended(counted, files=4, writers=3, cleanups=2)
 
 
 def test_what_a_closing_service_writes_out_arrives(tmp_path):
@@ -125,7 +94,7 @@ writer = fs.new_writable_file("fixture://h/g")
 reader = fs.new_random_access_file("fixture://h/g")
 """
     )
-    _assert_ended(counted, files=3, writers=2)
+    assert_ended(counted, files=3, writers=2)
 
 
 def test_what_is_written_at_the_end_of_the_process_arrives(tmp_path, run_python):
@@ -165,7 +134,7 @@ del view
 gc.collect()
 """
     )
-    _assert_ended(counted, files=4, writers=2)
+    assert_ended(counted, files=4, writers=2)
 
 
 def test_memory_outlives_the_service_that_is_closed(ledger):
@@ -183,7 +152,7 @@ assert view == b"abc"
 del view
 """
     )
-    _assert_ended(counted, files=2, writers=1)
+    assert_ended(counted, files=2, writers=1)
 
 
 def test_memory_that_is_viewed_when_the_process_ends_is_left_alone(ledger):
@@ -216,7 +185,7 @@ service.close()
 """,
         "close-fails",
     )
-    _assert_ended(counted, files=2, writers=2)
+    assert_ended(counted, files=2, writers=2)
 
 
 def test_init_that_fails_needs_no_cleanup(ledger):
@@ -292,101 +261,3 @@ def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
     )
 
     assert child.returncode == 0
-
-
-# ---- Children ----
-
-
-def test_a_forked_child_goes_on_with_what_the_parent_had(ledger):
-    counted = ledger(
-        """
-import threading
-service, fs = begin()
-writer = fs.new_writable_file("fixture://h/parent")
-writer.append(b"abc")
-reader = fs.new_random_access_file("fixture://h/parent")
-view = fs.new_read_only_memory_region_from_file("fixture://h/parent").view()
-held, stop = threading.Event(), threading.Event()
-def hold():
-    with service._lock, service._filesystems._lock:
-        held.set()
-        stop.wait(60)
-holder = threading.Thread(target=hold)
-holder.start()
-held.wait(60)
-pid = os.fork()
-if pid == 0:
-    try:
-        for use in (lambda: writer.append(b"x"), lambda: reader.read(0, 1)):
-            try:
-                use()
-            except ClosedError:
-                continue
-            os._exit(1)
-        assert view == b"abc"
-        assert fs.open_count == 1
-        with fs.open("fixture://h/child", "w") as stream:
-            stream.write("mine")
-        assert fs.open("fixture://h/child").read() == "mine"
-        assert service.plugins() and service.schemes() == {"fixture": service.plugins()[0].name}
-        service.register_filesystem("other", fs)
-        del view
-        gc.collect()
-        assert fs.open_count == 0
-        service.close()
-    except BaseException:
-        import traceback
-        traceback.print_exc()
-        os._exit(2)
-    os._exit(0)
-assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-stop.set()
-holder.join()
-writer.append(b"d")
-writer.close()
-assert reader.read(0, 9) == b"abcd"
-assert not fs.path_exists("fixture://h/child")
-del view, reader
-"""
-    )
-    _assert_ended(counted, files=3, writers=1)
-
-
-def test_a_forked_child_that_ends_leaves_the_parents_files_alone(tmp_path, run_python):
-    run_python(
-        """
-        import os, sys
-        from modular_tf.service import default_service
-        fs = default_service().filesystem("")
-        writer = fs.new_writable_file(sys.argv[1])
-        writer.append(b"one ")
-        pid = os.fork()
-        if pid == 0:
-            sys.exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        writer.append(b"two")
-        writer.close()
-        """,
-        tmp_path / "f",
-    )
-
-    assert (tmp_path / "f").read_bytes() == b"one two"
-
-
-def test_buffered_data_of_the_parent_is_written_once(tmp_path, run_python):
-    run_python(
-        """
-        import os, sys
-        from modular_tf.service import default_service
-        stream = default_service().filesystem("").open(sys.argv[1], "wb")
-        stream.write(b"once")
-        pid = os.fork()
-        if pid == 0:
-            sys.exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        stream.close()
-        """,
-        tmp_path / "f",
-    )
-
-    assert (tmp_path / "f").read_bytes() == b"once"

@@ -1,0 +1,178 @@
+"""The host's own copy and rename: they end, tear nothing, and keep what they copy."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.errors import (
+    DataLossError,
+    FailedPreconditionError,
+    InternalError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from modular_tf.filesystem.defaults import COPY_BLOCK, copy_file
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
+
+_LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
+
+
+@pytest.fixture
+def store():
+    return MemoryStore()
+
+
+@pytest.fixture
+def fs(store):
+    return filesystem_of(store)
+
+
+def _calls(store, *operations):
+    return [call for call in store.calls if call[0] in operations]
+
+
+# ---- copy_file ----
+
+
+def test_a_copy_is_equal(store, fs):
+    for content in (b"", b"x", _LARGE):
+        store.files["/f"] = content
+        fs.copy_file("mem://h/f", "mem://h/g")
+        assert store.files["/g"] == content
+
+
+def test_a_copy_replaces_all_of_its_target(store, fs):
+    store.files.update({"/f": b"new", "/g": b"much longer"})
+    fs.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files["/g"] == b"new"
+
+
+def test_a_directory_is_copied_into(store, fs):
+    store.files["/f"] = b"x"
+    store.dirs.add("/d")
+    fs.copy_file("mem://h/f", "mem://h/d")
+    fs.copy_file("mem://h/f", "mem://h/d/")
+
+    assert store.files["/d/f"] == b"x"
+
+
+@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h//f", "mem://h/d/../f"])
+def test_a_copy_onto_itself_changes_nothing(target, store, fs):
+    store.files["/f"] = b"kept"
+    fs.copy_file("mem://h/f", target)
+
+    assert store.files == {"/f": b"kept"}
+    assert _calls(store, "new_writable_file") == []
+
+
+def test_a_copy_into_its_own_directory_changes_nothing(store, fs):
+    store.files["/f"] = b"kept"
+    fs.copy_file("mem://h/f", "mem://h/")
+
+    assert store.files == {"/f": b"kept"}
+
+
+def test_what_cannot_be_read_costs_the_target_nothing(store, fs):
+    store.files.update({"/f": b"x", "/g": b"kept"})
+    store.dirs.add("/d")
+    store.faults["read", "/f"] = UnavailableError("down")
+    for source, error in (
+        ("mem://h/f", UnavailableError),
+        ("mem://h/d", FailedPreconditionError),
+        ("mem://h/absent", NotFoundError),
+    ):
+        with pytest.raises(error):
+            fs.copy_file(source, "mem://h/g")
+
+    assert store.files["/g"] == b"kept"
+
+
+def test_a_torn_copy_is_removed(store, fs):
+    store.files["/f"] = _LARGE
+    append, done = store.enter, []
+
+    def fail_later(operation, uri):
+        if operation == "append":
+            done.append(uri)
+            if len(done) == 2:
+                raise ResourceExhaustedError("the disk is full")
+        return append(operation, uri)
+
+    store.enter = fail_later
+    with pytest.raises(ResourceExhaustedError, match="disk is full"):
+        fs.copy_file("mem://h/f", "mem://h/g")
+
+    assert set(store.files) == {"/f"}
+    assert ("close_reader", "/f") in store.calls
+
+
+def test_a_copy_that_cannot_be_closed_is_removed(store, fs):
+    store.files["/f"] = b"x"
+    store.faults["close_writer", "/g"] = DataLossError("refused")
+    with pytest.raises(DataLossError, match="refused"):
+        fs.copy_file("mem://h/f", "mem://h/g")
+
+    assert set(store.files) == {"/f"}
+
+
+@pytest.mark.parametrize("count", [-1, COPY_BLOCK + 1])
+def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
+    store.files["/f"] = b"x"
+    open_reader = fs.new_random_access_file
+
+    def lying(uri):
+        reader = open_reader(uri)
+        reader.readinto = lambda offset, buffer: count
+        return reader
+
+    fs.new_random_access_file = lying
+    with pytest.raises(InternalError, match="asked for"):
+        fs.copy_file("mem://h/f", "mem://h/g")
+
+    assert set(store.files) == {"/f"}
+
+
+def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs):
+    other = MemoryStore()
+    store.files["/f"] = _LARGE
+    copy_file(fs, "mem://h/f", filesystem_of(other), "mem://h/f")
+
+    assert other.files["/f"] == _LARGE
+
+
+# ---- rename_file ----
+
+
+def test_a_rename_is_a_copy_and_a_deletion(store, fs):
+    store.files["/f"] = b"x"
+    fs.rename_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/g": b"x"}
+
+
+def test_a_rename_that_cannot_delete_leaves_both(store, fs):
+    store.files["/f"] = b"x"
+    store.faults["delete_file", "/f"] = PermissionDeniedError("mine")
+    with pytest.raises(PermissionDeniedError):
+        fs.rename_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": b"x", "/g": b"x"}
+
+
+@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h/", "mem://h"])
+def test_a_file_renamed_to_itself_stays(target, store, fs):
+    store.files["/f"] = b"x"
+    fs.rename_file("mem://h/f", target)
+
+    assert store.files == {"/f": b"x"}
+
+
+def test_what_is_not_there_cannot_be_renamed(store, fs):
+    for target in ("mem://h/g", "mem://h/absent"):
+        with pytest.raises(NotFoundError):
+            fs.rename_file("mem://h/absent", target)
+
+    assert store.files == {}
