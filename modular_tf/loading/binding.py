@@ -109,6 +109,9 @@ def _copy_if_bound_to_tensorflow(path: str, stand_ins: frozenset[str]) -> str | 
 
 
 def _preloaded() -> list[str]:
-    """Return what the user preloaded: its allocator must stay in front of the C library's."""
+    """Return what the user preloaded: its allocator must stay in front of the C library's.
+
+    A name without a path is found again by itself; one that was never found is left out.
+    """
     names = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
-    return [name for name in names if os.path.isabs(name)]
+    return [name for name in names if Library.find(name) is not None]
