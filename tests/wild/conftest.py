@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,16 @@ STORES = {
     "oss": "oss_store",
     "http": "http_store",
 }
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect, visibly, what needs an interpreter with TensorFlow where none is named."""
+    if os.environ.get("MODULAR_TF_TENSORFLOW_PYTHON"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("tensorflow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 class SubjectRunner(Protocol):
