@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.discovery.entry_point_file import entries_of_group
 from modular_tf.discovery.installed import installed_distributions
 from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
@@ -148,14 +149,12 @@ class Hooks:
 
 
 def _entry_points(distribution: InstalledDistribution) -> list[Any]:
-    if _GROUP.encode() not in distribution.read("entry_points.txt"):
+    content = distribution.read("entry_points.txt")
+    if _GROUP.encode() not in content:
         return []
-    from pathlib import Path  # noqa: PLC0415
+    from importlib_metadata import EntryPoint  # noqa: PLC0415  (costly)
 
-    from importlib_metadata import PathDistribution  # noqa: PLC0415  (costly)
-
-    found = PathDistribution(Path(distribution.metadata_directory)).entry_points
-    return list(found.select(group=_GROUP))
+    return [EntryPoint(name, value, _GROUP) for name, value in entries_of_group(content, _GROUP)]
 
 
 def _path_list(answer: Any) -> list[str]:

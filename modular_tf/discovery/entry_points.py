@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.entry_point_file import entries_of_group
 from modular_tf.discovery.problem import Problem
 from modular_tf.rules import loading as rules
 
@@ -50,15 +51,8 @@ def search_entry_points(distributions: Iterable[InstalledDistribution], log: Sea
 
 def _entries(distribution: InstalledDistribution) -> list[tuple[str, str]]:
     """Return names and values of the group's entry points, in the order of the file."""
-    if GROUP.encode() not in distribution.read("entry_points.txt"):
-        return []
-    # Imported only where an entry point exists: it costs more than the rest of the search.
-    from pathlib import Path  # noqa: PLC0415
-
-    from importlib_metadata import PathDistribution  # noqa: PLC0415
-
-    found = PathDistribution(Path(distribution.metadata_directory)).entry_points
-    return [(entry.name, entry.value) for entry in found if entry.group == GROUP]
+    content = distribution.read("entry_points.txt")
+    return entries_of_group(content, GROUP) if GROUP.encode() in content else []
 
 
 def _look_at_entry(

@@ -1,0 +1,49 @@
+"""`entry_points.txt` is read group by group, and what others wrote there does not matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.discovery.entry_point_file import entries_of_group
+
+GROUP = "modular_tf.plugins"
+
+
+def test_only_the_group_counts():
+    content = b"""
+        [console_scripts]
+        spam = spam:main
+        no value at all
+        [modular_tf.plugins]
+        # a comment
+        ; another
+        files = spam_fs:lib/lib=spam.so
+        folder=spam_fs
+        [modular_tf.hooks]
+        policy = spam.policy:Policy
+    """
+
+    assert entries_of_group(content, GROUP) == [
+        ("files", "spam_fs:lib/lib=spam.so"),
+        ("folder", "spam_fs"),
+    ]
+    assert entries_of_group(content, "modular_tf.hooks") == [("policy", "spam.policy:Policy")]
+
+
+def test_a_group_may_stand_in_two_parts_and_be_absent():
+    content = b"[ modular_tf.plugins ]\r\na=b\r\n[x]\r\n[modular_tf.plugins]\r\nc = d\r\n"
+
+    assert entries_of_group(content, GROUP) == [("a", "b"), ("c", "d")]
+    assert entries_of_group(b"a = b\n", GROUP) == []
+    assert entries_of_group(b"", GROUP) == []
+
+
+@pytest.mark.parametrize("line", ["no_equals_sign", "= no_name"])
+def test_a_line_without_name_or_value_is_told(line):
+    with pytest.raises(ValueError, match=f"line 2: expected 'name = value', found '{line}'"):
+        entries_of_group(f"[{GROUP}]\n{line}\n".encode(), GROUP)
+
+
+def test_bytes_that_are_no_text_are_told():
+    with pytest.raises(ValueError, match="utf-8"):
+        entries_of_group(b"[modular_tf.plugins]\nx = \xff\n", GROUP)
