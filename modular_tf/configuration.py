@@ -39,6 +39,12 @@ class Config:
     visible_devices: tuple[str, ...] = ()
     path: str | None = None
 
+    def __post_init__(self) -> None:
+        for key in ("plugin_dirs", "enable", "disable", "visible_devices"):
+            value = getattr(self, key)
+            if isinstance(value, str | bytes):  # it would count as a list of its letters
+                raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
+
     def why_disabled(self, plugin: str) -> str | None:
         """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
         for glob in self.disable:

@@ -67,11 +67,18 @@ def _look_for(service: PluginService, name: str) -> None:
 
 
 def _plugins(service: PluginService, name: str) -> Iterator[str]:
-    real = os.path.realpath(name)
+    real = _real_path(name)
     for record in service.plugins():
         path = record.path
         if name == record.name or (path and real == os.path.realpath(path)):
             yield from _plugin(service, record)
+
+
+def _real_path(name: str) -> str:
+    try:
+        return os.path.realpath(name)
+    except ValueError:  # a NUL, half of a surrogate pair: no file can have that name
+        return name
 
 
 def _plugin(service: PluginService, record: PluginRecord) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError, InvalidArgumentError
+from modular_tf.errors import ClosedError, InvalidArgumentError, ResourceExhaustedError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
@@ -38,12 +38,14 @@ class PluginRandomAccessFile(RandomAccessFile):
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""
         # A fresh bytes object nobody else has seen yet is filled in place: the kernel writes each
         # page once, where a bytearray would be zeroed first and copied after.
-        buffer = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
         count = _new(_COUNT)
         try:
+            buffer = bytes(max(n, _SMALLEST_PRIVATE_BYTES))
             error = _read(self._open_reader(), offset, buffer, n, count)
         except OverflowError:
             raise self._impossible(offset, n) from None
+        except MemoryError:
+            raise self._too_much(n) from None
         if error:
             raise self._failed(error, "read")
         read = count[0]
@@ -51,7 +53,7 @@ class PluginRandomAccessFile(RandomAccessFile):
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; return the number of bytes read."""
-        with ffi.from_buffer("char[]", buffer, True) as target:  # noqa: FBT003  (cffi's own name)
+        with _bytes_of(buffer, writable=True) as target:
             count = _new(_COUNT)
             try:
                 error = _read(self._open_reader(), offset, target, len(target), count)
@@ -84,6 +86,11 @@ class PluginRandomAccessFile(RandomAccessFile):
             f"read {self.uri!r}: no file has {n} bytes at {offset}", path=self.uri, operation="read"
         )
 
+    def _too_much(self, n: int) -> ResourceExhaustedError:
+        return ResourceExhaustedError(
+            f"read {self.uri!r}: no memory for {n} bytes", path=self.uri, operation="read"
+        )
+
     def _failed(self, error: Any, operation: str) -> ModularTFError:
         return _failed(self._filesystem, error, self.uri, operation)
 
@@ -100,7 +107,7 @@ class PluginWritableFile(WritableFile):
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
-        with ffi.from_buffer("char[]", data) as source:
+        with _bytes_of(data, writable=False) as source:
             self._check(lib.mtf_writer_append(self._open_writer(), source, len(source)), "append")
 
     def tell(self) -> int:
@@ -174,3 +181,12 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
 
 def _failed(filesystem: PluginFilesystem, error: Any, uri: str, operation: str) -> ModularTFError:
     return take_error(error, plugin=filesystem.plugin, path=uri, operation=operation)
+
+
+def _bytes_of(data: Buffer, *, writable: bool) -> Any:
+    """Return the memory of a buffer; it stays with the caller."""
+    try:
+        return ffi.from_buffer("char[]", data, writable)
+    except TypeError:
+        kind = "buffer that can be written to" if writable else "buffer of bytes"
+        raise TypeError(f"expected a {kind}, found {data!r:.80}") from None

@@ -17,11 +17,18 @@ def encode(text: str) -> bytes:
     """Return `text` as a C string's bytes, without the NUL.
 
     Raises:
-        InvalidArgumentError: `text` holds a NUL, which would cut it short in C.
+        InvalidArgumentError: `text` holds a NUL, which would cut it short in C, or a half of a
+            surrogate pair that stands for no byte.
+        TypeError: It is not a `str`.
     """
-    if "\0" in text:  # five times as fast as to look for it in the bytes
-        raise InvalidArgumentError(f"{text!r} holds a NUL character", path=text)
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        if "\0" in text:  # five times as fast as to look for it in the bytes
+            raise InvalidArgumentError(f"{text!r} holds a NUL character", path=text)
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"{text!r} has no bytes: {error.reason}", path=text) from None
+    except (TypeError, AttributeError):
+        raise TypeError(f"expected a str, found {text!r}") from None
 
 
 def decode(raw: bytes) -> str:
