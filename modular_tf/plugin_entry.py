@@ -239,6 +239,12 @@ class PluginEntry:
             rule=self.reasons[0].rule if self.reasons else None,
         )
 
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        for filesystem in self.filesystems.values():
+            with suppress(ModularTFError):
+                filesystem.after_fork_in_child()
+
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Stop serving: files, filesystems, devices; return what went wrong."""
         errors = []

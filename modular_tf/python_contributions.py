@@ -41,6 +41,7 @@ class PythonContributions:
         self._devices = devices
         self._pins = pins
         self._unused_name = unused_name
+        self._hooked = False
         self._records: dict[str, PluginRecord] = {}
         self._made: dict[str, dict[str, Filesystem]] = {}
 
@@ -58,7 +59,10 @@ class PythonContributions:
         ]
 
     def add_hooked(self, hooks: Hooks) -> None:
-        """Register what installed packages bring by hooks; what is refused is noted there."""
+        """Register what hooks bring, once; what is refused is noted there."""
+        if self._hooked:
+            return
+        self._hooked = True
         for scheme, filesystem in hooks.filesystems():
             with _noted(hooks, f"registering {filesystem!r} for scheme {scheme!r}"):
                 self.add_filesystem(scheme, filesystem, replace=False)

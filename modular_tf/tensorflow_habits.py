@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from modular_tf.errors import NotFoundError
-from modular_tf.service import default_service, loaded_or_raise
+from modular_tf.errors import NotFoundError, PluginError
+from modular_tf.service import default_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.report import Report
 
 __all__ = ["load_pluggable_device_library", "register_filesystem_plugin"]
 
@@ -23,7 +29,7 @@ def register_filesystem_plugin(plugin_location: str | os.PathLike[str]) -> None:
     path = os.fspath(plugin_location)
     if not os.path.exists(path):
         raise NotFoundError(f"the file {path!r} does not exist", path=path, operation="load")
-    loaded_or_raise(default_service().load(path), [path])
+    _loaded_or_raise(default_service().load(path), [path])
 
 
 def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> None:
@@ -40,7 +46,7 @@ def load_pluggable_device_library(library_location: str | os.PathLike[str]) -> N
     paths = _libraries(path) if os.path.isdir(path) else [path]
     if not paths or not os.path.exists(path):
         raise NotFoundError(f"no library at {path!r}", path=path, operation="load")
-    loaded_or_raise(default_service().load(*paths), paths)
+    _loaded_or_raise(default_service().load(*paths), paths)
 
 
 def _libraries(directory: str) -> list[str]:
@@ -51,3 +57,18 @@ def _libraries(directory: str) -> list[str]:
         for name in sorted(os.listdir(directory))
         if is_plugin_file_name(name)
     ]
+
+
+def _loaded_or_raise(report: Report, paths: Iterable[str]) -> None:
+    """Raise for the first of some files that did not load, as TensorFlow's functions do.
+
+    Raises:
+        PluginError: With the reason's rule.
+    """
+    real = {os.path.realpath(path) for path in paths}
+    for record in report.plugins:
+        if record.path and os.path.realpath(record.path) in real and record.reason is not None:
+            reason = record.reason
+            raise PluginError(
+                f"{record.path}: {reason.message}", plugin=record.name, rule=reason.rule
+            )

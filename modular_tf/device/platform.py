@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from modular_tf.device.factory import PLUGIN_PRIORITY
-from modular_tf.device.fork_lock import ForkLock
 from modular_tf.device.live_platform import hold_platform, release_platform
 from modular_tf.errors import ClosedError, InternalError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
-from modular_tf.device.fork_lock import ForkLock
 from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_tables import NAME_PATTERN
 
 

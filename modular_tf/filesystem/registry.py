@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.uri import match_scheme, scheme_of
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -33,7 +33,7 @@ class FilesystemRegistry:
         # All that are registered for a scheme, the last of which serves. A list of one each, so
         # that the same filesystem registered twice is two registrations.
         self._registered: dict[str, list[list[Filesystem]]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._closed = False
         self.view: Mapping[str, Filesystem] = MappingProxyType(self._by_scheme)
 
@@ -119,10 +119,6 @@ class FilesystemRegistry:
             self._registered.clear()
             self._by_scheme.clear()
 
-    def after_fork_in_child(self) -> None:
-        """Forget a lock that a thread of the parent may hold."""
-        self._lock = threading.Lock()
-
 
 def check_scheme(scheme: str, plugin: str) -> None:
     """Refuse a scheme that no URI can name.
@@ -130,7 +126,7 @@ def check_scheme(scheme: str, plugin: str) -> None:
     Raises:
         InvalidArgumentError: Rule FS-007.
     """
-    if scheme and scheme_of(f"{scheme}://") != scheme:
+    if scheme != "" and scheme_of(f"{scheme}://") != scheme:
         raise InvalidArgumentError(
             f"scheme {scheme!r} of {plugin}: expected a letter, then one or more letters, digits"
             " or dots (rule FS-007)",

@@ -7,18 +7,18 @@ that pickled, the very same service is found again.
 
 from __future__ import annotations
 
-import threading
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from modular_tf.errors import ClosedError, UnimplementedError
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from modular_tf.service import PluginService
 
-_lock = threading.Lock()
+_lock = ForkLock()
 _keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
 _live: WeakValueDictionary[str, PluginService] = WeakValueDictionary()
 _started: dict[tuple[str | None, str], PluginService] = {}

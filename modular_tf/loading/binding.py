@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.private_copy import copy_for_host, keep_in_memory
 from modular_tf.loading.stub_library import stub_library
 from modular_tf.native.library import RTLD_DEEPBIND, RTLD_NOW_LOCAL, Library, show_as
@@ -18,15 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _stub_numbers = itertools.count(1)
-_lock = threading.Lock()
-
-
-def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603  (the parent's may be held by a thread that is not here)
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
+_lock = ForkLock()
 
 # Libraries stay mapped for the life of the process, so a file is mapped once, for all services.
 _bound: dict[tuple[int, int, int, int], Library] = {}

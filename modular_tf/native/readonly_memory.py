@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import weakref
 from typing import Any
 
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
 
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 class ReadOnlyCopy:
@@ -58,14 +57,6 @@ class ReadOnlyCopy:
 
 
 _immortal: dict[bytes, ReadOnlyCopy] = {}
-
-
-def _renew_lock() -> None:
-    global _lock  # noqa: PLW0603  (the parent's may be held by a thread that is not here)
-    _lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_lock)
 
 
 def try_read(address: int, size: int) -> bytes | None:

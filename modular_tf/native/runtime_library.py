@@ -6,15 +6,15 @@ other library in the process ever binds to it.
 
 from __future__ import annotations
 
-import threading
 from functools import cache
 from pathlib import Path
 
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.library import Library
 
 SONAME = "libmodular_tf_framework.so.2"
 TENSORFLOW_SONAME = "libtensorflow_framework.so.2"
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 @cache

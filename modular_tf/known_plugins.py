@@ -1,0 +1,104 @@
+"""The plugins that a service knows: found, probed once, and named."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.probe import Prober
+from modular_tf.discovery.search import Discovery, discover
+from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.errors import NotFoundError
+from modular_tf.plugin_entry import PluginEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+
+class KnownPlugins:
+    """The entries of all plugins, in order of precedence. Used under the service's lock.
+
+    Args:
+        taken: Gives the names that plugins must not have, besides each other's.
+
+    Attributes:
+        found: What the last search found, None before the first.
+    """
+
+    def __init__(self, taken: Callable[[], Collection[str]]) -> None:
+        self._taken = taken
+        self._entries: dict[str, PluginEntry] = {}
+        self.found: Discovery | None = None
+
+    def __iter__(self) -> Iterator[PluginEntry]:
+        return iter(list(self._entries.values()))
+
+    def search(self, paths: SearchPaths) -> None:
+        """Find candidates and probe those that are new; what is known already goes on."""
+        self.found = discover(paths)
+        self._probe(self.found)
+
+    def named(self, name_or_path: str) -> list[PluginEntry]:
+        """Return the entry of a name or of a file, which is looked at if it is new.
+
+        A directory has an entry for each library in it.
+
+        Raises:
+            NotFoundError: There is no such plugin or file, or no library in the directory.
+        """
+        if name_or_path in self._entries:
+            return [self._entries[name_or_path]]
+        if os.sep not in name_or_path and not os.path.lexists(name_or_path):
+            raise NotFoundError(
+                f"no plugin {name_or_path!r}; found: {sorted(self._entries)}",
+                plugin=name_or_path,
+                operation="load",
+            )
+        only_it = SearchPaths(arguments=(name_or_path,), sources=frozenset((Source.ARGUMENT,)))
+        found = discover(only_it)
+        self._probe(found)
+        known = self._by_identity()
+        entries = [known[c.identity] for c in found.candidates if c.identity in known]
+        if not entries:
+            why = found.problems[0].message if found.problems else "there is no library in it"
+            raise NotFoundError(f"{name_or_path}: {why}", path=name_or_path, operation="load")
+        return entries
+
+    def one_named(self, name_or_path: str) -> PluginEntry:
+        """Return the only entry of a name, a file or a directory.
+
+        Raises:
+            NotFoundError: There is none, or there are several.
+        """
+        entry, *others = self.named(name_or_path)
+        if others:
+            names = [entry.name, *(other.name for other in others)]
+            raise NotFoundError(f"{name_or_path}: name one of {names}", path=name_or_path)
+        return entry
+
+    def unused_name(self, name: str) -> str:
+        """Return a name that nobody has: this one, or one with a number behind it."""
+        taken = {*self._entries, *self._taken()}
+        number, unused = 2, name
+        while unused in taken:
+            unused = f"{name}#{number}"
+            number += 1
+        return unused
+
+    def _probe(self, discovery: Discovery) -> None:
+        known = self._by_identity()
+        with Prober(host_offer()) as prober:
+            for candidate in discovery.candidates:
+                if candidate.identity not in known:
+                    entry = PluginEntry(prober.probe(candidate))
+                    entry.name = self.unused_name(entry.name)
+                    self._entries[entry.name] = entry
+
+    def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
+        """Return the entries by device and inode, without those whose file is gone.
+
+        A system may give the inode of a deleted file to the next one that is made.
+        """
+        return {e.probe.candidate.identity: e for e in self._entries.values() if e.is_there}
