@@ -54,11 +54,8 @@ extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) 
       mtf_error_free(error);
     }
   }
-  const auto regions = static_cast<uint64_t>(filesystem->regions.load());
-  const bool only_regions_left = filesystem->gate.users() == regions;
-  if (ends_here || (now != 0 && only_regions_left && filesystem->gate.claim_end())) {
-    filesystem->run_cleanup();
-  }
+  if (ends_here) filesystem->run_cleanup();
+  if (now != 0) filesystem->clean_up_in_time();
   return first;
 }
 

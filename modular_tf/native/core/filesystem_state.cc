@@ -1,9 +1,11 @@
 #include "filesystem_state.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "uri.h"
 
@@ -87,6 +89,18 @@ void mtf_filesystem::leave() {
 void mtf_filesystem::run_cleanup() {
   cleaned_up = true;
   mtf_error_free(mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
+  cleanup_done = true;
+}
+
+void mtf_filesystem::clean_up_in_time() {
+  // The process ends. A plugin whose cleanup did not run may abort it, so a thread that is still in
+  // a call is worth waiting for; one that never returns is not.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (!cleanup_done && std::chrono::steady_clock::now() < deadline) {
+    const auto viewed = static_cast<uint64_t>(regions.load());
+    if (gate.users() == viewed && gate.claim_end()) return run_cleanup();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void mtf_filesystem::add_open(mtf::OpenFile* file) {

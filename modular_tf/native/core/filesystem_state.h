@@ -81,12 +81,14 @@ struct mtf_filesystem {
   std::atomic<int> references{1};
   std::atomic<int64_t> regions{0};
   std::atomic<bool> cleaned_up{false};  // nothing of the plugin may be called any more
+  std::atomic<bool> cleanup_done{false};
   mutable std::mutex open_mutex;
   mtf::OpenFile* open_files = nullptr;
   mtf::OpenFile* closing_files = nullptr;  // taken by a close that has not ended
 
   void leave();           // ends one use; the last after close runs the plugin's cleanup
   void run_cleanup();
+  void clean_up_in_time();  // waits a while for calls of other threads, not for regions
   void add_open(mtf::OpenFile* file);
   void remove_open(mtf::OpenFile* file);
   mtf::OpenFile* take_open();  // a reference to some open file, which is closing now; NULL: no more
