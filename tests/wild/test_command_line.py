@@ -34,8 +34,7 @@ def large_file(tmp_path_factory):
 
 
 def _digest(file):
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("store_name", ["s3_store", "azure_store", "gcs_store"])
