@@ -10,6 +10,7 @@ import time
 from functools import wraps
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from weakref import WeakSet
 
 from modular_tf.codes import Code
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
@@ -39,6 +40,7 @@ _Result = TypeVar("_Result")
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
 _KEPT_IN_MEMORY = 1 << 26
+_MOST_KEPT = 4096  # answers of stat
 _NOTHING = r"(?!)"
 
 
@@ -80,6 +82,7 @@ class AnsweredFilesystem(PluginFilesystem):
         self._descriptors = DescriptorCheck(answers.spare_descriptors or 0, plugin)
         self._honours_ranges: dict[str, bool] = {}
         self._statistics: dict[str, tuple[float, FileStatistics]] = {}
+        self._answered_writers: WeakSet[AnsweredWriter] = WeakSet()
 
     # -- what surrounds every operation -------------------------------------------------------
 
@@ -142,6 +145,8 @@ class AnsweredFilesystem(PluginFilesystem):
             return kept
         found = self._corrected(self._measured_stat(uri))
         if self.answers.stat_cache_seconds:
+            if len(self._statistics) >= _MOST_KEPT:
+                self._statistics.clear()
             self._statistics[uri] = time.monotonic() + self.answers.stat_cache_seconds, found
         return found
 
@@ -221,7 +226,9 @@ class AnsweredFilesystem(PluginFilesystem):
         touch = self.answers.append_nothing_before_close
         if counted is None and not touch:
             return file
-        return AnsweredWriter(file, position=counted, touch=touch)
+        writer = AnsweredWriter(file, position=counted, touch=touch)
+        self._answered_writers.add(writer)
+        return writer
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Offer a whole file as memory: the plugin's where it can be had, else a copy."""
@@ -236,9 +243,23 @@ class AnsweredFilesystem(PluginFilesystem):
 
     # -- life ---------------------------------------------------------------------------------
 
+    def flush_caches(self) -> None:
+        """Forget what is cached, here and in the plugin."""
+        self._statistics.clear()
+        super().flush_caches()
+
+    def _close_writers(self) -> ModularTFError | None:
+        failed = super()._close_writers()
+        for writer in list(self._answered_writers):
+            try:
+                writer.close()
+            except ModularTFError as error:
+                failed = failed or error
+        return failed
+
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; call `init` anew where the plugin's threads are needed."""
-        self._endpoint.after_fork_in_child()
+        self._answered_writers = WeakSet()
         again = reinitialise or self.answers.reinitialise_after_fork
         super().after_fork_in_child(reinitialise=again)
 

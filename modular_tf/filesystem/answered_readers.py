@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
 from modular_tf.filesystem.uri import parse_uri
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
@@ -90,7 +90,7 @@ class BlockReader(RandomAccessFile):
         self._size = size
         self._is_overflow = is_overflow
         self._honours = honours_ranges
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._held: bytes | None = b""
         self._at = 0
         self._is_whole = False

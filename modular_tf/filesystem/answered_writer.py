@@ -19,7 +19,7 @@ class AnsweredWriter(WritableFile):
         touch: Append no bytes before closing an untouched file.
     """
 
-    __slots__ = ("_file", "_position", "_touch")
+    __slots__ = ("__weakref__", "_file", "_position", "_touch")
 
     def __init__(self, file: WritableFile, *, position: int | None, touch: bool) -> None:
         self.uri = file.uri

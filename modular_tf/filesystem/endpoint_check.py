@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import socket
-import threading
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from modular_tf.codes import Code
 from modular_tf.errors import UnavailableError
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from modular_tf.loading.defect_answers import Answers
@@ -39,7 +39,7 @@ class EndpointCheck:
         self._pattern = re.compile(answers.endpoint_pattern) if answers.endpoint_pattern else None
         self._plugin = plugin
         self._good_until: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def require(self, operation: str, path: str) -> None:
         """Return if the server took a connection lately, or none is known.
@@ -72,10 +72,6 @@ class EndpointCheck:
         if url is not None:
             self._good_until.pop(url, None)
             self.require(operation, path)
-
-    def after_fork_in_child(self) -> None:
-        """Forget a lock that a thread of the parent may hold."""
-        self._lock = threading.Lock()
 
     def _url(self, path: str) -> str | None:
         for variable in self._variables:

@@ -288,7 +288,7 @@ class PluginFilesystem(PluginSettings):
 
     def close(self, *, at_exit: bool = False) -> None:
         """Close open files, then run the plugin's `cleanup` once the last region is gone."""
-        failed = self._writers.close()
+        failed = self._close_writers()
         check(
             lib.mtf_filesystem_close(self._handle, int(at_exit)),
             plugin=self.plugin,
@@ -296,6 +296,10 @@ class PluginFilesystem(PluginSettings):
         )
         if failed is not None:
             raise failed
+
+    def _close_writers(self) -> ModularTFError | None:
+        """Write out what streams that are left open hold back; return the first failure."""
+        return self._writers.close()
 
     def remember_writer(self, stream: IO[Any]) -> None:
         """Take note of a stream with a buffer, as long as somebody holds it."""

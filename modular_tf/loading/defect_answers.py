@@ -34,7 +34,7 @@ class Answers:
             more than was asked for.
         read_block: Bytes to fetch at once after that, from which smaller reads are served.
         exists_by_stat: path_exists is answered by stat.
-        stat_cache_seconds: How long what stat said stays good.
+        stat_cache_seconds: How long what stat said stays good, for what cannot be written to.
         unmeasured_message: What an error's message of stat holds (a regular expression) when only
             the length could not be told; it is measured then.
         mtime_is_unknown: The time of change is reported as 0.

@@ -60,6 +60,11 @@ def test_a_filesystem_may_outlive_its_service(object_store, run_subject):
     )
 
 
+def test_an_empty_file_left_open_is_created(s3_store, run_subject):
+    run_subject(s3_store, 'left_open = fs.new_writable_file(uri("empty"))', folder="left")
+    run_subject(s3_store, 'expect(get("empty"), b"")', folder="left")
+
+
 def test_an_error_at_the_end_does_not_hide_the_exit_status(s3_store, run_subject):
     child = run_subject(
         s3_store,
