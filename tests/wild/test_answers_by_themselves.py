@@ -1,0 +1,157 @@
+"""The host's answers without a plugin: what they do at their edges."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from modular_tf.errors import (
+    ClosedError,
+    InternalError,
+    ResourceExhaustedError,
+    UnavailableError,
+)
+from modular_tf.filesystem.answered_readers import BlockReader, PiecewiseReader
+from modular_tf.filesystem.descriptor_check import DescriptorCheck
+from modular_tf.filesystem.endpoint_check import EndpointCheck
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.library_check import LibraryCheck
+from modular_tf.filesystem.store_lookup import depth_of, store_uri
+from modular_tf.loading.defect_answers import Answers
+
+CONTENT = bytes(range(200))
+
+
+class Server(RandomAccessFile):
+    """A file on a server; one that ignores ranges overflows a buffer that is too small."""
+
+    uri = "http://host/file"
+
+    def __init__(self, *, ranges, content=CONTENT):
+        self.ranges = ranges
+        self.content = content
+        self.requests = []
+        self.closed = False
+
+    def readinto(self, offset, buffer):
+        self.requests.append((offset, len(buffer)))
+        piece = self.content[offset : offset + len(buffer)] if self.ranges else self.content
+        if len(piece) > len(buffer):
+            raise InternalError("(23): overflow")
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self):
+        self.closed = True
+
+
+def reader_of(server, told=200):
+    return BlockReader(
+        server,
+        first=16,
+        block=64,
+        surround=lambda call: call(),
+        size=lambda: told,
+        is_overflow=lambda error: "(23)" in error.message,
+        honours_ranges={},
+    )
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("told", [len(CONTENT), 0])
+@pytest.mark.parametrize(("offset", "n"), [(0, 5), (10, 20), (30, 170), (150, 100), (500, 3)])
+def test_any_piece_is_right(ranges, told, offset, n):
+    server = Server(ranges=ranges)
+    with reader_of(server, told) as reader:
+        for _ in range(2):
+            assert reader.read(offset, n) == CONTENT[offset : offset + n]
+    assert server.closed
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_short_file_costs_one_request(ranges):
+    server = Server(ranges=ranges, content=b"short")
+    reader = reader_of(server)
+    assert [reader.read(0, 9), reader.read(2, 2), reader.read(5, 1)] == [b"short", b"or", b""]
+    assert server.requests == [(0, 16)]
+
+
+def test_small_reads_are_served_from_blocks_and_large_ones_handed_on():
+    server = Server(ranges=True)
+    reader = reader_of(server)
+    assert b"".join(reader.read(offset, 1) for offset in range(200)) == CONTENT
+    assert server.requests == [(0, 16), (1, 1), (16, 64), (80, 64), (144, 64)]
+    reader.read(0, 100)
+    assert server.requests[-1] == (0, 100)
+
+
+def test_a_closed_reader_refuses():
+    reader = reader_of(Server(ranges=True))
+    reader.close()
+    reader.close()
+    with pytest.raises(ClosedError):
+        reader.read(0, 1)
+
+
+def test_another_error_is_no_overflow():
+    class Failing(Server):
+        def readinto(self, offset, buffer):
+            raise InternalError("500")
+
+    with pytest.raises(InternalError, match="500"):
+        reader_of(Failing(ranges=True))
+
+
+def test_pieces_are_never_larger_than_they_may():
+    server = Server(ranges=True)
+    assert PiecewiseReader(server, 32).read(10, 500) == CONTENT[10:]
+    assert max(n for _, n in server.requests) == 32
+
+
+def test_descriptors_are_counted_against_the_limit():
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    DescriptorCheck(1, "plugin").require("read", "uri")
+    with pytest.raises(ResourceExhaustedError, match=f"of {limit} file descriptors"):
+        DescriptorCheck(limit, "plugin").require("read", "uri")
+
+
+def test_any_place_of_a_library_will_do(monkeypatch):
+    monkeypatch.setenv("PLACE", "/nowhere")
+    LibraryCheck(("$PLACE/libc.so.6", "libc.so.6"), "plugin").require("stat", "uri")
+    monkeypatch.delenv("PLACE")
+    missing = LibraryCheck(("$PLACE/libmissing.so", "/nowhere/libmissing.so"), "plugin")
+    with pytest.raises(UnavailableError, match=r"(?s)needs libmissing.so: PLACE is not set; /now"):
+        missing.require("stat", "uri")
+
+
+def test_nothing_is_tried_where_no_server_is_known(monkeypatch):
+    monkeypatch.delenv("NO_SUCH_ENDPOINT", raising=False)
+    EndpointCheck(Answers(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require("stat", "xx://h/p")
+    pattern = r"http://(?P<host>[^/]+)"
+    EndpointCheck(Answers(endpoint_pattern=pattern), "p").require("stat", "/no/server")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1", "http://127.0.0.1:x"])
+def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SOME_ENDPOINT", url)
+    check = EndpointCheck(Answers(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
+    with pytest.raises(UnavailableError, match="takes no connection") as raised:
+        check.require("stat", "xx://bucket/file")
+    assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
+
+
+@pytest.mark.parametrize(
+    ("uri", "plain", "depth"),
+    [
+        ("xx://bucket", "xx://bucket/", 0),
+        ("xx://bucket/", "xx://bucket/", 0),
+        ("xx://bucket/a//", "xx://bucket/a", 1),
+        ("xx://bucket/a/b", "xx://bucket/a/b", 2),
+    ],
+)
+def test_uris_of_a_store_have_one_form(uri, plain, depth):
+    assert (store_uri(uri), depth_of(uri)) == (plain, depth)
