@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -21,14 +21,14 @@ class ReaderStream(io.RawIOBase):
     """A position over a `RandomAccessFile`, which it closes. One thread at a time.
 
     Args:
-        filesystem: Where the file's size can be asked for.
         file: What to read.
+        size: Tells the file's size in bytes; asked when it matters.
     """
 
-    def __init__(self, filesystem: Filesystem, file: RandomAccessFile) -> None:
+    def __init__(self, file: RandomAccessFile, size: Callable[[], int]) -> None:
         super().__init__()
-        self._filesystem = filesystem
         self._file = file
+        self._size = size
         self._position = 0
         self.name = file.uri
         self.mode = "rb"
@@ -100,9 +100,6 @@ class ReaderStream(io.RawIOBase):
                 self._file.close()
             finally:
                 super().close()
-
-    def _size(self) -> int:
-        return self._filesystem.get_file_size(self.name)
 
     def _size_now(self) -> int:
         """Return the size, 0 for a file that was deleted since it was opened: it still reads."""
@@ -221,7 +218,8 @@ def _parse_mode(mode: str) -> tuple[str, bool]:
 
 def _open_raw(filesystem: Filesystem, uri: str, action: str) -> io.RawIOBase:
     if action == "r":
-        return ReaderStream(filesystem, filesystem.new_random_access_file(uri))
+        file = filesystem.new_random_access_file(uri)
+        return ReaderStream(file, lambda: filesystem.get_file_size(uri))
     if action == "a":
         size = filesystem.get_file_size(uri) if filesystem.path_exists(uri) else 0
         return WriterStream(filesystem.new_appendable_file(uri), size, "ab")

@@ -7,55 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
+from modular_tf.filesystem.streams import ReaderStream
+
 if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.fsspec.filesystem import ModularFileSystem
 
 DEFAULT_BLOCK_SIZE = 4 * 2**20
 """Bytes fetched at once when the caller reads in small steps; larger reads bypass the buffer."""
-
-
-class _Bytes(io.RawIOBase):
-    """The positionless reads of a plugin's file with a position on top."""
-
-    def __init__(self, file: RandomAccessFile, size: int) -> None:
-        super().__init__()
-        self._file = file
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        self._checkClosed()
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._checkClosed()
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}
-        if whence not in starts:
-            raise ValueError(f"whence is 0, 1 or 2; found {whence!r}")
-        base = starts[whence]
-        if base + offset < 0:
-            raise ValueError(f"seek to {base + offset}: before the start of the file")
-        self._position = base + offset
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        n_read = self._file.readinto(self._position, buffer)
-        self._position += n_read
-        return n_read
-
-    def close(self) -> None:
-        if not self.closed:
-            try:
-                self._file.close()
-            finally:
-                super().close()
 
 
 class ModularReader(io.BufferedReader):
@@ -82,7 +41,7 @@ class ModularReader(io.BufferedReader):
         self.path = path
         self.size = size
         self.blocksize = block_size
-        super().__init__(_Bytes(file, size), max(1, min(block_size, size)))
+        super().__init__(ReaderStream(file, lambda: size), max(1, min(block_size, size)))
 
     @property
     def full_name(self) -> str:
@@ -98,7 +57,8 @@ class ModularReader(io.BufferedReader):
         """Return what `fs.info` says about the file now."""
         return self.details
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        # Not __reduce__: since Python 3.12 io's classes refuse to be pickled in this method.
         return _reopen, (self.fs, self.path, self.blocksize, self.tell())
 
 
