@@ -110,6 +110,7 @@ class ModularTFError(Exception):
                 "operation": self.operation,
                 "rule": self.rule,
             },
+            self.undeleted,
         )
 
 
@@ -120,8 +121,15 @@ def _describe(error: OSError, number: int | None, message: str, path: str | None
     error.filename = path
 
 
-def _rebuild(cls: type[ModularTFError], message: str, attributes: dict[str, Any]) -> ModularTFError:
-    return cls(message, **attributes)
+def _rebuild(
+    cls: type[ModularTFError],
+    message: str,
+    attributes: dict[str, Any],
+    undeleted: tuple[int, int] | None,
+) -> ModularTFError:
+    error = cls(message, **attributes)
+    error.undeleted = undeleted
+    return error
 
 
 class CancelledError(ModularTFError):

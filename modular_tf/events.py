@@ -15,17 +15,13 @@ _ROOT = "modular_tf"
 class EventLog:
     """Write events of one part of the package to the standard `logging` tree, through structlog.
 
-    [any thread]. Debug for steps, info for outcomes, warning when something that the user
+    [any thread]. Info for outcomes, warning when something that the user
     installed is not used.
     """
 
     def __init__(self, name: str) -> None:
         self._stdlib = logging.getLogger(f"{_ROOT}.{name}")
         self._bound: Any = None
-
-    def debug(self, event: str, **values: object) -> None:
-        """Log a step."""
-        self._write(logging.DEBUG, event, values)
 
     def info(self, event: str, **values: object) -> None:
         """Log an outcome."""

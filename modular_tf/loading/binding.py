@@ -54,28 +54,47 @@ def _file_key(path: str) -> tuple[int, int, int, int]:
 
 
 def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Library:
-    runtime = load_runtime()
-    copied = {file: _copy_if_bound_to_tensorflow(file, stand_ins) for file in (*companions, path)}
-    target = copied[path] or path
-    if target == path and Library.find(path) is not None:
-        # Mapped by somebody else, and bound to what they have: a copy of ours is a second library.
-        with ElfFile(path) as elf:
-            target = copy_for_host(elf, stand_ins)
-    flags = RTLD_NOW_LOCAL
-    needed = [runtime.path]
-    if any(copied.values()):
+    copies = _private_copies(path, companions, stand_ins)
+    target = copies.get(path, path)
+    needed = [load_runtime().path]
+    if copies:
         # A copy has lost the folder that its companions are found from; so name them all.
-        needed += [copied[companion] or companion for companion in companions]
-    needed.append(target)
+        needed += [copies.get(companion, companion) for companion in companions]
+    _map_stub(path, [*needed, target])
+    library = Library.find(target)
+    if library is None:
+        raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
+    for file, copy in copies.items():
+        show_as(copy, file)
+    return Library(path, library.handle)
+
+
+def _private_copies(
+    path: str, companions: Sequence[str], stand_ins: frozenset[str]
+) -> dict[str, str]:
+    """Return what to map in the place of those files that cannot be mapped themselves."""
+    copies = {}
+    for file in (*companions, path):
+        with ElfFile(file) as elf:
+            bound_to_tensorflow = not stand_ins.isdisjoint(elf.dynamic.needed)
+            # Mapped by somebody else, a plugin is bound to what they have; and the dynamic linker
+            # replaces a dollar and what follows it in a path.
+            if bound_to_tensorflow or "$" in file or (file == path and Library.find(path)):
+                copies[file] = copy_for_host(elf, stand_ins)
+    return copies
+
+
+def _map_stub(path: str, needed: list[str]) -> None:
+    """Map a stub that needs these libraries, the plugin last."""
+    flags = RTLD_NOW_LOCAL
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
         needed = [*_preloaded(), *needed]
     with ElfFile(path) as elf:
         machine = elf.image.machine_number
     soname = f"libmodular_tf_stub.so.{next(_stub_numbers)}"
-    stub = keep_in_memory(stub_library(soname, needed, machine), soname)
     try:
-        Library.open(stub, flags)
+        Library.open(keep_in_memory(stub_library(soname, needed, machine), soname), flags)
     except ModularTFError as error:
         raise PluginError(
             f"{path}: the dynamic linker refuses it: {error.message} (rule LD-050)",
@@ -83,21 +102,6 @@ def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
             path=path,
             rule="LD-050",
         ) from error
-    library = Library.find(target)
-    if library is None:
-        raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    for file, copy in ((path, target), *copied.items()):
-        if copy is not None:
-            show_as(copy, file)
-    return Library(path, library.handle)
-
-
-def _copy_if_bound_to_tensorflow(path: str, stand_ins: frozenset[str]) -> str | None:
-    """Return the path of a private copy for a file that needs TensorFlow's libraries by name."""
-    with ElfFile(path) as elf:
-        if stand_ins.isdisjoint(elf.dynamic.needed):
-            return None
-        return copy_for_host(elf, stand_ins)
 
 
 def _preloaded() -> list[str]:

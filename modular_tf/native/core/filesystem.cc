@@ -46,7 +46,7 @@ extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) 
   mtf_error* first = nullptr;
   // Nothing can be opened any more: what is being opened right now closes itself.
   while (mtf::OpenFile* file = filesystem->take_open()) {
-    mtf_error* error = file->close();
+    mtf_error* error = file->close(now == 0);
     file->release();
     if (first == nullptr) {
       first = error;

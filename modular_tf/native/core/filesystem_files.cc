@@ -13,7 +13,7 @@ struct mtf_reader final : mtf::OpenFile {
   TF_RandomAccessFile handle = {};
   mtf::Gate gate;
 
-  mtf_error* close() override {
+  mtf_error* close(bool) override {
     return gate.close() ? end() : nullptr;
   }
   void abandon() override { gate.reset(true); }
@@ -34,8 +34,13 @@ struct mtf_writer final : mtf::OpenFile {
   std::mutex mutex;  // the header lets a plugin assume one thread at a time
   bool closed = false;
 
-  mtf_error* close() override {
-    std::unique_lock<std::mutex> lock(mutex);
+  mtf_error* close(bool wait) override {
+    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    if (wait) {
+      lock.lock();
+    } else if (!lock.try_lock()) {
+      return mtf::make_error(14, "another thread writes to the file");
+    }
     if (closed) return nullptr;
     closed = true;
     const auto& table = owner->tables->writer;
@@ -72,7 +77,7 @@ template <class File>
 void release_file(File* file) {
   if (file == nullptr) return;
   mtf_filesystem* owner = file->owner;
-  mtf_error_free(file->close());
+  mtf_error_free(file->close(true));
   file->release();
   owner->release();
 }
@@ -162,7 +167,7 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   return error;
 }
 
-extern "C" mtf_error* mtf_reader_close(mtf_reader* reader) { return reader->close(); }
+extern "C" mtf_error* mtf_reader_close(mtf_reader* reader) { return reader->close(true); }
 extern "C" void mtf_reader_release(mtf_reader* reader) { release_file(reader); }
 
 extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* path, int append,
@@ -206,7 +211,7 @@ extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
   });
 }
 
-extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(); }
+extern "C" mtf_error* mtf_writer_close(mtf_writer* writer) { return writer->close(true); }
 extern "C" void mtf_writer_release(mtf_writer* writer) { release_file(writer); }
 
 extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* path,

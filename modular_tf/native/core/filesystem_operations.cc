@@ -175,10 +175,8 @@ extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* co
       pointers.push_back(&statuses[static_cast<size_t>(i)]);
     }
     for (auto& name : names) arguments.push_back(&name[0]);
-    // The result is a C bool: only its low byte is defined.
-    const auto call = reinterpret_cast<unsigned char (*)(const TF_Filesystem*, char**, int,
-                                                         TF_Status**)>(operation);
-    *all = call(&filesystem->handle, arguments.data(), count, pointers.data()) != 0;
+    *all = mtf::returning_byte(operation)(
+        &filesystem->handle, arguments.data(), count, pointers.data()) != 0;
   });
   for (int i = 0; i < count; ++i) errors[i] = mtf::take_status(&statuses[static_cast<size_t>(i)]);
   return error;
@@ -207,10 +205,8 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
 extern "C" mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
   const auto operation = filesystem->tables->filesystem.is_directory;
   if (operation == nullptr) return mtf::missing_operation("is_directory");
-  const auto call = reinterpret_cast<unsigned char (*)(const TF_Filesystem*, const char*,
-                                                       TF_Status*)>(operation);
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
-    *result = call(&filesystem->handle, translated, status) != 0;
+    *result = mtf::returning_byte(operation)(&filesystem->handle, translated, status) != 0;
   });
 }
 

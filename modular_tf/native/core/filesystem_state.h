@@ -59,7 +59,8 @@ struct OpenFile {
   void take_off();  // nothing where it is not listed
   std::atomic<int> references{1};
 
-  virtual mtf_error* close() = 0;
+  // Without `wait` a file that another thread writes to stays open: UNAVAILABLE.
+  virtual mtf_error* close(bool wait) = 0;
   virtual void abandon() = 0;  // in a forked child: the plugin's part belongs to the parent
   virtual ~OpenFile() = default;
 
@@ -151,6 +152,12 @@ mtf_error* on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
 }
 
 mtf_error* missing_operation(const char* name);
+
+// The same slot with its C bool as a byte: only the low byte of the result is defined.
+template <class... Arguments>
+auto returning_byte(bool (*slot)(Arguments...)) {
+  return reinterpret_cast<unsigned char (*)(Arguments...)>(reinterpret_cast<void (*)()>(slot));
+}
 
 }  // namespace mtf
 #endif
