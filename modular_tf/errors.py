@@ -72,7 +72,6 @@ class ModularTFError(Exception):
         undeleted: After a failed `delete_recursively`, how many files and directories are left.
     """
 
-    undeleted: tuple[int, int] | None = None
     default_code = Code.UNKNOWN
     default_errno: int | None = None
 
@@ -93,6 +92,7 @@ class ModularTFError(Exception):
         self.path = path
         self.operation = operation
         self.rule = rule
+        self.undeleted: tuple[int, int] | None = None
         if isinstance(self, OSError):
             _describe(self, self.default_errno, message, path)
 

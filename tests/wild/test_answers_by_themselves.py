@@ -128,7 +128,9 @@ def test_any_place_of_a_library_will_do(monkeypatch):
 
 def test_nothing_is_tried_where_no_server_is_known(monkeypatch):
     monkeypatch.delenv("NO_SUCH_ENDPOINT", raising=False)
-    EndpointCheck(Answers(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require("stat", "xx://h/p")
+    EndpointCheck(Answers(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require(
+        "stat", "xx://h/p"
+    )
     pattern = r"http://(?P<host>[^/]+)"
     EndpointCheck(Answers(endpoint_pattern=pattern), "p").require("stat", "/no/server")
 
