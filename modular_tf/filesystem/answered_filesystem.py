@@ -22,6 +22,7 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -258,8 +259,10 @@ class AnsweredFilesystem(PluginFilesystem):
         return failed
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Forget the parent's files; call `init` anew where the plugin's threads are needed."""
+        """Forget the parent's files; do without the threads that stayed in the parent."""
         self._answered_writers = WeakSet()
+        if self.answers.no_destructors_after_fork:
+            lib.mtf_exit_without_inherited_destructors()
         again = reinitialise or self.answers.reinitialise_after_fork
         super().after_fork_in_child(reinitialise=again)
 

@@ -51,6 +51,8 @@ class Answers:
         append_by_rewriting: Appending rewrites the file with its old content in front.
         count_position: tell is answered by counting.
         reinitialise_after_fork: A forked child calls init anew.
+        no_destructors_after_fork: A forked child ends without the C and C++ exit handlers that it
+            inherited.
     """
 
     withhold: frozenset[str] = frozenset()
@@ -81,6 +83,7 @@ class Answers:
     append_by_rewriting: bool = False
     count_position: bool = False
     reinitialise_after_fork: bool = False
+    no_destructors_after_fork: bool = False
 
     def __bool__(self) -> bool:
         return self != NO_ANSWERS

@@ -155,3 +155,31 @@ def test_az_refusals_stall(azure_store, run_subject):
         folder="refusals",
         timeout=25,
     )
+
+
+def test_az_hangs_after_fork(azure_store, run_subject):
+    """A forked child ends, with its own status; without the answer it waits for ever."""
+    code = """
+        import os, select, sys, time
+        put("file", b"before")
+        reading, writing = os.pipe()
+        time.sleep(0.5)  # until the thread of the plugin waits for work
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            expect(get("file"), b"before")
+            print("flushed")
+            sys.exit(7)  # which closes the pipe
+        os.close(writing)
+        ended = bool(select.select([reading], [], [], float(sys.argv[1]))[0])
+        if not ended:
+            os.kill(child, 9)
+        status = os.waitpid(child, 0)[1]
+        expect(os.waitstatus_to_exitcode(status), 7 if ended else -9)
+        put("parent")
+        print("ended" if ended else "hangs")
+        """
+    answered = run_subject(azure_store, code, "30", folder="fork")
+    assert answered.stdout == "flushed\nended\n"
+    raw = run_subject(azure_store, code, "3", folder="fork", without="no_destructors_after_fork")
+    assert raw.stdout == "flushed\nhangs\n"

@@ -1,0 +1,17 @@
+/* How a process ends that has libraries whose destructors it must not run. */
+#ifndef MODULAR_TF_CORE_PROCESS_EXIT_H_
+#define MODULAR_TF_CORE_PROCESS_EXIT_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* For a forked child: `exit` still flushes C's streams and reports its status, but runs none of the
+ * C and C++ exit handlers that were registered before this call. Those of libraries loaded later
+ * run. Returns 0, or -1 where it cannot be arranged. */
+int mtf_exit_without_inherited_destructors(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
