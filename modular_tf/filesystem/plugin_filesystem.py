@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
@@ -41,6 +42,10 @@ _ERROR = ffi.typeof("mtf_error **")
 _READER = ffi.typeof("mtf_reader **")
 _WRITER = ffi.typeof("mtf_writer **")
 _UNIMPLEMENTED = int(Code.UNIMPLEMENTED)
+
+# What threads that Python did not start (pyarrow's, which read our files) get at exit to meet the
+# error and let go of their files: up to 3.13 Python aborts the process if it ends meanwhile.
+_GRACE_AT_EXIT_S = 0.05
 
 
 class PluginFilesystem(PluginSettings):
@@ -289,11 +294,14 @@ class PluginFilesystem(PluginSettings):
     def close(self, *, at_exit: bool = False) -> None:
         """Close open files, then run the plugin's `cleanup` once the last region is gone."""
         failed = self._close_writers()
+        left_open = self.open_count
         check(
             lib.mtf_filesystem_close(self._handle, int(at_exit)),
             plugin=self.plugin,
             operation="close",
         )
+        if at_exit and left_open:
+            time.sleep(_GRACE_AT_EXIT_S)
         if failed is not None:
             raise failed
 

@@ -261,3 +261,33 @@ def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
     )
 
     assert child.returncode == 0
+
+
+def test_threads_with_open_files_get_to_know_the_end(run_python):
+    """Python kills those that it meets later; with C++ frames on their stack the process aborts."""
+    child = run_python(
+        """
+        import os, threading
+        from modular_tf.errors import ModularTFError
+        from modular_tf.service import PluginService
+        service = PluginService()
+        service.load()
+        fs = service.filesystem("ram")
+        with fs.new_writable_file("ram://file") as file:
+            file.append(bytes(1000))
+        reading = threading.Barrier(5)
+        def read_for_ever():
+            with fs.new_random_access_file("ram://file") as file:
+                reading.wait()
+                try:
+                    while True:
+                        file.read(0, 1000)
+                except (ModularTFError, ValueError):
+                    os.write(1, b"let go ")
+        for _ in range(4):
+            threading.Thread(target=read_for_ever, daemon=True).start()
+        reading.wait()
+        """
+    )
+
+    assert child.stdout == "let go " * 4
