@@ -1,0 +1,201 @@
+// Executors: who may call, and how what is left is destroyed.
+#include "executor.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "executor_state.h"
+
+namespace mtf {
+namespace {
+
+std::atomic<unsigned> forks{0};
+std::atomic<bool> process_ends{false};
+thread_local mtf_error* kept_error = nullptr;
+
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+
+constexpr std::chrono::microseconds kBetweenLooks(50);
+
+}  // namespace
+
+unsigned fork_generation() { return forks.load(std::memory_order_relaxed); }
+
+mtf_error* closed_executor_error() {
+  mtf_error* error = make_error(9, "the device was closed");
+  if (error->code == 9) error->closed = 1;  // not where memory ran out and the error is shared
+  return error;
+}
+
+mtf_error* missing_slot_error(const char* name) {
+  char message[128];
+  std::snprintf(message, sizeof message, "the plugin has no %s", name);
+  return make_error(12, message);
+}
+
+mtf_error* stranger_error(const mtf_executor* executor, const DeviceObject* other) {
+  if (executor == other->owner) return nullptr;
+  if (other->owner->closed.load()) return closed_executor_error();
+  if (executor->shares_plugin_with(other->owner)) return nullptr;
+  return make_error(3, "the streams, events and memory of two plugins cannot be used together");
+}
+
+std::nullptr_t fail_with(mtf_error* error) {
+  mtf_error_free(kept_error);
+  kept_error = error;
+  return nullptr;
+}
+
+}  // namespace mtf
+
+bool mtf_executor::enter() {
+  calls.fetch_add(1);
+  return !closed.load() && !is_foreign();
+}
+
+void mtf_executor::add(mtf::DeviceObject* object) {
+  references.fetch_add(1);
+  const std::lock_guard<std::mutex> lock(mutex);
+  mtf::DeviceObject*& head = objects[static_cast<int>(object->kind)];
+  object->next = head;
+  object->link = &head;
+  if (head != nullptr) head->link = &object->next;
+  head = object;
+}
+
+void mtf_executor::take_off(mtf::DeviceObject* object) {
+  *object->link = object->next;
+  if (object->next != nullptr) object->next->link = object->link;
+  object->link = nullptr;
+  object->is_ending = true;
+  ++ending;
+}
+
+bool mtf_executor::finish(mtf::DeviceObject* object) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  object->is_ending = false;
+  if (--ending == 0) all_ended.notify_all();
+  return object->is_freed;
+}
+
+// Never waits for a thread that destroys: that one may be waiting for us, in a host callback.
+void mtf_executor::end(mtf::DeviceObject* object) {
+  if (is_foreign()) return;  // the parent's; the lock may be held by a thread that is not here
+  bool is_listed = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    object->is_freed = true;
+    if (object->is_ending) return;  // whoever destroys it frees it
+    is_listed = object->link != nullptr;
+    if (is_listed) take_off(object);
+  }
+  if (is_listed) {
+    if (!mtf::process_ends.load()) object->destroy();
+    finish(object);
+  }
+  delete object;
+  release();
+}
+
+bool mtf_executor::has_streams() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return objects[static_cast<int>(mtf::Kind::kStream)] != nullptr;
+}
+
+void mtf_executor::destroy_all() {
+  std::unique_lock<std::mutex> lock(mutex);
+  for (mtf::DeviceObject*& head : objects) {
+    while (head != nullptr) {
+      mtf::DeviceObject* object = head;
+      take_off(object);
+      lock.unlock();
+      object->destroy();
+      if (finish(object)) {
+        delete object;
+        release();  // not the last reference: the closer has one
+      }
+      lock.lock();
+    }
+  }
+  all_ended.wait(lock, [this] { return ending == 0; });
+}
+
+extern "C" {
+
+mtf_error* mtf_take_error(void) {
+  mtf_error* error = mtf::kept_error;
+  mtf::kept_error = nullptr;
+  return error;
+}
+
+mtf_executor* mtf_executor_new(const void* table, const void* device, void* nanoseconds) {
+  auto* executor = new (std::nothrow) mtf_executor;
+  if (executor == nullptr || mtf::watching_forks != 0) {
+    delete executor;
+    return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
+  }
+  executor->table = *static_cast<const SP_StreamExecutor*>(table);
+  executor->device = static_cast<const SP_Device*>(device);
+  executor->nanoseconds = reinterpret_cast<uint64_t (*)(SP_Timer)>(nanoseconds);
+  return executor;
+}
+
+mtf_error* mtf_executor_close(mtf_executor* executor) {
+  if (executor->closed.exchange(true) || executor->is_foreign()) return nullptr;
+  while (executor->calls.load() != 0) std::this_thread::sleep_for(mtf::kBetweenLooks);
+  mtf_error* error = nullptr;
+  const auto synchronize = executor->table.synchronize_all_activity;
+  if (executor->has_streams() && synchronize != nullptr) {
+    error = mtf::guarded([&](TF_Status* status) { synchronize(executor->device, status); });
+  }
+  executor->destroy_all();
+  return error;
+}
+
+void mtf_executor_free(mtf_executor* executor) {
+  if (executor != nullptr) executor->release();
+}
+
+void mtf_executors_process_ends(void) { mtf::process_ends = true; }
+
+mtf_error* mtf_synchronize_all_activity(mtf_executor* executor) {
+  return mtf::call_slot(executor, executor->table.synchronize_all_activity,
+                        "synchronize_all_activity");
+}
+
+mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* stats,
+                                   int32_t* known) {
+  SP_AllocatorStats raw = {};
+  raw.struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
+  *known = 0;
+  mtf_error* error = mtf::on_slot(
+      executor, executor->table.get_allocator_stats, "get_allocator_stats",
+      [&](auto* get, TF_Status*) { *known = get(executor->device, &raw) != 0; });
+  *stats = {raw.num_allocs,
+            raw.bytes_in_use,
+            raw.peak_bytes_in_use,
+            raw.largest_alloc_size,
+            raw.has_bytes_limit != 0,
+            raw.bytes_limit,
+            raw.bytes_reserved,
+            raw.peak_bytes_reserved,
+            raw.has_bytes_reservable_limit != 0,
+            raw.bytes_reservable_limit,
+            raw.largest_free_block_bytes};
+  return error;
+}
+
+mtf_error* mtf_device_memory_usage(mtf_executor* executor, int64_t* free_bytes,
+                                   int64_t* total_bytes, int32_t* known) {
+  *free_bytes = *total_bytes = *known = 0;
+  return mtf::on_slot(executor, executor->table.device_memory_usage, "device_memory_usage",
+                      [&](auto* get, TF_Status*) {
+                        *known = get(executor->device, free_bytes, total_bytes) != 0;
+                      });
+}
+
+}  // extern "C"

@@ -1,0 +1,143 @@
+/* One device of a plugin at work: SP_StreamExecutor's functions on one SP_Device.
+ *
+ * An executor holds a copy of the plugin's table. Streams, events, timers and memory are objects of
+ * its; each is freed once by its owner, in any order, and freeing it calls the plugin's destroy or
+ * deallocate function unless `mtf_executor_close` has called that before. The caller must not free
+ * an object, or the executor, while another thread uses it in a call.
+ *
+ * All functions may run on any thread and in parallel; nothing is locked around a plugin's slot.
+ * Handles that a plugin gives are its own business: NULL is one. A slot that is NULL gives
+ * UNIMPLEMENTED. After `mtf_executor_close`, and in a forked child, calls fail with `closed` set
+ * and the plugin is not called.
+ *
+ * Functions that return `mtf_error*` return NULL on success. Those that return an object return
+ * NULL on failure, and `mtf_take_error` on the same thread tells why. */
+#ifndef MODULAR_TF_CORE_EXECUTOR_H_
+#define MODULAR_TF_CORE_EXECUTOR_H_
+
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mtf_executor mtf_executor;
+typedef struct mtf_memory mtf_memory;
+typedef struct mtf_stream mtf_stream;
+typedef struct mtf_event mtf_event;
+typedef struct mtf_timer mtf_timer;
+
+/* What the last failed function of this thread that returns an object has to say; the caller frees
+ * it. NULL where none failed since. */
+mtf_error* mtf_take_error(void);
+
+/* -- the executor -- */
+
+/* `table` is an SP_StreamExecutor of the newest layout, which is copied; `device` an SP_Device that
+ * outlives the executor's last plugin call; `nanoseconds` is that slot of SP_TimerFns, or NULL. */
+mtf_executor* mtf_executor_new(const void* table, const void* device, void* nanoseconds);
+/* Refuses further calls, waits for those that run, has the device finish its work if there are
+ * streams (synchronize_all_activity), then destroys timers, events, streams and memory, in that
+ * order. Returns the first failure; all are destroyed nevertheless. A second call does nothing. */
+mtf_error* mtf_executor_close(mtf_executor* executor);
+/* Gives the caller's reference back; objects keep the executor as long as they need it. */
+void mtf_executor_free(mtf_executor* executor);
+/* From now on objects that are freed are not destroyed, in any executor: the process ends. */
+void mtf_executors_process_ends(void);
+mtf_error* mtf_synchronize_all_activity(mtf_executor* executor);
+
+/* SP_AllocatorStats without its size; in bytes. */
+typedef struct mtf_allocator_stats {
+  int64_t num_allocs;
+  int64_t bytes_in_use;
+  int64_t peak_bytes_in_use;
+  int64_t largest_alloc_size;
+  int64_t has_bytes_limit;
+  int64_t bytes_limit;
+  int64_t bytes_reserved;
+  int64_t peak_bytes_reserved;
+  int64_t has_bytes_reservable_limit;
+  int64_t bytes_reservable_limit;
+  int64_t largest_free_block_bytes;
+} mtf_allocator_stats;
+
+/* `known` is 0 when the plugin says that it cannot tell. */
+mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* stats,
+                                   int32_t* known);
+mtf_error* mtf_device_memory_usage(mtf_executor* executor, int64_t* free_bytes,
+                                   int64_t* total_bytes, int32_t* known);
+
+/* -- memory; RESOURCE_EXHAUSTED when the plugin gives none -- */
+
+enum { MTF_DEVICE_MEMORY = 0, MTF_HOST_MEMORY = 1, MTF_UNIFIED_MEMORY = 2 };
+
+/* Memory of a kind; 0 bytes are had without the plugin, at address 0. */
+mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t kind, uint64_t size);
+/* A piece of memory that somebody else frees. */
+mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
+                              uint64_t payload);
+void* mtf_memory_address(const mtf_memory* memory);
+uint64_t mtf_memory_payload(const mtf_memory* memory);
+void mtf_memory_free(mtf_memory* memory);
+
+/* -- streams, events, timers -- */
+
+mtf_stream* mtf_stream_new(mtf_executor* executor);
+void mtf_stream_free(mtf_stream* stream);
+mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other);
+mtf_error* mtf_stream_status(mtf_stream* stream);
+/* 1 when slot 28 is there, which is optional. */
+int mtf_can_block_until_done(const mtf_executor* executor);
+mtf_error* mtf_stream_block_until_done(mtf_stream* stream);
+
+mtf_event* mtf_event_new(mtf_executor* executor);
+void mtf_event_free(mtf_event* event);
+mtf_error* mtf_event_record(mtf_event* event, mtf_stream* stream);
+/* A new event, recorded. */
+mtf_event* mtf_stream_mark(mtf_stream* stream);
+mtf_error* mtf_stream_wait_for_event(mtf_stream* stream, mtf_event* event);
+mtf_error* mtf_event_block(mtf_event* event);
+/* SE_EventStatus; 0 (unknown) for numbers that are none, -1 and `mtf_take_error` for a failure. */
+int32_t mtf_event_status(mtf_event* event);
+/* Polls until the event is no longer pending or the time is over; the status, as above. */
+int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds);
+
+/* 1 when the plugin has all four slots and `nanoseconds`. */
+int mtf_has_timers(const mtf_executor* executor);
+mtf_timer* mtf_timer_new(mtf_executor* executor);
+void mtf_timer_free(mtf_timer* timer);
+mtf_error* mtf_timer_start(mtf_timer* timer, mtf_stream* stream);
+mtf_error* mtf_timer_stop(mtf_timer* timer, mtf_stream* stream);
+mtf_error* mtf_timer_nanoseconds(mtf_timer* timer, uint64_t* nanoseconds);
+
+/* -- copies and fills; sizes and offsets in bytes, checked against the memory -- */
+
+mtf_error* mtf_memcpy_htod(mtf_stream* stream, mtf_memory* target, uint64_t offset,
+                           const void* source, uint64_t size);
+mtf_error* mtf_memcpy_dtoh(mtf_stream* stream, void* target, mtf_memory* source, uint64_t offset,
+                           uint64_t size);
+mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t target_offset,
+                           mtf_memory* source, uint64_t source_offset, uint64_t size);
+mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,
+                                const void* source, uint64_t size);
+mtf_error* mtf_sync_memcpy_dtoh(mtf_executor* executor, void* target, mtf_memory* source,
+                                uint64_t offset, uint64_t size);
+mtf_error* mtf_sync_memcpy_dtod(mtf_executor* executor, mtf_memory* target, uint64_t target_offset,
+                                mtf_memory* source, uint64_t source_offset, uint64_t size);
+mtf_error* mtf_mem_zero(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint64_t size);
+mtf_error* mtf_memset(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint8_t pattern,
+                      uint64_t size);
+mtf_error* mtf_memset32(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint32_t pattern,
+                        uint64_t size);
+
+/* Whether the plugin has an optional function or one that older layouts lack. */
+enum { MTF_MEMCPY_DTOD = 0, MTF_SYNC_MEMCPY_DTOD = 1, MTF_MEM_ZERO = 2, MTF_MEMSET = 3,
+       MTF_MEMSET32 = 4 };
+int mtf_has_operation(const mtf_executor* executor, int32_t operation);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

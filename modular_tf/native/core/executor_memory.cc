@@ -1,0 +1,214 @@
+// Memory of the three kinds, and copies and fills on it.
+#include <cstdio>
+
+#include "executor_state.h"
+
+using mtf::call_slot;
+using mtf::guarded;
+using mtf::make_error;
+using mtf::make_object;
+using mtf::on_slot;
+
+namespace {
+
+const char* const kNames[] = {"allocate", "host_memory_allocate", "unified_memory_allocate"};
+
+mtf_error* no_memory_error(const char* name, uint64_t size) {
+  char message[128];
+  std::snprintf(message, sizeof message, "%s gave no memory for %llu bytes", name,
+                static_cast<unsigned long long>(size));
+  return make_error(8, message);
+}
+
+// Fills `memory` by a slot that returns an address.
+template <class Slot>
+mtf_error* allocate_plain(mtf_memory* memory, Slot slot, const char* name, uint64_t size) {
+  mtf_executor* executor = memory->owner;
+  return on_slot(executor, slot, name, [&](auto* allocate, TF_Status*) {
+    memory->base.opaque = allocate(executor->device, size);
+    memory->base.size = size;
+  });
+}
+
+mtf_error* allocate_on_device(mtf_memory* memory, uint64_t size) {
+  mtf_executor* executor = memory->owner;
+  SP_DeviceMemoryBase& base = memory->base;
+  mtf_error* error = on_slot(
+      executor, executor->table.allocate, kNames[MTF_DEVICE_MEMORY],
+      [&](auto* allocate, TF_Status*) { allocate(executor->device, size, 0, &base); });
+  base.struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
+  base.size = size;  // what was asked for is what may be used
+  return error;
+}
+
+mtf_error* allocate(mtf_memory* memory, int32_t kind, uint64_t size) {
+  const SP_StreamExecutor& table = memory->owner->table;
+  switch (kind) {
+    case MTF_HOST_MEMORY:
+      return allocate_plain(memory, table.host_memory_allocate, kNames[kind], size);
+    case MTF_UNIFIED_MEMORY:
+      return allocate_plain(memory, table.unified_memory_allocate, kNames[kind], size);
+    default:
+      return allocate_on_device(memory, size);
+  }
+}
+
+// The part of `memory` that a copy touches, as TensorFlow describes it: an address inside of it
+// and the copy's size.
+SP_DeviceMemoryBase part(const mtf_memory* memory, uint64_t offset, uint64_t size) {
+  SP_DeviceMemoryBase base = memory->base;
+  base.opaque = static_cast<char*>(base.opaque) + offset;
+  base.size = size;
+  return base;
+}
+
+bool is_inside(const mtf_memory* memory, uint64_t offset, uint64_t size) {
+  return size <= memory->base.size && offset <= memory->base.size - size;
+}
+
+// NULL when a copy or fill by `executor` may touch these bytes.
+mtf_error* check_part(const mtf_executor* executor, const mtf_memory* memory, uint64_t offset,
+                      uint64_t size) {
+  if (mtf_error* error = mtf::stranger_error(executor, memory)) return error;
+  if (is_inside(memory, offset, size)) return nullptr;
+  char message[160];
+  std::snprintf(message, sizeof message,
+                "%llu bytes at offset %llu reach outside of a memory of %llu bytes",
+                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset),
+                static_cast<unsigned long long>(memory->base.size));
+  return make_error(3, message);
+}
+
+}  // namespace
+
+void mtf_memory::destroy() {
+  if (base.opaque == nullptr) return;
+  const SP_StreamExecutor& table = owner->table;
+  mtf_error_free(guarded([&](TF_Status*) {
+    if (source == MTF_DEVICE_MEMORY && table.deallocate != nullptr) {
+      table.deallocate(owner->device, &base);
+    } else if (source == MTF_HOST_MEMORY && table.host_memory_deallocate != nullptr) {
+      table.host_memory_deallocate(owner->device, base.opaque);
+    } else if (source == MTF_UNIFIED_MEMORY && table.unified_memory_deallocate != nullptr) {
+      table.unified_memory_deallocate(owner->device, base.opaque);
+    }
+  }));
+}
+
+extern "C" {
+
+mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t kind, uint64_t size) {
+  return make_object<mtf_memory>(executor, [&](mtf_memory* memory) -> mtf_error* {
+    if (size == 0) return nullptr;
+    mtf_error* error = allocate(memory, kind, size);
+    if (error != nullptr) return error;
+    if (memory->base.opaque == nullptr) return no_memory_error(kNames[kind], size);
+    memory->source = kind;
+    return nullptr;
+  });
+}
+
+mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
+                              uint64_t payload) {
+  return make_object<mtf_memory>(executor, [&](mtf_memory* memory) -> mtf_error* {
+    memory->base.opaque = address;
+    memory->base.size = size;
+    memory->base.payload = payload;
+    return nullptr;
+  });
+}
+
+void* mtf_memory_address(const mtf_memory* memory) { return memory->base.opaque; }
+uint64_t mtf_memory_payload(const mtf_memory* memory) { return memory->base.payload; }
+
+void mtf_memory_free(mtf_memory* memory) {
+  if (memory != nullptr) memory->owner->end(memory);
+}
+
+mtf_error* mtf_memcpy_htod(mtf_stream* stream, mtf_memory* target, uint64_t offset,
+                           const void* source, uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
+  SP_DeviceMemoryBase base = part(target, offset, size);
+  return call_slot(stream->owner, stream->owner->table.memcpy_htod, "memcpy_htod", stream->handle,
+                   &base, source, size);
+}
+
+mtf_error* mtf_memcpy_dtoh(mtf_stream* stream, void* target, mtf_memory* source, uint64_t offset,
+                           uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, source, offset, size)) return error;
+  const SP_DeviceMemoryBase base = part(source, offset, size);
+  return call_slot(stream->owner, stream->owner->table.memcpy_dtoh, "memcpy_dtoh", stream->handle,
+                   target, &base, size);
+}
+
+mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t target_offset,
+                           mtf_memory* source, uint64_t source_offset, uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, target, target_offset, size)) return error;
+  if (mtf_error* error = check_part(stream->owner, source, source_offset, size)) return error;
+  SP_DeviceMemoryBase to = part(target, target_offset, size);
+  const SP_DeviceMemoryBase from = part(source, source_offset, size);
+  return call_slot(stream->owner, stream->owner->table.memcpy_dtod, "memcpy_dtod", stream->handle,
+                   &to, &from, size);
+}
+
+mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,
+                                const void* source, uint64_t size) {
+  if (mtf_error* error = check_part(executor, target, offset, size)) return error;
+  SP_DeviceMemoryBase base = part(target, offset, size);
+  return call_slot(executor, executor->table.sync_memcpy_htod, "sync_memcpy_htod", &base, source,
+                   size);
+}
+
+mtf_error* mtf_sync_memcpy_dtoh(mtf_executor* executor, void* target, mtf_memory* source,
+                                uint64_t offset, uint64_t size) {
+  if (mtf_error* error = check_part(executor, source, offset, size)) return error;
+  const SP_DeviceMemoryBase base = part(source, offset, size);
+  return call_slot(executor, executor->table.sync_memcpy_dtoh, "sync_memcpy_dtoh", target, &base,
+                   size);
+}
+
+mtf_error* mtf_sync_memcpy_dtod(mtf_executor* executor, mtf_memory* target, uint64_t target_offset,
+                                mtf_memory* source, uint64_t source_offset, uint64_t size) {
+  if (mtf_error* error = check_part(executor, target, target_offset, size)) return error;
+  if (mtf_error* error = check_part(executor, source, source_offset, size)) return error;
+  SP_DeviceMemoryBase to = part(target, target_offset, size);
+  const SP_DeviceMemoryBase from = part(source, source_offset, size);
+  return call_slot(executor, executor->table.sync_memcpy_dtod, "sync_memcpy_dtod", &to, &from,
+                   size);
+}
+
+mtf_error* mtf_mem_zero(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
+  SP_DeviceMemoryBase base = part(target, offset, size);
+  return call_slot(stream->owner, stream->owner->table.mem_zero, "mem_zero", stream->handle, &base,
+                   size);
+}
+
+mtf_error* mtf_memset(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint8_t pattern,
+                      uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
+  SP_DeviceMemoryBase base = part(target, offset, size);
+  return call_slot(stream->owner, stream->owner->table.memset, "memset", stream->handle, &base,
+                   pattern, size);
+}
+
+mtf_error* mtf_memset32(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint32_t pattern,
+                        uint64_t size) {
+  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
+  SP_DeviceMemoryBase base = part(target, offset, size);
+  return call_slot(stream->owner, stream->owner->table.memset32, "memset32", stream->handle, &base,
+                   pattern, size);
+}
+
+int mtf_has_operation(const mtf_executor* executor, int32_t operation) {
+  const SP_StreamExecutor& table = executor->table;
+  switch (operation) {
+    case MTF_MEMCPY_DTOD: return table.memcpy_dtod != nullptr;
+    case MTF_SYNC_MEMCPY_DTOD: return table.sync_memcpy_dtod != nullptr;
+    case MTF_MEM_ZERO: return table.mem_zero != nullptr;
+    case MTF_MEMSET: return table.memset != nullptr;
+    default: return table.memset32 != nullptr;
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,161 @@
+// Streams, events and timers.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "executor_state.h"
+
+using mtf::call_slot;
+using mtf::guarded;
+using mtf::make_object;
+using mtf::on_slot;
+
+namespace {
+
+constexpr int32_t kFailed = -1;
+
+// Polling gets slower while nothing changes: at first like TensorFlow's event manager.
+constexpr std::chrono::microseconds kFirstPause(10);
+constexpr std::chrono::microseconds kLongestPause(500);
+
+template <class Handle, class Destroy>
+void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
+  if (destroy == nullptr) return;
+  mtf_error_free(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
+}
+
+}  // namespace
+
+void mtf_stream::destroy() { destroy_handle(owner, handle, owner->table.destroy_stream); }
+void mtf_event::destroy() { destroy_handle(owner, handle, owner->table.destroy_event); }
+void mtf_timer::destroy() { destroy_handle(owner, handle, owner->table.destroy_timer); }
+
+extern "C" {
+
+mtf_stream* mtf_stream_new(mtf_executor* executor) {
+  return make_object<mtf_stream>(executor, [&](mtf_stream* stream) {
+    return call_slot(executor, executor->table.create_stream, "create_stream", &stream->handle);
+  });
+}
+
+void mtf_stream_free(mtf_stream* stream) {
+  if (stream != nullptr) stream->owner->end(stream);
+}
+
+mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other) {
+  if (mtf_error* error = mtf::stranger_error(dependent->owner, other)) return error;
+  return call_slot(dependent->owner, dependent->owner->table.create_stream_dependency,
+                   "create_stream_dependency", dependent->handle, other->handle);
+}
+
+mtf_error* mtf_stream_status(mtf_stream* stream) {
+  return call_slot(stream->owner, stream->owner->table.get_stream_status, "get_stream_status",
+                   stream->handle);
+}
+
+int mtf_can_block_until_done(const mtf_executor* executor) {
+  return executor->table.block_host_until_done != nullptr;
+}
+
+mtf_error* mtf_stream_block_until_done(mtf_stream* stream) {
+  return call_slot(stream->owner, stream->owner->table.block_host_until_done,
+                   "block_host_until_done", stream->handle);
+}
+
+mtf_event* mtf_event_new(mtf_executor* executor) {
+  return make_object<mtf_event>(executor, [&](mtf_event* event) {
+    return call_slot(executor, executor->table.create_event, "create_event", &event->handle);
+  });
+}
+
+void mtf_event_free(mtf_event* event) {
+  if (event != nullptr) event->owner->end(event);
+}
+
+mtf_error* mtf_event_record(mtf_event* event, mtf_stream* stream) {
+  if (mtf_error* error = mtf::stranger_error(stream->owner, event)) return error;
+  return call_slot(stream->owner, stream->owner->table.record_event, "record_event",
+                   stream->handle, event->handle);
+}
+
+mtf_event* mtf_stream_mark(mtf_stream* stream) {
+  mtf_event* event = mtf_event_new(stream->owner);
+  if (event == nullptr) return nullptr;
+  mtf_error* error = mtf_event_record(event, stream);
+  if (error == nullptr) return event;
+  mtf_event_free(event);
+  return mtf::fail_with(error);
+}
+
+mtf_error* mtf_stream_wait_for_event(mtf_stream* stream, mtf_event* event) {
+  if (mtf_error* error = mtf::stranger_error(stream->owner, event)) return error;
+  return call_slot(stream->owner, stream->owner->table.wait_for_event, "wait_for_event",
+                   stream->handle, event->handle);
+}
+
+mtf_error* mtf_event_block(mtf_event* event) {
+  return call_slot(event->owner, event->owner->table.block_host_for_event, "block_host_for_event",
+                   event->handle);
+}
+
+int32_t mtf_event_status(mtf_event* event) {
+  int32_t status = SE_EVENT_UNKNOWN;
+  mtf_executor* executor = event->owner;
+  mtf_error* error = on_slot(
+      executor, executor->table.get_event_status, "get_event_status",
+      [&](auto* get, TF_Status*) { status = get(executor->device, event->handle); });
+  if (error != nullptr) {
+    mtf::fail_with(error);
+    return kFailed;
+  }
+  return status < SE_EVENT_UNKNOWN || status > SE_EVENT_COMPLETE ? SE_EVENT_UNKNOWN : status;
+}
+
+int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
+  auto pause = kFirstPause;
+  for (;;) {
+    const int32_t status = mtf_event_status(event);
+    if (status != SE_EVENT_PENDING || Clock::now() >= end) return status;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause + pause / 4, kLongestPause);
+  }
+}
+
+int mtf_has_timers(const mtf_executor* executor) {
+  const SP_StreamExecutor& table = executor->table;
+  return table.create_timer != nullptr && table.destroy_timer != nullptr &&
+         table.start_timer != nullptr && table.stop_timer != nullptr &&
+         executor->nanoseconds != nullptr;
+}
+
+mtf_timer* mtf_timer_new(mtf_executor* executor) {
+  return make_object<mtf_timer>(executor, [&](mtf_timer* timer) {
+    return call_slot(executor, executor->table.create_timer, "create_timer", &timer->handle);
+  });
+}
+
+void mtf_timer_free(mtf_timer* timer) {
+  if (timer != nullptr) timer->owner->end(timer);
+}
+
+mtf_error* mtf_timer_start(mtf_timer* timer, mtf_stream* stream) {
+  if (mtf_error* error = mtf::stranger_error(timer->owner, stream)) return error;
+  return call_slot(timer->owner, timer->owner->table.start_timer, "start_timer", stream->handle,
+                   timer->handle);
+}
+
+mtf_error* mtf_timer_stop(mtf_timer* timer, mtf_stream* stream) {
+  if (mtf_error* error = mtf::stranger_error(timer->owner, stream)) return error;
+  return call_slot(timer->owner, timer->owner->table.stop_timer, "stop_timer", stream->handle,
+                   timer->handle);
+}
+
+mtf_error* mtf_timer_nanoseconds(mtf_timer* timer, uint64_t* nanoseconds) {
+  *nanoseconds = 0;
+  return on_slot(timer->owner, timer->owner->nanoseconds, "nanoseconds",
+                 [&](auto* ask, TF_Status*) { *nanoseconds = ask(timer->handle); });
+}
+
+}  // extern "C"

@@ -1,0 +1,184 @@
+#include "host_callbacks.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <unordered_map>
+
+#include "executor_state.h"
+
+namespace {
+
+constexpr int kCancelled = 1;
+constexpr int kInternal = 13;
+
+struct Queue {
+  std::deque<uint64_t> called;
+  std::condition_variable filled;
+};
+
+struct Job {
+  std::shared_ptr<Queue> queue;
+  bool is_called = false;
+  bool is_over = false;
+  int code = 0;
+  std::string message;
+  std::condition_variable over;
+};
+
+// All jobs of the process; one lock, since callbacks are few and long.
+struct Jobs {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, std::shared_ptr<Job>> by_number;
+  uint64_t last = 0;
+  bool ended = false;
+};
+
+Jobs* jobs = new Jobs;  // never destroyed: plugins' threads may outlive this library's destructors
+
+// A forked child has none of the parent's jobs, and maybe a lock that nobody will release.
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
+  auto* fresh = new (std::nothrow) Jobs;
+  if (fresh != nullptr) jobs = fresh;
+});
+
+// The job that this thread is handing to a plugin, and whether the plugin has called it meanwhile.
+thread_local uint64_t handing_over = 0;
+thread_local bool called_at_once = false;
+
+void set_status(TF_Status* status, int code, const char* message) {
+  if (status == nullptr) return;
+  mtf_status_clear(status);
+  status->code = code;
+  status->message = code == 0 ? nullptr : strdup(message);
+}
+
+std::shared_ptr<Job> find(uint64_t number) {
+  const auto found = jobs->by_number.find(number);
+  return found == jobs->by_number.end() ? nullptr : found->second;
+}
+
+void finish(uint64_t number, Job& job, int code, const char* message) {
+  job.is_over = true;
+  job.code = code;
+  if (code != 0) job.message = message;
+  job.over.notify_all();
+  jobs->by_number.erase(number);
+}
+
+// What plugins are given to call.
+void run_job(uint64_t number, TF_Status* status) {
+  if (number == handing_over) {
+    called_at_once = true;
+    return set_status(status, 0, "");
+  }
+  std::unique_lock<std::mutex> lock(jobs->mutex);
+  const std::shared_ptr<Job> job = find(number);
+  if (job == nullptr || job->is_called) {
+    lock.unlock();
+    return set_status(status, kCancelled, "the callback is over, or was called before");
+  }
+  job->is_called = true;
+  if (jobs->ended) finish(number, *job, kCancelled, "the interpreter has ended");
+  if (!job->is_over) {
+    job->queue->called.push_back(number);
+    job->queue->filled.notify_one();
+    job->over.wait(lock, [&] { return job->is_over; });
+  }
+  lock.unlock();
+  set_status(status, job->code, job->message.c_str());
+}
+
+void called_by_plugin(void* const argument, TF_Status* const status) {
+  try {
+    run_job(reinterpret_cast<uintptr_t>(argument), status);
+  } catch (const std::exception& error) {  // no memory, most likely
+    set_status(status, kInternal, error.what());
+  }
+}
+
+}  // namespace
+
+struct mtf_callback_queue {
+  std::shared_ptr<Queue> queue = std::make_shared<Queue>();
+};
+
+extern "C" {
+
+mtf_callback_queue* mtf_callback_queue_new(void) {
+  try {
+    return watching_forks == 0 ? new mtf_callback_queue : nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void mtf_callback_queue_free(mtf_callback_queue* queue) { delete queue; }
+
+uint64_t mtf_callback_new(mtf_callback_queue* queue) {
+  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  auto job = std::make_shared<Job>();
+  job->queue = queue->queue;
+  jobs->by_number.emplace(++jobs->last, std::move(job));
+  return jobs->last;
+}
+
+mtf_error* mtf_callback_enqueue(mtf_stream* stream, uint64_t job, int32_t* outcome) {
+  const uint64_t outer = handing_over;
+  handing_over = job;
+  called_at_once = false;
+  mtf_executor* executor = stream->owner;
+  TF_Bool accepted = 0;
+  mtf_error* error = mtf::on_slot(
+      executor, executor->table.host_callback, "host_callback", [&](auto* enqueue, TF_Status*) {
+        accepted = enqueue(executor->device, stream->handle, called_by_plugin,
+                           reinterpret_cast<void*>(static_cast<uintptr_t>(job)));
+      });
+  *outcome = called_at_once  ? MTF_CALLBACK_RUN_NOW
+             : accepted == 0 ? MTF_CALLBACK_REFUSED
+                             : MTF_CALLBACK_ENQUEUED;
+  handing_over = outer;
+  called_at_once = false;
+  if (error != nullptr || *outcome != MTF_CALLBACK_ENQUEUED) mtf_callback_cancel(job);
+  return error;
+}
+
+uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds) {
+  std::unique_lock<std::mutex> lock(jobs->mutex);
+  Queue& its = *queue->queue;
+  its.filled.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
+                      [&] { return jobs->ended || !its.called.empty(); });
+  if (its.called.empty()) return 0;
+  const uint64_t number = its.called.front();
+  its.called.pop_front();
+  return number;
+}
+
+void mtf_callback_done(uint64_t number, int32_t code, const char* message) {
+  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const std::shared_ptr<Job> job = find(number);
+  if (job != nullptr) finish(number, *job, code, message);
+}
+
+void mtf_callback_cancel(uint64_t number) {
+  mtf_callback_done(number, kCancelled, "the callback was cancelled");
+}
+
+void mtf_callbacks_end(void) {
+  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  jobs->ended = true;
+  while (!jobs->by_number.empty()) {
+    const auto [number, job] = *jobs->by_number.begin();
+    job->queue->filled.notify_all();
+    finish(number, *job, kCancelled, "the interpreter has ended");
+  }
+}
+
+}  // extern "C"
