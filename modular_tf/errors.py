@@ -9,7 +9,7 @@ ModularTFError                         code, plugin, path, operation, rule
 ├── NotFoundError                      FileNotFoundError
 ├── AlreadyExistsError                 FileExistsError
 ├── PermissionDeniedError              PermissionError
-├── ResourceExhaustedError             OSError
+├── ResourceExhaustedError             OSError, MemoryError
 ├── FailedPreconditionError            OSError
 ├── AbortedError
 ├── OutOfRangeError                    EOFError
@@ -46,6 +46,7 @@ __all__ = [
     "InvalidArgumentError",
     "ModularTFError",
     "NotFoundError",
+    "OutOfMemoryError",
     "OutOfRangeError",
     "PermissionDeniedError",
     "PluginError",
@@ -178,11 +179,17 @@ class PermissionDeniedError(ModularTFError, PermissionError):
     default_errno = errno.EACCES
 
 
-class ResourceExhaustedError(ModularTFError, OSError):
+class ResourceExhaustedError(ModularTFError, OSError, MemoryError):
     """A quota, a disk or a memory is full."""
 
     default_code = Code.RESOURCE_EXHAUSTED
     default_errno = errno.ENOSPC
+
+
+class OutOfMemoryError(ResourceExhaustedError, MemoryError):
+    """A device has no memory left for what was asked of it."""
+
+    default_errno = errno.ENOMEM
 
 
 class FailedPreconditionError(ModularTFError, OSError):
