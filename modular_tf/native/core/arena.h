@@ -1,0 +1,83 @@
+/* A best-fit allocator with coalescing, over regions that somebody else provides.
+ *
+ * The numbers are those of TensorFlow's allocator for devices: sizes are rounded up to 256 bytes,
+ * free chunks lie in 21 bins of 256 * 2^n bytes, a region grows from 2 MiB by doubling. What the
+ * arena knows of its memory lies outside of it: device memory cannot be read by the host.
+ *
+ * All functions: [any thread], unless they say otherwise; one lock per arena, which is held while a
+ * source is called: a source must not call the arena that it serves. NULL means success. */
+#ifndef MODULAR_TF_CORE_ARENA_H_
+#define MODULAR_TF_CORE_ARENA_H_
+
+#include <stdint.h>
+
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mtf_arena mtf_arena;
+
+/* Returns `bytes` bytes, best aligned to 256, or NULL where there are no more. */
+typedef void* (*mtf_region_allocate)(void* context, uint64_t bytes);
+/* Takes back what mtf_region_allocate returned, with the same size. */
+typedef void (*mtf_region_free)(void* context, void* address, uint64_t bytes);
+
+typedef struct mtf_arena_options {
+  const char* name;             /* for messages; copied */
+  uint64_t bytes_limit;         /* regions together are never larger */
+  int32_t growth;               /* 0: one region of the whole limit at the first request */
+  int32_t garbage_collection;   /* 1: unused regions go back to the source on pressure */
+  mtf_region_allocate allocate; /* the source; it and its context must outlive the arena */
+  mtf_region_free free;
+  void* context;
+} mtf_arena_options;
+
+/* The fields of SP_AllocatorStats, and how many allocations are live. All but counts in bytes. */
+typedef struct mtf_arena_stats {
+  int64_t num_allocs;           /* ever made */
+  int64_t num_live_allocs;
+  int64_t bytes_in_use;         /* in chunks, so with what rounding and splitting left in them */
+  int64_t peak_bytes_in_use;
+  int64_t largest_alloc_size;   /* the largest chunk ever in use */
+  int64_t bytes_limit;
+  int64_t bytes_reserved;       /* in regions, as the source gave them */
+  int64_t peak_bytes_reserved;
+  int64_t largest_free_block_bytes;
+} mtf_arena_stats;
+
+/* Makes an arena; the source is not called yet. */
+mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena);
+
+/* An address from the regions that are there, or 0; never calls the source, never explains. The
+ * fast way: on 0, call mtf_arena_allocate. */
+uintptr_t mtf_arena_take(mtf_arena* arena, uint64_t bytes);
+
+/* An address, aligned to 256. 0 bytes give address 0, which is no allocation and may be freed.
+ * RESOURCE_EXHAUSTED, at once and with a picture of the arena, when the limit or the source is
+ * exhausted. */
+mtf_error* mtf_arena_allocate(mtf_arena* arena, uint64_t bytes, uintptr_t* address);
+
+/* Takes an allocation back. FAILED_PRECONDITION for one that was freed before, INVALID_ARGUMENT
+ * for an address that this arena never gave out; neither changes anything. */
+mtf_error* mtf_arena_free(mtf_arena* arena, uintptr_t address);
+
+/* Bytes of the chunk behind a live allocation (at least what was asked for); 0 for other addresses. */
+uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address);
+
+void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats);
+
+/* Text for people: regions, bins, what is in use. Free it with mtf_string_free; NULL: no memory. */
+char* mtf_arena_picture(mtf_arena* arena);
+
+/* Refuses allocations from now on. Regions go back now, or when the last allocation is freed. */
+mtf_error* mtf_arena_close(mtf_arena* arena);
+
+/* Ends the arena; regions go back whatever lives in them. [nobody else uses the arena] */
+void mtf_arena_release(mtf_arena* arena);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,99 @@
+// The chunks that regions are cut into, and where the arena finds them: free ones by size, live
+// ones by address. Nothing here touches the memory that a chunk stands for.
+#ifndef MODULAR_TF_CORE_ARENA_CHUNKS_H_
+#define MODULAR_TF_CORE_ARENA_CHUNKS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <vector>
+
+namespace mtf {
+
+constexpr uint64_t kChunkUnit = 256;  // sizes and addresses are multiples of it
+constexpr int kBins = 21;             // the last one holds everything from 256 MiB
+
+struct Chunk;
+struct Region;
+
+// Orders free chunks: the smallest first and, among equals, the lowest address.
+struct BySize {
+  using is_transparent = void;
+  bool operator()(const Chunk* left, const Chunk* right) const;
+  bool operator()(const Chunk* chunk, uint64_t bytes) const;
+};
+
+using ChunkSet = std::set<Chunk*, BySize>;
+
+struct Chunk {
+  uintptr_t address = 0;
+  uint64_t bytes = 0;
+  uint64_t requested = 0;  // what the user asked for; 0 while the chunk is free
+  Region* region = nullptr;
+  Chunk* previous = nullptr;  // neighbours in the region, by address
+  Chunk* next = nullptr;
+  Chunk* link = nullptr;      // the next one in the same bucket, or on the spare list
+  ChunkSet::iterator place;   // in its bin, while free
+  ChunkSet::node_type node;   // what the bin needs, while not in one
+
+  bool is_free() const { return requested == 0; }
+};
+
+// The bin for chunks of a size: 256 B, 512 B, 1 KiB, ... 256 MiB.
+int bin_of(uint64_t bytes);
+
+// Free chunks by size. Insertion and removal allocate nothing.
+class FreeBins {
+ public:
+  void insert(Chunk* chunk);
+  void remove(Chunk* chunk);
+  // The smallest chunk that has `bytes`, or NULL; it stays in its bin.
+  Chunk* best_fit(uint64_t bytes) const;
+  uint64_t largest() const;
+
+ private:
+  std::array<ChunkSet, kBins> bins_;
+  uint32_t occupied_ = 0;  // one bit per bin
+};
+
+// Live chunks by address: a chained hash table that goes on working when it cannot grow.
+class LiveChunks {
+ public:
+  LiveChunks() : buckets_(kFirstBuckets, nullptr) {}
+
+  void insert(Chunk* chunk);
+  Chunk* find(uintptr_t address) const;
+  Chunk* remove(uintptr_t address);
+  size_t count() const { return count_; }
+
+ private:
+  static constexpr size_t kFirstBuckets = 256;  // a power of two
+  static size_t bucket_of(uintptr_t address, size_t buckets);
+  void grow() noexcept;
+
+  std::vector<Chunk*> buckets_;
+  size_t count_ = 0;
+};
+
+// Owns all chunks. Ones that are given back serve again.
+class ChunkPool {
+ public:
+  // Makes sure that take() has one. Throws std::bad_alloc, with nothing changed.
+  void reserve() {
+    if (spare_ == nullptr) add();
+  }
+  Chunk* take();
+  void give(Chunk* chunk);
+
+ private:
+  void add();
+
+  std::deque<Chunk> chunks_;
+  ChunkSet maker_;  // makes nodes; empty between calls
+  Chunk* spare_ = nullptr;
+};
+
+}  // namespace mtf
+#endif
