@@ -10,6 +10,7 @@ ModularTFError                         code, plugin, path, operation, rule
 ├── AlreadyExistsError                 FileExistsError
 ├── PermissionDeniedError              PermissionError
 ├── ResourceExhaustedError             OSError, MemoryError
+│   └── OutOfMemoryError               MemoryError
 ├── FailedPreconditionError            OSError
 ├── AbortedError
 ├── OutOfRangeError                    EOFError

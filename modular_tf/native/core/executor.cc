@@ -101,14 +101,18 @@ void mtf_executor::end(mtf::DeviceObject* object) {
   release();
 }
 
-bool mtf_executor::has_streams() {
+int mtf_executor::count(mtf::Kind its_kind) {
   const std::lock_guard<std::mutex> lock(mutex);
-  return objects[static_cast<int>(mtf::Kind::kStream)] != nullptr;
+  int found = 0;
+  const mtf::DeviceObject* object = objects[static_cast<int>(its_kind)];
+  for (; object != nullptr; object = object->next) ++found;
+  return found;
 }
 
 void mtf_executor::destroy_all() {
   std::unique_lock<std::mutex> lock(mutex);
-  for (mtf::DeviceObject*& head : objects) {
+  for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
+    mtf::DeviceObject*& head = objects[kind];
     while (head != nullptr) {
       mtf::DeviceObject* object = head;
       take_off(object);
@@ -132,7 +136,7 @@ mtf_error* mtf_take_error(void) {
   return error;
 }
 
-mtf_executor* mtf_executor_new(const void* table, const void* device, void* nanoseconds) {
+mtf_executor* mtf_executor_new(const void* table, const void* device) {
   auto* executor = new (std::nothrow) mtf_executor;
   if (executor == nullptr || mtf::watching_forks != 0) {
     delete executor;
@@ -140,7 +144,6 @@ mtf_executor* mtf_executor_new(const void* table, const void* device, void* nano
   }
   executor->table = *static_cast<const SP_StreamExecutor*>(table);
   executor->device = static_cast<const SP_Device*>(device);
-  executor->nanoseconds = reinterpret_cast<uint64_t (*)(SP_Timer)>(nanoseconds);
   return executor;
 }
 
@@ -149,11 +152,19 @@ mtf_error* mtf_executor_close(mtf_executor* executor) {
   while (executor->calls.load() != 0) std::this_thread::sleep_for(mtf::kBetweenLooks);
   mtf_error* error = nullptr;
   const auto synchronize = executor->table.synchronize_all_activity;
-  if (executor->has_streams() && synchronize != nullptr) {
+  if (executor->count(mtf::Kind::kStream) != 0 && synchronize != nullptr) {
     error = mtf::guarded([&](TF_Status* status) { synchronize(executor->device, status); });
   }
   executor->destroy_all();
   return error;
+}
+
+int64_t mtf_executor_host_memories(mtf_executor* executor) {
+  return executor->count(mtf::Kind::kHostMemory);
+}
+
+void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds) {
+  executor->nanoseconds = reinterpret_cast<uint64_t (*)(SP_Timer)>(nanoseconds);
 }
 
 void mtf_executor_free(mtf_executor* executor) {

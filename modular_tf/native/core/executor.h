@@ -36,12 +36,17 @@ mtf_error* mtf_take_error(void);
 /* -- the executor -- */
 
 /* `table` is an SP_StreamExecutor of the newest layout, which is copied; `device` an SP_Device that
- * outlives the executor's last plugin call; `nanoseconds` is that slot of SP_TimerFns, or NULL. */
-mtf_executor* mtf_executor_new(const void* table, const void* device, void* nanoseconds);
+ * outlives the executor's last plugin call. */
+mtf_executor* mtf_executor_new(const void* table, const void* device);
+/* Gives the executor the slot `nanoseconds` of SP_TimerFns, or NULL. */
+void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds);
 /* Refuses further calls, waits for those that run, has the device finish its work if there are
- * streams (synchronize_all_activity), then destroys timers, events, streams and memory, in that
- * order. Returns the first failure; all are destroyed nevertheless. A second call does nothing. */
+ * streams (synchronize_all_activity), then destroys timers, events, streams and device memory, in
+ * that order; host and unified memory stays, since somebody may be looking at it. Returns the first
+ * failure; all are destroyed nevertheless. A second call does nothing. */
 mtf_error* mtf_executor_close(mtf_executor* executor);
+/* How many host and unified memories there are: until they are freed the device must stay. */
+int64_t mtf_executor_host_memories(mtf_executor* executor);
 /* Gives the caller's reference back; objects keep the executor as long as they need it. */
 void mtf_executor_free(mtf_executor* executor);
 /* From now on objects that are freed are not destroyed, in any executor: the process ends. */
@@ -74,7 +79,7 @@ mtf_error* mtf_device_memory_usage(mtf_executor* executor, int64_t* free_bytes,
 enum { MTF_DEVICE_MEMORY = 0, MTF_HOST_MEMORY = 1, MTF_UNIFIED_MEMORY = 2 };
 
 /* Memory of a kind; 0 bytes are had without the plugin, at address 0. */
-mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t kind, uint64_t size);
+mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size);
 /* A piece of memory that somebody else frees. */
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
                               uint64_t payload);

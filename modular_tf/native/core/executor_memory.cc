@@ -97,15 +97,18 @@ void mtf_memory::destroy() {
 
 extern "C" {
 
-mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t kind, uint64_t size) {
-  return make_object<mtf_memory>(executor, [&](mtf_memory* memory) -> mtf_error* {
+mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size) {
+  const auto create = [&](mtf_memory* memory) -> mtf_error* {
     if (size == 0) return nullptr;
-    mtf_error* error = allocate(memory, kind, size);
+    mtf_error* error = allocate(memory, source, size);
     if (error != nullptr) return error;
-    if (memory->base.opaque == nullptr) return no_memory_error(kNames[kind], size);
-    memory->source = kind;
+    if (memory->base.opaque == nullptr) return no_memory_error(kNames[source], size);
+    memory->source = source;
     return nullptr;
-  });
+  };
+  const bool is_hosts = source != MTF_DEVICE_MEMORY;
+  return make_object<mtf_memory>(executor, create,
+                                 is_hosts ? mtf::Kind::kHostMemory : mtf::Kind::kMemory);
 }
 
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,

@@ -17,8 +17,9 @@ namespace mtf {
 // Which fork this process is: objects of another belong to the parent.
 unsigned fork_generation();
 
-// The order in which what is left is destroyed.
-enum class Kind { kTimer, kEvent, kStream, kMemory, kKinds };
+// The order in which what is left is destroyed. Memory that the host may be looking at comes last:
+// it stays until its owner frees it.
+enum class Kind { kTimer, kEvent, kStream, kMemory, kHostMemory, kKinds };
 
 // Something that the plugin made, in the list of its executor until it is destroyed.
 struct DeviceObject {
@@ -47,7 +48,7 @@ std::nullptr_t fail_with(mtf_error* error);
 struct mtf_executor {
   SP_StreamExecutor table = {};
   const SP_Device* device = nullptr;
-  uint64_t (*nanoseconds)(SP_Timer) = nullptr;
+  std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
   const unsigned generation = mtf::fork_generation();
 
   std::atomic<int64_t> calls{0};
@@ -67,7 +68,7 @@ struct mtf_executor {
   void release() {
     if (references.fetch_sub(1) == 1) delete this;
   }
-  bool has_streams();
+  int count(mtf::Kind its_kind);
   // Devices of one plugin may use each other's streams, events and memory.
   bool shares_plugin_with(const mtf_executor* other) const {
     return table.create_stream == other->table.create_stream;
@@ -79,7 +80,8 @@ struct mtf_executor {
 };
 
 struct mtf_memory final : mtf::DeviceObject {
-  explicit mtf_memory(mtf_executor* executor) : DeviceObject(executor, mtf::Kind::kMemory) {}
+  explicit mtf_memory(mtf_executor* executor, mtf::Kind its_kind = mtf::Kind::kMemory)
+      : DeviceObject(executor, its_kind) {}
   void destroy() override;
   int32_t source = -1;  // MTF_*_MEMORY; -1: somebody else frees it
   SP_DeviceMemoryBase base = {SP_DEVICE_MEMORY_BASE_STRUCT_SIZE, nullptr, nullptr, 0, 0};
@@ -141,9 +143,9 @@ mtf_error* call_slot(mtf_executor* executor, void (*slot)(const SP_Device*, Para
 }
 
 // Makes an object, has create(object) set it up and lists it; NULL and a kept error otherwise.
-template <class Object, class Create>
-Object* make_object(mtf_executor* executor, Create&& create) {
-  auto* object = new (std::nothrow) Object(executor);
+template <class Object, class Create, class... Arguments>
+Object* make_object(mtf_executor* executor, Create&& create, Arguments... arguments) {
+  auto* object = new (std::nothrow) Object(executor, arguments...);
   if (object == nullptr) return fail_with(make_error(8, "no memory for an object of a device"));
   ExecutorUse use(executor);  // closing waits until the object is listed
   mtf_error* error = use ? create(object) : closed_executor_error();

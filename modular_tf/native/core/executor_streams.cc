@@ -127,7 +127,7 @@ int mtf_has_timers(const mtf_executor* executor) {
   const SP_StreamExecutor& table = executor->table;
   return table.create_timer != nullptr && table.destroy_timer != nullptr &&
          table.start_timer != nullptr && table.stop_timer != nullptr &&
-         executor->nanoseconds != nullptr;
+         executor->nanoseconds.load() != nullptr;
 }
 
 mtf_timer* mtf_timer_new(mtf_executor* executor) {
@@ -154,7 +154,7 @@ mtf_error* mtf_timer_stop(mtf_timer* timer, mtf_stream* stream) {
 
 mtf_error* mtf_timer_nanoseconds(mtf_timer* timer, uint64_t* nanoseconds) {
   *nanoseconds = 0;
-  return on_slot(timer->owner, timer->owner->nanoseconds, "nanoseconds",
+  return on_slot(timer->owner, timer->owner->nanoseconds.load(), "nanoseconds",
                  [&](auto* ask, TF_Status*) { *nanoseconds = ask(timer->handle); });
 }
 
