@@ -9,7 +9,8 @@ ModularTFError                         code, plugin, path, operation, rule
 ├── NotFoundError                      FileNotFoundError
 ├── AlreadyExistsError                 FileExistsError
 ├── PermissionDeniedError              PermissionError
-├── ResourceExhaustedError             OSError, MemoryError
+├── ResourceExhaustedError             OSError
+│   └── OutOfMemoryError               MemoryError: a device or an arena is full
 │   └── OutOfMemoryError               MemoryError
 ├── FailedPreconditionError            OSError
 ├── AbortedError
@@ -180,7 +181,7 @@ class PermissionDeniedError(ModularTFError, PermissionError):
     default_errno = errno.EACCES
 
 
-class ResourceExhaustedError(ModularTFError, OSError, MemoryError):
+class ResourceExhaustedError(ModularTFError, OSError):
     """A quota, a disk or a memory is full."""
 
     default_code = Code.RESOURCE_EXHAUSTED
@@ -188,7 +189,7 @@ class ResourceExhaustedError(ModularTFError, OSError, MemoryError):
 
 
 class OutOfMemoryError(ResourceExhaustedError, MemoryError):
-    """A device has no memory left for what was asked of it."""
+    """A device, or an arena over its memory, has no room for what was asked of it."""
 
     default_errno = errno.ENOMEM
 

@@ -44,8 +44,6 @@ class PluginRandomAccessFile(RandomAccessFile):
             error = _read(self._open_reader(), offset, buffer, n, count)
         except OverflowError:
             raise self._impossible(offset, n) from None
-        except ResourceExhaustedError:  # a MemoryError too, and from the plugin: it says more
-            raise
         except MemoryError:
             raise self._too_much(n) from None
         if error:
