@@ -10,7 +10,6 @@ ModularTFError                         code, plugin, path, operation, rule
 ├── AlreadyExistsError                 FileExistsError
 ├── PermissionDeniedError              PermissionError
 ├── ResourceExhaustedError             OSError
-│   └── OutOfMemoryError               MemoryError: a device or an arena is full
 │   └── OutOfMemoryError               MemoryError
 ├── FailedPreconditionError            OSError
 ├── AbortedError
