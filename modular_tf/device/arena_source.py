@@ -1,0 +1,80 @@
+"""Where the regions of an arena come from: a pair of C functions and what they work on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import check
+
+ARENA_ALIGNMENT = 256
+
+_NO_LIMIT = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSource:
+    """What an arena asks for regions; it may be called from any thread, without the GIL.
+
+    Attributes:
+        allocate: `mtf_region_allocate`: the address of `bytes` more bytes, or NULL.
+        free: `mtf_region_free`: takes a region back, with the size that was asked for.
+        context: The first argument of both.
+        owner: Whatever must live as long as the three; an arena keeps it alive.
+    """
+
+    allocate: Any
+    free: Any
+    context: Any
+    owner: object = None
+
+
+class HostMemory:
+    """The host's own memory as a source of regions, with a limit. [any thread].
+
+    Regions that an arena holds are not touched by lowering the limit: only further ones are
+    refused, as a device does whose memory others have taken.
+    """
+
+    __slots__ = ("_bytes_limit", "_memory")
+
+    def __init__(self, bytes_limit: int | None = None, *, alignment: int = ARENA_ALIGNMENT) -> None:
+        """Make a source that holds nothing yet.
+
+        Args:
+            bytes_limit: Regions together are never larger; None for no limit.
+            alignment: Of each region, in bytes: a power of two, at least a pointer's.
+
+        Raises:
+            InvalidArgumentError: The alignment is not such a number.
+        """
+        made = ffi.new("mtf_host_memory **")
+        check(lib.mtf_host_memory_new(alignment, _NO_LIMIT, made), operation="host memory")
+        self._memory: Any = ffi.gc(made[0], lib.mtf_host_memory_release)
+        self.bytes_limit = bytes_limit
+
+    @property
+    def bytes_limit(self) -> int | None:
+        """How large all regions together may be; None for no limit."""
+        return self._bytes_limit
+
+    @bytes_limit.setter
+    def bytes_limit(self, value: int | None) -> None:
+        lib.mtf_host_memory_set_limit(self._memory, _NO_LIMIT if value is None else value)
+        self._bytes_limit = value
+
+    @property
+    def bytes_allocated(self) -> int:
+        """Bytes in regions that have not come back."""
+        return lib.mtf_host_memory_bytes(self._memory)
+
+    @property
+    def source(self) -> RegionSource:
+        """Itself, as arenas take it."""
+        return RegionSource(
+            ffi.addressof(lib, "mtf_host_memory_allocate"),
+            ffi.addressof(lib, "mtf_host_memory_free"),
+            self._memory,
+            self,
+        )

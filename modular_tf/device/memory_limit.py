@@ -1,0 +1,122 @@
+"""How much memory an arena may take, and how: by configuration and TensorFlow's environment.
+
+The rules and numbers are those that TensorFlow 2.21 applies to the devices of plugins. Functions
+are pure: the environment is an argument. [any thread]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import InternalError, InvalidArgumentError
+from modular_tf.events import EventLog
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MIB = 1 << 20
+GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
+GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
+HOST_LIMIT_VARIABLE = "TF_GPU_HOST_MEM_LIMIT_IN_MB"
+
+_LARGE_DEVICE = 2 << 30
+_RESERVE_OF_SMALL = 255 * MIB
+_LEAST_RESERVE_OF_LARGE = 300 * MIB
+_PERCENT_OF_LARGE = 6
+_DEFAULT_HOST_LIMIT_MIB = 131072
+_LARGEST_HOST_LIMIT_MIB = (1 << 63) // MIB - 1
+# TensorFlow reads the two switches by different functions: one takes these two words exactly, the
+# other also digits and capitals.
+_GROWTH_WORDS = {"true": True, "false": False}
+_SWITCH_WORDS = {**_GROWTH_WORDS, "1": True, "0": False}
+
+_log = EventLog("device")
+
+
+def system_reserve(free_bytes: int) -> int:
+    """Return what is left to the system and to other processes of a device's free memory."""
+    if free_bytes >= _LARGE_DEVICE:
+        return max(_LEAST_RESERVE_OF_LARGE, free_bytes * _PERCENT_OF_LARGE // 100)
+    return _RESERVE_OF_SMALL if free_bytes > _RESERVE_OF_SMALL else 0
+
+
+def device_bytes_limit(
+    free_bytes: int, total_bytes: int, *, fraction: float = 0.0, unified_memory: bool = False
+) -> int:
+    """Return the limit of a device's arena, in bytes.
+
+    Args:
+        free_bytes: Free now, as `device_memory_usage` says.
+        total_bytes: All there is, as `device_memory_usage` says.
+        fraction: `per_process_gpu_memory_fraction`; 0 is unset. It is a share of the total, free
+            or not.
+        unified_memory: Whether device memory is to be unified with the host's.
+
+    Raises:
+        InternalError: Unified memory was asked for, as a fraction above 1 does too; or the plugin
+            reported less than nothing.
+        InvalidArgumentError: The fraction is negative or not a number.
+    """
+    if fraction > 1 or unified_memory:
+        raise InternalError(
+            "Unified memory is not supported yet: choose a memory fraction of at most 1, found "
+            f"{fraction}, and leave unified memory off"
+        )
+    if not fraction >= 0:
+        raise InvalidArgumentError(f"the memory fraction is {fraction}, expected 0..1 (0: unset)")
+    if free_bytes < 0 or total_bytes < 0:
+        raise InternalError(
+            f"device_memory_usage reported {free_bytes} of {total_bytes} bytes free, expected "
+            "sizes of at least 0; report it to the plugin's authors"
+        )
+    if fraction:
+        return int(total_bytes * fraction)
+    return free_bytes - system_reserve(free_bytes)
+
+
+def memory_growth(
+    configured: bool,  # noqa: FBT001  (a setting, not a switch of behaviour)
+    environment: Mapping[str, str],
+    *,
+    forced_by_plugin: bool = False,
+) -> bool:
+    """Return whether an arena starts small and grows.
+
+    A platform's `force_memory_growth` comes before TF_FORCE_GPU_ALLOW_GROWTH, and that before the
+    configuration. What is overruled is logged, and so is a value other than `true` and `false`.
+    """
+    wanted = _flag(environment, GROWTH_VARIABLE, _GROWTH_WORDS, default=configured)
+    if forced_by_plugin and not wanted:
+        _log.warning("memory_growth.forced", configured=configured)
+    return wanted or forced_by_plugin
+
+
+def garbage_collection(environment: Mapping[str, str]) -> bool:
+    """Return whether unused regions go back on pressure: yes, unless the environment says no."""
+    return _flag(environment, GARBAGE_COLLECTION_VARIABLE, _SWITCH_WORDS, default=True)
+
+
+def host_bytes_limit(environment: Mapping[str, str]) -> int:
+    """Return the limit of the arena of host memory that devices can reach: 128 GiB by default."""
+    text = environment.get(HOST_LIMIT_VARIABLE)
+    if not text:
+        return _DEFAULT_HOST_LIMIT_MIB * MIB
+    number = int(text) if text.isascii() and text.isdecimal() else -1
+    if 0 <= number <= _LARGEST_HOST_LIMIT_MIB:
+        return number * MIB
+    return _misread(HOST_LIMIT_VARIABLE, text, _DEFAULT_HOST_LIMIT_MIB) * MIB
+
+
+def _flag(
+    environment: Mapping[str, str], variable: str, words: Mapping[str, bool], *, default: bool
+) -> bool:
+    text = environment.get(variable)
+    if not text:
+        return default
+    value = words.get(text if words is _GROWTH_WORDS else text.lower())
+    return bool(_misread(variable, text, default)) if value is None else value
+
+
+def _misread(variable: str, text: str, used: int) -> int:
+    _log.warning("environment.misread", variable=variable, value=text, used=used)
+    return used
