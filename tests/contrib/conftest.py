@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.contrib.opencl_plugin import ON_POCL, built_plugin
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
 from tests.contrib.world import World
 
@@ -63,8 +64,28 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 @pytest.fixture
-def device() -> Iterator[PluginProcess]:
+def host_device() -> Iterator[PluginProcess]:
     """One host device, in a process that must end in order."""
     process = PluginProcess("device", installed_plugin("host_device"))
+    yield process
+    assert process.close() == 0
+
+
+@pytest.fixture
+def device(host_device: PluginProcess) -> PluginProcess:
+    """The host device, where a file is about no other."""
+    return host_device
+
+
+@pytest.fixture(scope="session")
+def opencl_library() -> Path:
+    """The OpenCL plugin, built as its author would."""
+    return built_plugin()
+
+
+@pytest.fixture
+def opencl_device(opencl_library: Path) -> Iterator[PluginProcess]:
+    """One OpenCL device, in a process that must end in order."""
+    process = PluginProcess("device", opencl_library, env=ON_POCL)
     yield process
     assert process.close() == 0

@@ -7,14 +7,11 @@ import os
 import threading
 from ctypes import byref
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.contrib import device_tables as tables
+from tests.contrib.outcome import OK, Outcome
 from tests.contrib.status_calls import Runtime
-
-if TYPE_CHECKING:
-    from tests.contrib.outcome import Outcome
-
 
 _ANY_SLOT = ctypes.CFUNCTYPE(None).__mro__[1]
 """What every function pointer type of ctypes derives from."""
@@ -53,9 +50,8 @@ class RawDevice:
 
     def _make_device(self, ordinal: int) -> None:
         platform = byref(self._platform)
-        self._device = _fresh(tables.Device)
-        device = _fresh(tables.CreateDevice)
-        device.ordinal, device.device = ordinal, ctypes.pointer(self._device)
+        self._devices: dict[int, Any] = {}
+        created = self.switch(ordinal)
         self._device_fns = _fresh(tables.DeviceFns)
         device_fns = _fresh(tables.CreateDeviceFns)
         device_fns.device_fns = ctypes.pointer(self._device_fns)
@@ -64,7 +60,7 @@ class RawDevice:
         executor.executor = ctypes.pointer(self._executor)
         self._timer_fns = _fresh(tables.TimerFns)
         self.made = [
-            self._status_call(self._fns.create_device, platform, byref(device)),
+            created,
             self._status_call(self._fns.create_device_fns, platform, byref(device_fns)),
             self._status_call(self._fns.create_stream_executor, platform, byref(executor)),
             self._status_call(self._fns.create_timer_fns, platform, byref(self._timer_fns)),
@@ -111,6 +107,16 @@ class RawDevice:
         )
         return outcome._replace(value=number.value)
 
+    def switch(self, ordinal: int) -> Outcome:
+        """Make a device, unless it is there, and let the calls that follow go to it."""
+        if ordinal in self._devices:
+            self._device = self._devices[ordinal]
+            return Outcome(OK, "")
+        self._device = self._devices[ordinal] = _fresh(tables.Device)
+        params = _fresh(tables.CreateDevice)
+        params.ordinal, params.device = ordinal, ctypes.pointer(self._device)
+        return self._status_call(self._fns.create_device, byref(self._platform), byref(params))
+
     def measure(self, slot: str) -> float:
         """A number of SP_DeviceFns."""
         answer: float = getattr(self._device_fns, slot)(byref(self._device))
@@ -119,7 +125,8 @@ class RawDevice:
     def end(self) -> None:
         """Destroy everything of the platform, in the order that hosts do."""
         platform = byref(self._platform)
-        self._fns.destroy_device(platform, byref(self._device))
+        for device in self._devices.values():
+            self._fns.destroy_device(platform, byref(device))
         self._fns.destroy_device_fns(platform, byref(self._device_fns))
         self._fns.destroy_stream_executor(platform, byref(self._executor))
         self._fns.destroy_timer_fns(platform, byref(self._timer_fns))
@@ -148,6 +155,12 @@ class RawDevice:
         bare.opaque = address
         self._executor.deallocate(byref(self._device), byref(bare))
 
+    def part(self, memory: int, offset: int) -> int:
+        """A number for what begins `offset` bytes inside a memory, as hosts that pool make it."""
+        inside = _fresh(tables.Memory)
+        inside.opaque = self._things[memory].opaque + offset
+        return self._keep(inside)
+
     def plain_memory(self, kind: str, size: int) -> int:
         """Allocate "host" or "unified" memory, fill and check it, free it; returns the address."""
         allocate = getattr(self._executor, f"{kind}_memory_allocate")
@@ -157,6 +170,17 @@ class RawDevice:
             raise AssertionError("the memory does not hold what was written")
         getattr(self._executor, f"{kind}_memory_deallocate")(byref(self._device), address)
         return address
+
+    def plain_memory_address(self, kind: str, size: int) -> int | None:
+        """Allocate "host" or "unified" memory that is too much; None: there was none."""
+        address: int | None = getattr(self._executor, f"{kind}_memory_allocate")(
+            byref(self._device), size
+        )
+        return address
+
+    def free_plain(self, kind: str, address: int | None) -> None:
+        """Give an address back that may not be the plugin's."""
+        getattr(self._executor, f"{kind}_memory_deallocate")(byref(self._device), address)
 
     def statistics(self) -> dict[str, int]:
         """The allocator's statistics."""
@@ -180,6 +204,19 @@ class RawDevice:
     def host_bytes(self, buffer: int) -> bytes:
         """What a host buffer holds now."""
         data: bytes = self._things[buffer].raw
+        return data
+
+    def pinned(self, data: bytes) -> int:
+        """A number for memory of host_memory_allocate that holds `data`."""
+        address = self._executor.host_memory_allocate(byref(self._device), len(data))
+        ctypes.memmove(address, data, len(data))
+        return self._keep(ctypes.c_void_p(address))
+
+    def unpin(self, buffer: int, size: int) -> bytes:
+        """Free what `pinned` made; returns what it held."""
+        address = self._things.pop(buffer)
+        data = ctypes.string_at(address, size)
+        self._executor.host_memory_deallocate(byref(self._device), address)
         return data
 
     # -- streams, events, timers ------------------------------------------------------------------

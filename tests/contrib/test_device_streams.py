@@ -1,4 +1,4 @@
-"""The host device's streams: order, dependencies, events, timers, callbacks, copies and fills.
+"""Streams of the device plugins: order, dependencies, events, timers, callbacks, copies and fills.
 
 `hold` puts a callback into a stream that waits for `release`, so that the tests decide what has
 happened, not the scheduler.
@@ -21,6 +21,13 @@ PATTERN = bytes(range(256)) * 40
 
 def _done(device: PluginProcess, stream: int) -> None:
     assert device.call("block_host_until_done", stream).code == OK
+
+
+@pytest.fixture(params=["host_device", "opencl_device"])
+def device(request: pytest.FixtureRequest) -> PluginProcess:
+    """A device of either plugin."""
+    process: PluginProcess = request.getfixturevalue(request.param)
+    return process
 
 
 @pytest.fixture
