@@ -5,10 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.device.details import DeviceDetails
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
+    from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.event import Event
+    from modular_tf.device.executor import Executor
     from modular_tf.device.factory import DeviceFactory
+    from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
+    from modular_tf.device.stream import Stream
 
 
 class Device:
@@ -96,6 +101,76 @@ class Device:
     def gflops(self) -> float | None:
         """1e9 floating point operations per second; raises as `details` does."""
         return self.details.gflops
+
+    # -- work -------------------------------------------------------------------------------------
+
+    @property
+    def executor(self) -> Executor:
+        """What works with the device; the first look creates the device.
+
+        Raises:
+            UnimplementedError: The device is one of Python's, which only describes itself.
+            ModularTFError: The device cannot be created, with the plugin's own code.
+            ClosedError: The platform was closed.
+        """
+        executor_of = getattr(self.factory, "executor", None)
+        if executor_of is None:
+            raise UnimplementedError(
+                f"{self.name}: {self.plugin} describes devices and offers no work on them",
+                plugin=self.plugin,
+            )
+        executor: Executor = executor_of(self.ordinal)
+        return executor
+
+    def allocate(self, n_bytes: int) -> DeviceMemory:
+        """Allocate device memory.
+
+        Raises:
+            OutOfMemoryError: The plugin gave none; a `MemoryError`, and RESOURCE_EXHAUSTED.
+            ModularTFError: As `executor`.
+        """
+        return self.executor.allocate(n_bytes)
+
+    def allocate_host(self, n_bytes: int) -> HostMemory:
+        """Allocate host memory that copies can use beside the host; raises as `allocate`."""
+        return self.executor.allocate_host(n_bytes)
+
+    def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
+        """Allocate memory that host and device share; raises as `allocate`.
+
+        Raises:
+            UnimplementedError: The plugin has no such memory.
+        """
+        return self.executor.allocate_unified(n_bytes)
+
+    def memory_usage(self) -> MemoryUsage:
+        """Return free and total bytes.
+
+        Raises:
+            UnavailableError: The plugin does not know.
+            ModularTFError: As `executor`.
+        """
+        return self.executor.memory_usage()
+
+    def allocator_stats(self) -> AllocatorStats:
+        """Return what the plugin counts; raises as `memory_usage`."""
+        return self.executor.allocator_stats()
+
+    def create_stream(self) -> Stream:
+        """Return a new stream.
+
+        Raises:
+            ModularTFError: The plugin's own status, or as `executor`.
+        """
+        return self.executor.create_stream()
+
+    def create_event(self) -> Event:
+        """Return a new event, not recorded yet; raises as `create_stream`."""
+        return self.executor.create_event()
+
+    def synchronize(self) -> None:
+        """Wait until all streams of the device are done; raises as `create_stream`."""
+        self.executor.synchronize()
 
     def to_dict(self) -> dict[str, str | int | float | None]:
         """Return the device as `devices --json` shows it; never raises.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.factory import checked_count
 from modular_tf.device.plugin_device import PluginDevice
+from modular_tf.device.timer_functions import TimerFunctions
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import (
@@ -76,6 +77,7 @@ class LivePlatform:
         self.entry = entry
         self.holders = 0
         self._devices: dict[int, PluginDevice] = {}
+        self._timer_functions: TimerFunctions | None = None
         self._is_up = True
         self._lock = ForkLock()
         self._process = os.getpid()
@@ -89,12 +91,28 @@ class LivePlatform:
     def device_details(self, ordinal: int) -> DeviceDetails:
         """Return what the plugin knows about a device, creating it if need be."""
         with self._lock:
+            return self._device(ordinal).details
+
+    def device_address(self, ordinal: int) -> int:
+        """Return where the SP_Device lies until `take_down`, creating the device if need be."""
+        with self._lock:
+            return self._device(ordinal).address
+
+    def timer_nanoseconds(self) -> int:
+        """Return SP_TimerFns.nanoseconds, 0 for none, having the plugin fill it if need be."""
+        with self._lock:
             self._check_up()
-            device = self._devices.get(ordinal)
-            if device is None:
-                self._check_ordinal(ordinal)
-                device = self._devices[ordinal] = PluginDevice(self.tables, ordinal)
-            return device.details
+            if self._timer_functions is None:
+                self._timer_functions = TimerFunctions(self.tables)
+            return self._timer_functions.nanoseconds
+
+    def _device(self, ordinal: int) -> PluginDevice:
+        self._check_up()
+        device = self._devices.get(ordinal)
+        if device is None:
+            self._check_ordinal(ordinal)
+            device = self._devices[ordinal] = PluginDevice(self.tables, ordinal)
+        return device
 
     def take_down(self) -> list[Violation]:
         """Destroy the devices, then the platform; in a forked child, nothing."""
@@ -104,7 +122,14 @@ class LivePlatform:
             if os.getpid() != self._process:
                 return []
             failures = [failure for device in devices.values() for failure in device.destroy()]
+            if self._timer_functions is not None:
+                failures += self._timer_functions.destroy()
             return failures + self.tables.registration.tear_down()
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether a parent process set it up, whose devices no child may use."""
+        return os.getpid() != self._process
 
     def _check_up(self) -> None:
         """Catch a call that waited while another thread closed the platform."""
@@ -112,7 +137,12 @@ class LivePlatform:
             raise ClosedError(f"platform {self.tables.name} was closed", plugin=self.tables.plugin)
 
     def _device_count(self) -> int:
+        """Return the announced count; layouts older than TF 2.5 have a field for it."""
         tables = self.tables
+        announced = tables.visible_device_count
+        if announced is not None:
+            field = "SP_Platform.visible_device_count"
+            return checked_count(announced, plugin=tables.plugin, told_by=field)
         try:
             count = device_calls.get_device_count(
                 tables.platform_fns.value("get_device_count"),

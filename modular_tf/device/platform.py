@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+from modular_tf.device.executor import Executor
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
-from modular_tf.errors import ClosedError, InternalError
+from modular_tf.errors import ClosedError, InternalError, ModularTFError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
@@ -70,6 +71,7 @@ class DevicePlatform:
         self.plugin = plugin
         self.tables: DeviceTables = live.tables
         self._held: LivePlatform | None = live
+        self._executors: dict[int, Executor] = {}
         self._lock = ForkLock()
 
     @property
@@ -102,20 +104,74 @@ class DevicePlatform:
         """
         return self._open().device_details(ordinal)
 
+    def executor(self, ordinal: int) -> Executor:
+        """Return what works with a device, creating the device if need be.
+
+        Raises:
+            NotFoundError: There is no such ordinal.
+            ModularTFError: create_device failed with this code (rule SE-042).
+            ClosedError: The platform was closed, or set up by a parent process.
+        """
+        executor = self._executors.get(ordinal)
+        if executor is not None and not executor.closed:
+            return executor
+        with self._lock:
+            executor = self._executors.get(ordinal)
+            if executor is None:
+                executor = self._executors[ordinal] = self._new_executor(ordinal)
+            return executor
+
+    def _new_executor(self, ordinal: int) -> Executor:
+        live = self._open()
+        if live.is_inherited:
+            raise ClosedError(
+                f"platform {self.platform} was set up by the parent process", plugin=self.plugin
+            )
+        return Executor(
+            self.tables.executor.address,
+            live.device_address(ordinal),
+            name=f"{self.device_type}:{ordinal}",
+            plugin=self.plugin,
+            timer=live.timer_nanoseconds,
+        )
+
     def close(self) -> None:
-        """Destroy the devices, then the platform, in TensorFlow's order. Safe to call twice.
+        """Wait for work in flight, end what was made on the devices, then the platform.
+
+        Devices, then the platform's tables go in TensorFlow's order. Safe to call twice. Host
+        memory that is still viewed keeps the platform until its last view is gone.
 
         Raises:
             InternalError: A destroy function threw (rule SE-032); all of them have been called.
+            ModularTFError: Work in flight failed.
+            FailedPreconditionError: Called by a host callback of its device; nothing was closed.
         """
+        executors = list(self._executors.values())
+        for executor in executors:
+            executor.refuse_in_callback("close")
         with self._lock:
             live, self._held = self._held, None
-        failures = release_platform(live) if live is not None else []
+        if live is None:
+            return
+        failures = [error for executor in executors if (error := _closing(executor)) is not None]
+        failures += self._release(live, executors)
         if failures:
-            text = "; ".join(failure.message for failure in failures)
-            raise InternalError(
+            raise failures[0]
+
+    def _release(self, live: LivePlatform, executors: list[Executor]) -> list[ModularTFError]:
+        viewed = [executor for executor in executors if executor.host_memories]
+        if viewed:
+            _release_later(live, viewed)
+            return []
+        failures = release_platform(live)
+        if not failures:
+            return []
+        text = "; ".join(failure.message for failure in failures)
+        return [
+            InternalError(
                 f"closing platform {self.platform}: {text}", plugin=self.plugin, rule="SE-032"
             )
+        ]
 
     def _open(self) -> LivePlatform:
         live = self._held
@@ -137,3 +193,23 @@ class DevicePlatform:
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return f"<DevicePlatform {self.platform} of {self.device_type} from {self.plugin}{state}>"
+
+
+def _closing(executor: Executor) -> ModularTFError | None:
+    try:
+        executor.close()
+    except ModularTFError as error:
+        return error
+    return None
+
+
+def _release_later(live: LivePlatform, viewed: list[Executor]) -> None:
+    """Release the platform when none of the executors has host memory left."""
+
+    def next_one() -> None:
+        if viewed:
+            viewed.pop().when_unused(next_one)
+        else:
+            release_platform(live)
+
+    next_one()

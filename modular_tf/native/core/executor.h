@@ -93,8 +93,7 @@ mtf_stream* mtf_stream_new(mtf_executor* executor);
 void mtf_stream_free(mtf_stream* stream);
 mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other);
 mtf_error* mtf_stream_status(mtf_stream* stream);
-/* 1 when slot 28 is there, which is optional. */
-int mtf_can_block_until_done(const mtf_executor* executor);
+/* By an event where the plugin has no block_host_until_done. */
 mtf_error* mtf_stream_block_until_done(mtf_stream* stream);
 
 mtf_event* mtf_event_new(mtf_executor* executor);

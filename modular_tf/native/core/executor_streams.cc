@@ -24,6 +24,15 @@ void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
   mtf_error_free(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
 }
 
+// What stands in for block_host_until_done where the plugin has none.
+mtf_error* block_by_event(mtf_stream* stream) {
+  mtf_event* event = mtf_stream_mark(stream);
+  if (event == nullptr) return mtf_take_error();
+  mtf_error* error = mtf_event_block(event);
+  mtf_event_free(event);
+  return error;
+}
+
 }  // namespace
 
 void mtf_stream::destroy() { destroy_handle(owner, handle, owner->table.destroy_stream); }
@@ -53,13 +62,10 @@ mtf_error* mtf_stream_status(mtf_stream* stream) {
                    stream->handle);
 }
 
-int mtf_can_block_until_done(const mtf_executor* executor) {
-  return executor->table.block_host_until_done != nullptr;
-}
-
 mtf_error* mtf_stream_block_until_done(mtf_stream* stream) {
-  return call_slot(stream->owner, stream->owner->table.block_host_until_done,
-                   "block_host_until_done", stream->handle);
+  const auto block = stream->owner->table.block_host_until_done;
+  if (block == nullptr) return block_by_event(stream);
+  return call_slot(stream->owner, block, "block_host_until_done", stream->handle);
 }
 
 mtf_event* mtf_event_new(mtf_executor* executor) {

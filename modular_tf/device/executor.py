@@ -1,0 +1,268 @@
+"""The stream executor of one device: what makes its streams, events, timers and memory."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.codes import Code
+from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+from modular_tf.device.event import Event
+from modular_tf.device.host_callback import running_executor
+from modular_tf.device.in_flight import InFlight
+from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
+from modular_tf.device.native_object import owned
+from modular_tf.device.stream import Stream
+from modular_tf.errors import (
+    ClosedError,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    ModularTFError,
+    OutOfMemoryError,
+    UnavailableError,
+)
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.status import take_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.host_callback import HostCallbacks
+
+_MOST_BYTES = (1 << 63) - 1
+
+atexit.register(lib.mtf_executors_process_ends)
+
+
+class Executor:
+    """One device at work. [any thread]: calls run beside each other.
+
+    The owner of the device closes it; then all that it made is closed too, in this order: timers,
+    events, streams, device memory. Host and unified memory that is still viewed stays, and with
+    it the device.
+
+    Attributes:
+        name: The device's, for messages.
+        plugin: The plugin's name for users.
+        native: The native part.
+    """
+
+    def __init__(
+        self, table: int, device: int, *, name: str, plugin: str, timer: Callable[[], int] | None
+    ) -> None:
+        """Make an executor that has not called the plugin yet.
+
+        Args:
+            table: Address of an SP_StreamExecutor of the newest layout; it is copied.
+            device: Address of the SP_Device, valid until `close` has returned, and as long as
+                `host_memories` is not 0.
+            name: The device's.
+            plugin: The plugin's.
+            timer: Returns the address of SP_TimerFns.nanoseconds, 0 for none; asked for the first
+                timer.
+        """
+        self.name = name
+        self.plugin = plugin
+        self._timer = timer
+        self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
+        self._closed = False
+        self._let_go: Callable[[], None] | None = None
+        native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
+        self.native = owned(native, lib.mtf_executor_free, self, "the executor")
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def allocate(self, n_bytes: int) -> DeviceMemory:
+        """Allocate device memory by the plugin's `allocate`; 0 bytes need no plugin.
+
+        Raises:
+            OutOfMemoryError: The plugin gave none.
+            InvalidArgumentError: Nobody has so many bytes, or fewer than none.
+            ClosedError: The device was closed.
+        """
+        native = self._new_memory(lib.MTF_DEVICE_MEMORY, n_bytes, "allocate")
+        return DeviceMemory(self, ffi.gc(native, lib.mtf_memory_free), n_bytes)
+
+    def allocate_host(self, n_bytes: int) -> HostMemory:
+        """Allocate host memory that copies can use beside the host; errors as in `allocate`."""
+        native = self._new_memory(lib.MTF_HOST_MEMORY, n_bytes, "host_memory_allocate")
+        return HostMemory(self, native, n_bytes)
+
+    def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
+        """Allocate memory that host and device share; errors as in `allocate`, and:
+
+        Raises:
+            UnimplementedError: The plugin has no such memory.
+        """
+        native = self._new_memory(lib.MTF_UNIFIED_MEMORY, n_bytes, "unified_memory_allocate")
+        return UnifiedMemory(self, native, n_bytes)
+
+    def _new_memory(self, source: int, n_bytes: int, operation: str) -> Any:
+        if not 0 <= n_bytes <= _MOST_BYTES:
+            raise InvalidArgumentError(f"{self.name}: {n_bytes} bytes cannot be allocated")
+        native = lib.mtf_memory_new(self.native, source, n_bytes)
+        if not native:
+            error = self.failure(lib.mtf_take_error(), operation)
+            raise _as_out_of_memory(error)
+        return native
+
+    def borrow_native(self, address: int, size: int, payload: int) -> Any:
+        """Return a native memory that somebody else frees."""
+        native = lib.mtf_memory_borrow(self.native, ffi.cast("void *", address), size, payload)
+        return owned(native, lib.mtf_memory_free, self, "borrow")
+
+    def memory_usage(self) -> MemoryUsage:
+        """Ask for free and total bytes.
+
+        Raises:
+            UnavailableError: The plugin does not know.
+            ModularTFError: It threw.
+            ClosedError: The device was closed.
+        """
+        free, total = ffi.new("int64_t *"), ffi.new("int64_t *")
+        known = ffi.new("int32_t *")
+        error = lib.mtf_device_memory_usage(self.native, free, total, known)
+        self._check_known(error, known[0], "device_memory_usage")
+        return MemoryUsage(free[0], total[0])
+
+    def allocator_stats(self) -> AllocatorStats:
+        """Ask what the plugin counts; errors as in `memory_usage`."""
+        stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
+        error = lib.mtf_get_allocator_stats(self.native, stats, known)
+        self._check_known(error, known[0], "get_allocator_stats")
+        return AllocatorStats.from_native(stats)
+
+    def _check_known(self, error: Any, known: int, operation: str) -> None:
+        self._check(error, operation)
+        if not known:
+            raise UnavailableError(
+                f"{self.name}: {operation}: the plugin does not know (plugin {self.plugin})",
+                plugin=self.plugin,
+                operation=operation,
+            )
+
+    # -- streams and events -----------------------------------------------------------------------
+
+    def create_stream(self) -> Stream:
+        """Return a new stream.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            ClosedError: The device was closed.
+        """
+        in_flight = InFlight()
+        native = lib.mtf_stream_new(self.native)
+        return Stream(self, owned(native, _stream_end(in_flight), self, "create_stream"), in_flight)
+
+    def create_event(self) -> Event:
+        """Return a new event, not recorded yet; errors as in `create_stream`."""
+        native = lib.mtf_event_new(self.native)
+        return Event(self, owned(native, lib.mtf_event_free, self, "create_event"))
+
+    def synchronize(self) -> None:
+        """Wait until all streams of the device are done.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            FailedPreconditionError: Called by a callback of this device.
+            ClosedError: The device was closed.
+        """
+        self.refuse_in_callback("synchronize_all_activity")
+        self._check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
+    def host_memories(self) -> int:
+        """How many host and unified memories somebody may still look at."""
+        return int(lib.mtf_executor_host_memories(self.native))
+
+    def close(self) -> None:
+        """Wait for calls and work in flight, then end all that was made. Safe to call twice.
+
+        Raises:
+            ModularTFError: Work in flight failed; all was ended nevertheless.
+            FailedPreconditionError: Called by a callback of this device; nothing has happened.
+        """
+        self.refuse_in_callback("close")
+        self._closed = True
+        error = lib.mtf_executor_close(self.native)
+        for callbacks in list(self._callbacks):
+            callbacks.cancel_all()
+        self._check(error, "synchronize_all_activity")
+
+    def when_unused(self, let_go: Callable[[], None]) -> None:
+        """Have a function called, once, when a closed device has no host memory left."""
+        self._let_go = let_go
+        if not self.host_memories:
+            self.host_memory_ended()
+
+    def host_memory_ended(self) -> None:
+        """Let the device go if that was the last; may be called by the garbage collector."""
+        if self._let_go is None or self.host_memories:
+            return
+        let_go, self._let_go = self._let_go, None
+        # The collector may have come while this very thread holds the locks that this needs.
+        threading.Thread(target=let_go, name=f"end of {self.name}").start()
+
+    # -- for the objects --------------------------------------------------------------------------
+
+    def failure(self, error: Any, operation: str) -> ModularTFError:
+        """Turn a native error into one that names the device, not raised."""
+        failed = take_error(error, plugin=self.plugin, operation=f"{self.name}: {operation}")
+        failed.operation = operation
+        return failed
+
+    def closed_error(self, what: str) -> ClosedError:
+        """Return the error of something that was closed."""
+        return ClosedError(f"{self.name}: {what} was closed", plugin=self.plugin)
+
+    def keep_callbacks(self, callbacks: HostCallbacks) -> None:
+        """Cancel the callbacks that were never called when the device is closed."""
+        self._callbacks.add(callbacks)
+
+    def refuse_in_callback(self, operation: str) -> None:
+        """Refuse to wait for a callback in that callback.
+
+        Raises:
+            FailedPreconditionError: This thread runs a callback of this device.
+        """
+        if running_executor() is self:
+            raise FailedPreconditionError(
+                f"{self.name}: {operation} in a host callback of the device would wait for itself",
+                plugin=self.plugin,
+                operation=operation,
+            )
+
+    def _check(self, error: Any, operation: str) -> None:
+        if error:
+            raise self.failure(error, operation)
+
+    def __repr__(self) -> str:
+        return f"<Executor of {self.name}, {'closed' if self._closed else 'open'}>"
+
+
+def _stream_end(in_flight: InFlight) -> Callable[[Any], None]:
+    """Return what destroys a stream: first its copies end, then their buffers are let go."""
+    core = lib
+
+    def end(native: Any) -> None:
+        if len(in_flight):
+            core.mtf_error_free(core.mtf_stream_block_until_done(native))
+        core.mtf_stream_free(native)
+        in_flight.drop_all()
+
+    return end
+
+
+def _as_out_of_memory(error: ModularTFError) -> ModularTFError:
+    if error.code is not Code.RESOURCE_EXHAUSTED:
+        return error
+    return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)

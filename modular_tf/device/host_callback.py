@@ -1,0 +1,172 @@
+"""Python functions that a stream calls.
+
+1. `add` files the function under a number of the native core's and gives the number to the plugin.
+2. The stream gets there; the plugin's thread calls the native core, which wakes our worker and
+   waits. That thread never enters Python.
+3. The worker runs the function, catches whatever it raises, and reports a code and a message.
+4. The plugin's thread goes on; the stream's work behind the callback starts.
+A plugin that calls from inside `add` (streams that run at once) is answered at once, and `add`
+runs the function itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.codes import Code
+from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedError
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.executor import Executor
+
+_IDLE_NS = 1_000_000_000
+"""How long a worker without a job stays."""
+
+_running = threading.local()
+
+
+class HostCallbacks:
+    """The callbacks of one stream, and the thread that runs them. [any thread]
+
+    Attributes:
+        error: What the first callback that raised has raised, as an error of the stream.
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        self.error: ModularTFError | None = None
+        self._executor = executor
+        self._lock = threading.Lock()
+        self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
+        self._worker: threading.Thread | None = None
+        queue = lib.mtf_callback_queue_new()
+        if not queue:
+            raise ResourceExhaustedError("no memory for the callbacks of a stream")
+        self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
+
+    def add(self, stream: Any, function: Callable[[], object]) -> None:
+        """Have a native stream call a function when it gets there.
+
+        Raises:
+            ModularTFError: The plugin failed or refused.
+        """
+        outcome = ffi.new("int32_t *")
+        job = lib.mtf_callback_new(self._queue)
+        self._file(job, function, stream)
+        error = lib.mtf_callback_enqueue(stream, job, outcome)
+        if error:
+            self._take(job)
+            raise self._executor.failure(error, "host_callback")
+        if outcome[0] == lib.MTF_CALLBACK_RUN_NOW:
+            self._run(self._take(job))
+        elif outcome[0] == lib.MTF_CALLBACK_REFUSED:
+            self._take(job)
+            raise self._refusal()
+
+    def cancel_all(self) -> None:
+        """Drop what no stream will call any more."""
+        with self._lock:
+            functions, self._functions = self._functions, {}
+        for job in functions:
+            lib.mtf_callback_cancel(job)
+
+    def _refusal(self) -> InternalError:
+        plugin, device = self._executor.plugin, self._executor.name
+        return InternalError(
+            f"{device}: host_callback returned 0: the callback was not enqueued (plugin {plugin})",
+            plugin=plugin,
+            operation="host_callback",
+        )
+
+    def _file(self, job: int, function: Callable[[], object], stream: Any) -> None:
+        """Keep the function, and the stream until it is called; see to it that a worker waits."""
+        with self._lock:
+            self._functions[job] = function, stream
+            if self._worker is None:
+                self._executor.keep_callbacks(self)
+                self._worker = threading.Thread(
+                    target=self._work, name=f"callbacks of {self._executor.name}", daemon=True
+                )
+                self._worker.start()
+
+    def _take(self, job: int) -> Callable[[], object] | None:
+        with self._lock:
+            function, _ = self._functions.pop(job, (None, None))
+            return function
+
+    def _work(self) -> None:
+        _running.executor = self._executor
+        while True:
+            job = lib.mtf_callback_next(self._queue, _IDLE_NS)
+            if job:
+                self._work_on(job)
+            elif self._may_leave():
+                return
+
+    def _work_on(self, job: int) -> None:
+        with self._lock:
+            function, stream = self._functions.get(job, (None, None))
+        error = self._run(function)
+        code, message = _as_status(error)
+        lib.mtf_callback_done(job, code, message)
+        self._take(job)  # drops the stream, perhaps for good, when nobody waits for us any more
+        del stream
+
+    def _may_leave(self) -> bool:
+        with self._lock:
+            if self._functions and not _ended.is_set():
+                return False
+            self._worker = None
+            return True
+
+    def _run(self, function: Callable[[], object] | None) -> ModularTFError | None:
+        if function is None:
+            return None
+        outer = getattr(_running, "executor", None)
+        _running.executor = self._executor
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001  (nothing may end the worker or cross C)
+            failure = self._failure(error)
+            self.error = self.error or failure
+            return failure
+        finally:
+            _running.executor = outer
+        return None
+
+    def _failure(self, error: BaseException) -> ModularTFError:
+        if isinstance(error, ModularTFError):
+            return error
+        failure = InternalError(
+            f"{self._executor.name}: a callback raised {type(error).__name__}: {error}",
+            code=Code.INTERNAL,
+            plugin=self._executor.plugin,
+            operation="host_callback",
+        )
+        failure.__cause__ = error
+        return failure
+
+
+def _as_status(error: ModularTFError | None) -> tuple[int, bytes]:
+    if error is None:
+        return 0, b""
+    return int(error.code), error.message.encode("utf-8", "backslashreplace")
+
+
+def running_executor() -> Executor | None:
+    """Return whose callback this thread runs, if it does."""
+    return getattr(_running, "executor", None)
+
+
+_ended = threading.Event()
+
+
+@atexit.register
+def _end() -> None:
+    """Let no plugin wait for a worker that will not run any more."""
+    _ended.set()
+    lib.mtf_callbacks_end()

@@ -1,0 +1,79 @@
+"""What a stream's copies use, kept alive until the stream has passed them."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from modular_tf.device.event import EventStatus
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.event import Event
+
+_BATCH = 64
+"""Copies between two events of the stream's own, which cost as much as a copy."""
+
+
+class InFlight:
+    """The buffers and memories of one stream's work. [any thread]
+
+    They are held in batches. A full batch ends with an event; once the plugin says that this is
+    COMPLETE, the batch is dropped. Where it says that it failed, or cannot make an event, all is
+    kept until the stream is known to be done or is destroyed.
+    """
+
+    __slots__ = ("_batch", "_ended", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: list[object] = []
+        self._ended: deque[tuple[Event, list[object]]] = deque()
+
+    def hold(self, used: object, mark: Callable[[], Event]) -> None:
+        """Keep what the stream's last operation uses.
+
+        Args:
+            used: Is dropped when the stream has passed it.
+            mark: Records a new event on the stream.
+        """
+        batch = self._batch
+        batch.append(used)
+        if len(batch) % _BATCH == 0 and self._lock.acquire(blocking=False):
+            try:
+                self._drop_passed()
+                self._end_batch(mark)
+            finally:
+                self._lock.release()
+
+    def _end_batch(self, mark: Callable[[], Event]) -> None:
+        batch, self._batch = self._batch, []
+        try:
+            self._ended.append((mark(), batch))
+        except ModularTFError:
+            self._batch = batch + self._batch
+
+    def _drop_passed(self) -> None:
+        ended = self._ended
+        while ended and _is_passed(ended[0][0]):
+            ended.popleft()
+
+    def drop_all(self) -> None:
+        """Let go of everything: the stream is done."""
+        with self._lock:
+            self._batch, batch = [], self._batch
+            ended, self._ended = self._ended, deque()
+        del batch, ended  # outside of the lock: memory is freed here
+
+    def __len__(self) -> int:
+        return len(self._batch) + sum(len(batch) for _, batch in self._ended)
+
+
+def _is_passed(event: Event) -> bool:
+    try:
+        return event.status is EventStatus.COMPLETE
+    except ModularTFError:
+        return False

@@ -1,0 +1,178 @@
+"""Memory of a device, and host memory that a device can reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.native_object import NativeObject, usable
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from modular_tf.device.executor import Executor
+
+
+class DeviceMemory(NativeObject):
+    """Bytes on a device. [any thread]
+
+    Attributes:
+        address: What the plugin calls it; for most an address, which the host may not read.
+        size: In bytes.
+        hold: What keeps the memory; None when closed. A copy in flight has a reference to it.
+    """
+
+    __slots__ = ("address", "hold", "size")
+
+    def __init__(self, executor: Executor, native: Any, size: int, owner: object = None) -> None:
+        """Wrap a native memory.
+
+        Args:
+            executor: Of the device.
+            native: The native part.
+            size: In bytes.
+            owner: What has to live as long as anything uses the memory, besides `native`.
+        """
+        super().__init__(executor, native)
+        self.address = int(ffi.cast("uintptr_t", lib.mtf_memory_address(native)))
+        self.size = size
+        self.hold: Any = native if owner is None else (native, owner)
+
+    @classmethod
+    def borrow(
+        cls, executor: Executor, address: int, size: int, *, owner: object, payload: int = 0
+    ) -> DeviceMemory:
+        """Return memory that somebody else frees: an arena, or a larger piece.
+
+        Args:
+            executor: Of the device that it lies on.
+            address: The plugin's `opaque`.
+            size: In bytes.
+            owner: Is kept until the memory is closed and no copy uses it any more; dropping it
+                may free the memory.
+            payload: The plugin's, where it gave one.
+        """
+        return cls(executor, executor.borrow_native(address, size, payload), size, owner)
+
+    def part(self, offset: int, size: int) -> DeviceMemory:
+        """Return a piece of this memory, which keeps the whole.
+
+        Raises:
+            InvalidArgumentError: It reaches outside.
+            ClosedError: The memory was closed.
+        """
+        if offset < 0 or size < 0 or offset + size > self.size:
+            raise InvalidArgumentError(
+                f"{size} bytes at offset {offset} reach outside of a memory of {self.size} bytes"
+            )
+        native, hold = usable(self), self.hold
+        return self.borrow(
+            self._executor,
+            self.address + offset,
+            size,
+            owner=hold,
+            payload=lib.mtf_memory_payload(native),
+        )
+
+    def close(self) -> None:
+        """Give the memory back as soon as no copy uses it any more. Safe to call twice."""
+        self.native = None
+        self.hold = None
+
+    def __len__(self) -> int:
+        return self.size
+
+
+class HostMemory:
+    """Host memory that the plugin allocated, for copies that run beside the host. [any thread]
+
+    Views of `view` keep the memory, and with it the device, even when the service is closed.
+
+    Attributes:
+        address: Where it lies.
+        size: In bytes.
+    """
+
+    __slots__ = ("__weakref__", "_executor", "_view", "address", "size")
+
+    def __init__(self, executor: Executor, native: Any, size: int) -> None:
+        """Wrap a native memory, whose only owner is the view from now on."""
+        address = lib.mtf_memory_address(native)
+        self.address = int(ffi.cast("uintptr_t", address))
+        self.size = size
+        self._executor = executor
+        self._view: memoryview | None = _view_of(executor, native, size)
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, writable.
+
+        Raises:
+            ClosedError: The memory was closed.
+        """
+        view = self._view
+        if view is None:
+            raise self._executor.closed_error("the host memory")
+        return view
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._view is None
+
+    def close(self) -> None:
+        """Give the memory back as soon as no view and no copy uses it. Safe to call twice."""
+        self._view = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._executor.name}, {self.size} bytes>"
+
+
+class UnifiedMemory(DeviceMemory):
+    """Memory that both the device and the host use at one address. [any thread]
+
+    The plugin says when one side sees what the other has written; `synchronize` is always enough.
+    """
+
+    __slots__ = ("_host",)
+
+    def __init__(self, executor: Executor, native: Any, size: int) -> None:
+        """Wrap a native memory, whose only owner is its view from now on."""
+        self._host = HostMemory(executor, native, size)
+        borrowed = executor.borrow_native(self._host.address, size, 0)
+        super().__init__(executor, borrowed, size, self._host.view)
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, as the host sees them; it keeps the memory.
+
+        Raises:
+            ClosedError: The memory was closed.
+        """
+        return self._host.view
+
+    def close(self) -> None:
+        """Give the memory back as soon as no view and no copy uses it. Safe to call twice."""
+        super().close()
+        self._host.close()
+
+
+def _view_of(executor: Executor, native: Any, size: int) -> memoryview:
+    """Return a view that frees the memory when the last view of it is gone."""
+
+    def free(_: Any) -> None:
+        lib.mtf_memory_free(native)
+        executor.host_memory_ended()
+
+    start = ffi.gc(ffi.cast("char *", lib.mtf_memory_address(native)), free)
+    return memoryview(ffi.buffer(start, size)).cast("B")

@@ -1,0 +1,89 @@
+"""What streams, events, timers and memory have in common: a part in the native core, and an end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ClosedError
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.device.executor import Executor
+
+
+class NativeObject:
+    """An object of a device. [any thread]
+
+    It is destroyed when it is closed, or dropped, and nothing uses it any more: calls of other
+    threads and copies in flight keep the native part. The end of its device destroys it at once.
+
+    Attributes:
+        native: The native part, None when closed; for the objects of a device among themselves.
+    """
+
+    __slots__ = ("__weakref__", "_executor", "native")
+
+    def __init__(self, executor: Executor, native: Any) -> None:
+        self._executor = executor
+        self.native: Any = native
+
+    @property
+    def closed(self) -> bool:
+        """Whether it, or its device, was closed."""
+        return self.native is None or self._executor.closed
+
+    def close(self) -> None:
+        """Destroy it as soon as nothing uses it any more. A second call does nothing."""
+        self.native = None
+
+    def _check(self, error: Any, operation: str) -> None:
+        """Raise what a native call reported."""
+        if error:
+            raise self._executor.failure(error, operation)
+
+    def __enter__(self) -> Self:
+        usable(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else "open"
+        return f"<{type(self).__name__} of {self._executor.name}, {state}>"
+
+
+def usable(found: object, kind: type[NativeObject] = NativeObject) -> Any:
+    """Return the native part of an argument.
+
+    Raises:
+        ClosedError: It was closed.
+        TypeError: It is nothing of this kind.
+    """
+    if not isinstance(found, kind):
+        raise TypeError(f"expected a {kind.__name__}, found {found!r}")
+    native = found.native
+    if native is None:
+        raise ClosedError(f"the {kind.__name__} was closed", plugin=found._executor.plugin)  # noqa: SLF001
+    return native
+
+
+def owned(native: Any, free: Callable[[Any], None], executor: Executor, operation: str) -> Any:
+    """Return what a native function made, freed with its last reference.
+
+    Raises:
+        ModularTFError: It is NULL: the error that the native core kept.
+    """
+    if not native:
+        raise executor.failure(lib.mtf_take_error(), operation)
+    return ffi.gc(native, free)

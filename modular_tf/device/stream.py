@@ -1,0 +1,333 @@
+"""Streams: queues of work on a device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.codes import Code
+from modular_tf.device.event import Event
+from modular_tf.device.host_buffer import host_buffer, writable_host_buffer
+from modular_tf.device.host_callback import HostCallbacks
+from modular_tf.device.memory import DeviceMemory
+from modular_tf.device.memory_fill import fill_by_copies
+from modular_tf.device.native_object import NativeObject, owned, usable
+from modular_tf.errors import InvalidArgumentError, ModularTFError
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.host_buffer import HostBuffer
+    from modular_tf.device.in_flight import InFlight
+
+_BYTE_MAX = 0xFF
+_WORD_MAX = 0xFFFFFFFF
+_WORD_BYTES = 4
+
+
+class Stream(NativeObject):
+    """A queue of work, done in order; streams run beside each other. [any thread]
+
+    One thread at a time feeds a stream. Copies return at once; the buffers and memories that they
+    use are kept, and must not be written by others, until the stream has passed them. A stream
+    that is closed, or dropped, is destroyed when its copies and callbacks are done.
+    """
+
+    __slots__ = ("_callbacks", "_in_flight")
+
+    def __init__(self, executor: Executor, native: Any, in_flight: InFlight) -> None:
+        """Wrap a native stream, whose destruction waits for what is in flight."""
+        super().__init__(executor, native)
+        self._in_flight = in_flight
+        self._callbacks: HostCallbacks | None = None
+
+    # -- copies -----------------------------------------------------------------------------------
+
+    def memcpy_htod(
+        self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the host to the device.
+
+        Args:
+            target: Where to.
+            source: Any object with contiguous bytes, or host memory of the device.
+            n_bytes: How many from its start; all of it by default.
+            offset: In bytes, into the target.
+
+        Raises:
+            InvalidArgumentError: The bytes lie outside of one of the two.
+            ModularTFError: The plugin's own status.
+            ClosedError: The stream or the target was closed.
+        """
+        data = host_buffer(source)
+        size = _checked_size(n_bytes, data)
+        if not size:
+            return
+        try:
+            hold = target.hold
+            error = lib.mtf_memcpy_htod(self.native, target.native, offset, data, size)
+        except (TypeError, AttributeError, OverflowError):
+            self._explain(target, offset)
+            raise
+        if error:
+            raise self._executor.failure(error, "memcpy_htod")
+        self._in_flight.hold((hold, data), self._mark)
+
+    def memcpy_dtoh(
+        self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the device to the host; the bytes are there when the stream has passed it.
+
+        Args:
+            target: Any object with contiguous writable bytes, or host memory of the device.
+            source: Where from.
+            n_bytes: How many, from the target's start; by default as many as the target has.
+            offset: In bytes, into the source.
+
+        Raises:
+            InvalidArgumentError: The bytes lie outside of one of the two.
+            ModularTFError: The plugin's own status.
+            ClosedError: The stream or the source was closed.
+        """
+        data = writable_host_buffer(target)
+        size = _checked_size(n_bytes, data)
+        if not size:
+            return
+        try:
+            hold = source.hold
+            error = lib.mtf_memcpy_dtoh(self.native, data, source.native, offset, size)
+        except (TypeError, AttributeError, OverflowError):
+            self._explain(source, offset)
+            raise
+        if error:
+            raise self._executor.failure(error, "memcpy_dtoh")
+        self._in_flight.hold((hold, data), self._mark)
+
+    def memcpy_dtod(
+        self,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        n_bytes: int | None = None,
+        *,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
+        """Copy within the device, or to another of the same plugin.
+
+        Where the plugin has no memcpy_dtod, the bytes go through the host, still in order.
+
+        Args:
+            target: Where to.
+            source: Where from; of this stream's device.
+            n_bytes: How many; by default all that the source has behind its offset.
+            target_offset: In bytes.
+            source_offset: In bytes.
+
+        Raises:
+            InvalidArgumentError: The bytes lie outside of one of the two.
+            ModularTFError: The plugin's own status.
+            ClosedError: One of the three was closed.
+        """
+        to, start = usable(target, DeviceMemory), usable(source, DeviceMemory)
+        size = source.size - source_offset if n_bytes is None else n_bytes
+        _check_natural(size, target_offset, source_offset)
+        if not size:
+            return
+        if not lib.mtf_has_operation(self._executor.native, lib.MTF_MEMCPY_DTOD):
+            staging = bytearray(size)
+            self.memcpy_dtoh(staging, source, offset=source_offset)
+            self.memcpy_htod(target, staging, offset=target_offset)
+            return
+        holds = target.hold, source.hold
+        error = lib.mtf_memcpy_dtod(usable(self), to, target_offset, start, source_offset, size)
+        self._check(error, "memcpy_dtod")
+        self._in_flight.hold(holds, self._mark)
+
+    # -- fills ------------------------------------------------------------------------------------
+
+    def mem_zero(self, target: DeviceMemory, n_bytes: int | None = None, offset: int = 0) -> None:
+        """Fill with zero bytes; copied from the host where the plugin has no mem_zero.
+
+        Args:
+            target: What to fill.
+            n_bytes: How much; by default all behind the offset.
+            offset: In bytes.
+
+        Raises:
+            InvalidArgumentError: The bytes lie outside of the target.
+            ModularTFError: The plugin's own status.
+            ClosedError: The stream or the target was closed.
+        """
+        self._fill(target, lib.MTF_MEM_ZERO, b"\0", n_bytes, offset)
+
+    def memset(
+        self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Fill with a byte, 0 to 255; otherwise as `mem_zero`."""
+        if not 0 <= value <= _BYTE_MAX:
+            raise InvalidArgumentError(f"memset: {value} is no byte")
+        self._fill(target, lib.MTF_MEMSET, bytes([value]), n_bytes, offset)
+
+    def memset32(
+        self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Fill with an unsigned 32-bit number in the host's byte order; sizes stay in bytes.
+
+        Raises:
+            InvalidArgumentError: `n_bytes` is no multiple of 4, or as `mem_zero`.
+        """
+        if not 0 <= value <= _WORD_MAX:
+            raise InvalidArgumentError(f"memset32: {value} is no unsigned 32-bit number")
+        size = target.size - offset if n_bytes is None else n_bytes
+        if size % _WORD_BYTES:
+            raise InvalidArgumentError(f"memset32: {size} bytes are no multiple of {_WORD_BYTES}")
+        word = bytes(ffi.buffer(ffi.new("uint32_t *", value)))
+        self._fill(target, lib.MTF_MEMSET32, word, size, offset)
+
+    def _fill(
+        self, target: DeviceMemory, operation: int, pattern: bytes, n_bytes: int | None, offset: int
+    ) -> None:
+        native = usable(target, DeviceMemory)
+        size = target.size - offset if n_bytes is None else n_bytes
+        _check_natural(size, offset)
+        if not size:
+            return
+        if not lib.mtf_has_operation(self._executor.native, operation):
+            fill_by_copies(self, target, pattern, size, offset)
+            return
+        hold = target.hold
+        self._call_fill(operation, native, pattern, size, offset)
+        self._in_flight.hold(hold, self._mark)
+
+    def _call_fill(
+        self, operation: int, native: Any, pattern: bytes, size: int, offset: int
+    ) -> None:
+        stream = usable(self)
+        if operation == lib.MTF_MEM_ZERO:
+            self._check(lib.mtf_mem_zero(stream, native, offset, size), "mem_zero")
+        elif operation == lib.MTF_MEMSET:
+            self._check(lib.mtf_memset(stream, native, offset, pattern[0], size), "memset")
+        else:
+            word = ffi.from_buffer("uint32_t[]", pattern)[0]
+            self._check(lib.mtf_memset32(stream, native, offset, word, size), "memset32")
+
+    # -- order ------------------------------------------------------------------------------------
+
+    def wait_for(self, other: Stream) -> None:
+        """Let later work of this stream wait for what `other` holds now; does not block.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            ClosedError: One of the streams was closed.
+        """
+        error = lib.mtf_stream_depend(usable(self), usable(other, Stream))
+        self._check(error, "create_stream_dependency")
+
+    def wait_event(self, event: Event) -> None:
+        """Let later work of this stream wait for an event; does not block.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            ClosedError: The stream or the event was closed.
+        """
+        error = lib.mtf_stream_wait_for_event(usable(self), usable(event, Event))
+        self._check(error, "wait_for_event")
+
+    def record_event(self) -> Event:
+        """Return a new event that marks the end of what the stream holds now.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            ClosedError: The stream was closed.
+        """
+        native = self.native
+        if native is None:
+            usable(self)
+        return Event(
+            self._executor,
+            owned(lib.mtf_stream_mark(native), lib.mtf_event_free, self._executor, "record_event"),
+        )
+
+    _mark = record_event
+
+    def add_callback(self, function: Callable[[], object]) -> None:
+        """Have a Python function called when the stream gets there; later work waits for it.
+
+        It runs on a thread of Python's, not the plugin's. What it raises becomes the stream's
+        error, seen by `status` and raised by `block_until_done`. It must not wait for its own
+        stream: that is refused.
+
+        Raises:
+            ModularTFError: The plugin failed or refused.
+            ClosedError: The stream was closed.
+        """
+        native = usable(self)
+        if self._callbacks is None:
+            self._callbacks = HostCallbacks(self._executor)
+        self._callbacks.add(native, function)
+
+    # -- waiting ----------------------------------------------------------------------------------
+
+    @property
+    def error(self) -> ModularTFError | None:
+        """What went wrong on the stream so far, None for nothing; does not wait.
+
+        A callback's exception is there first; then the plugin is asked, by get_stream_status.
+
+        Raises:
+            ClosedError: The stream was closed.
+        """
+        native = usable(self)
+        if self._callback_error is not None:
+            return self._callback_error
+        error = lib.mtf_stream_status(native)
+        return self._executor.failure(error, "get_stream_status") if error else None
+
+    @property
+    def status(self) -> Code:
+        """The code of `error`, OK for none."""
+        error = self.error
+        return Code.OK if error is None else error.code
+
+    def block_until_done(self) -> None:
+        """Wait until all work is done; other Python threads run meanwhile.
+
+        Raises:
+            ModularTFError: Some work failed, or a callback raised: that is its cause.
+            FailedPreconditionError: Called by a callback of this device.
+            ClosedError: The stream was closed.
+        """
+        native = usable(self)
+        self._executor.refuse_in_callback("block_until_done")
+        failed = lib.mtf_stream_block_until_done(native)
+        error = self._executor.failure(failed, "block_host_until_done") if failed else None
+        self._in_flight.drop_all()
+        error = self._callback_error or error or self.error
+        if error is not None:
+            raise error
+
+    @property
+    def _callback_error(self) -> ModularTFError | None:
+        return None if self._callbacks is None else self._callbacks.error
+
+    def _explain(self, memory: object, offset: int) -> None:
+        """Find the argument that the native core did not take."""
+        usable(self)
+        usable(memory, DeviceMemory)
+        _check_natural(offset)
+
+
+def _checked_size(n_bytes: int | None, data: Any) -> int:
+    available = len(data)
+    if n_bytes is None:
+        return available
+    if not 0 <= n_bytes <= available:
+        raise InvalidArgumentError(f"{n_bytes} bytes of a host buffer of {available} bytes")
+    return n_bytes
+
+
+def _check_natural(*numbers: int) -> None:
+    for number in numbers:
+        if number < 0:
+            raise InvalidArgumentError(f"{number}: sizes and offsets are not negative")
