@@ -51,17 +51,22 @@ class DeviceFactory(Protocol):
         """
 
 
-def checked_count(count: int, *, plugin: str) -> int:
+def checked_count(count: int, *, plugin: str, told_by: str = "get_device_count") -> int:
     """Return a device count as a listing may use it: a negative one is 0, as in TensorFlow.
+
+    Args:
+        count: What the plugin says.
+        plugin: Its name for users.
+        told_by: The function or the field that says so.
 
     Raises:
         InternalError: Nobody has so many devices (rule SE-041).
     """
     if count > MAX_DEVICES:
         raise InternalError(
-            f"get_device_count: found {count}, expected at most {MAX_DEVICES} (plugin {plugin})",
+            f"{told_by}: found {count}, expected at most {MAX_DEVICES} (plugin {plugin})",
             plugin=plugin,
-            operation="get_device_count",
+            operation=told_by,
             rule="SE-041",
         )
     return max(count, 0)

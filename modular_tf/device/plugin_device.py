@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 from modular_tf.abi.layouts import layout
 from modular_tf.device.details import DeviceDetails, known_or_none
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
-from modular_tf.loading.device_tables import read_name
+from modular_tf.loading.device_dialect import HOSTED
+from modular_tf.loading.device_tables import check_device, read_name
 from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
 from modular_tf.native.host_struct import HostStruct
@@ -44,10 +45,9 @@ class PluginDevice:
         self._warnings: list[Violation] = []
         self._create()
         self.address = self._struct.filled_at
-        self._table = self._struct.table()
-        if not self._struct.size_field:
-            self.destroy()
-            raise self._refusal(Violation("SE-043", "SP_Device.struct_size: found 0"))
+        given = self._struct.table()
+        self._warnings.extend(check_device(given))
+        self._table = given.in_layout(layout("SP_Device", HOSTED))
 
     def _create(self) -> None:
         tables = self._tables

@@ -6,16 +6,15 @@ the slots that it sets, say which one it was compiled with (device-abi §A6).
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.layouts import DEVICE_LAYOUTS, Dialect, layout
+from modular_tf.abi.layouts import DEVICE_LAYOUTS, Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 HOSTED = Dialect.DEVICE_V209
-"""The one layout whose plugins this version serves."""
+"""The newest layout, which the tables of every plugin are converted to."""
 
 UNWRITTEN_PLATFORM_SIZE = 64
 """SP_Platform.struct_size before the call; no dialect uses it, so finding it means "not set"."""
@@ -33,81 +32,147 @@ _NAMES = {
     Dialect.DEVICE_V207: "TF 2.7-2.8",
     Dialect.DEVICE_V209: "TF 2.9-2.21",
 }
-_WITH_DEVICE_COUNT = frozenset({Dialect.DEVICE_V205, Dialect.DEVICE_V207, Dialect.DEVICE_V209})
 _ALL = frozenset(_NAMES)
+WITH_DEVICE_COUNT = frozenset({Dialect.DEVICE_V205, Dialect.DEVICE_V207, HOSTED})
+"""The dialects that ask a function for the number of devices, not a field of SP_Platform."""
 
-# Which 8-byte words of SP_PlatformFns are set, where no size was written.
+_WITH_FILLS = frozenset({Dialect.DEVICE_V207, HOSTED})
+_RFC = frozenset({Dialect.DEVICE_RFC})
+_V204 = frozenset({Dialect.DEVICE_V204})
+
+RFC_OR_V204 = _RFC | _V204
+"""What slots alone cannot tell apart: word 4 of SP_PlatformFns must be called to see."""
+
+_ALL_COUNTED = frozenset(range(2, 11))  # every slot since TF 2.5
+
+# Which 8-byte words of SP_PlatformFns point to code, where no size was written.
 _SLOT_PATTERNS: dict[frozenset[int], frozenset[Dialect]] = {
-    frozenset(range(2, 11)): _WITH_DEVICE_COUNT,
-    frozenset(range(2, 9)): _WITH_DEVICE_COUNT,
-    frozenset(range(2, 8)): frozenset({Dialect.DEVICE_RFC}),
-    frozenset({*range(2, 8), 10, 11}): frozenset({Dialect.DEVICE_RFC}),
-    frozenset(range(2, 10)): frozenset({Dialect.DEVICE_RFC, Dialect.DEVICE_V204}),
+    _ALL_COUNTED: WITH_DEVICE_COUNT,
+    frozenset(range(2, 9)): WITH_DEVICE_COUNT,  # without timers
+    frozenset(range(2, 10)): RFC_OR_V204,
+    frozenset(range(2, 8)): RFC_OR_V204,  # the RFC without allocator, or TF 2.4 without timers
+    frozenset(range(2, 12)): _RFC,
+    frozenset({*range(2, 8), 10, 11}): _RFC,
+    frozenset(range(2, 6)): _RFC,  # without timers, as the next two
+    frozenset({*range(2, 6), 8, 9}): _RFC,
+    frozenset({*range(2, 6), 10, 11}): _RFC,
 }
 _FNS_WORDS = 12
+_END_OF_V204_FNS = 10
+_FIRST_FILL = 32  # SP_StreamExecutor: host_callback of old, mem_zero since TF 2.7
+_MOST_DEVICE_FNS = 3
 
 
-def describe(dialects: Iterable[Dialect]) -> str:
+def describe(dialects: Collection[Dialect]) -> str:
     """Return the names of dialects, oldest first."""
-    return " or ".join(_NAMES[dialect] for dialect in _NAMES if dialect in set(dialects))
+    return " or ".join(_NAMES[dialect] for dialect in _NAMES if dialect in dialects)
 
 
-def dialects_of_registration(platform_size: int, fns_size: int, fns: bytes) -> frozenset[Dialect]:
-    """Return the dialects that a filled registration may have; empty when the sizes disagree.
+def newest(dialects: Collection[Dialect]) -> Dialect:
+    """Return the newest of some dialects; what they differ in is zero in the plugin's structs."""
+    return [dialect for dialect in _NAMES if dialect in dialects][-1]
+
+
+def dialects_of_registration(
+    platform_size: int, fns_size: int, code: frozenset[int]
+) -> frozenset[Dialect]:
+    """Return the dialects that a filled registration may have; empty when it contradicts itself.
 
     Args:
         platform_size: SP_Platform.struct_size after the call.
         fns_size: SP_PlatformFns.struct_size after the call.
-        fns: The bytes of SP_PlatformFns, with all that any dialect may have written.
+        code: Which 8-byte words of SP_PlatformFns point to code, whatever lies behind its end.
     """
-    by_platform = _by_size("SP_Platform", platform_size, UNWRITTEN_PLATFORM_SIZE)
-    by_size = by_platform & _by_size("SP_PlatformFns", fns_size, UNWRITTEN_FNS_SIZE)
-    if by_size <= _WITH_DEVICE_COUNT or len(by_size) == 1:
+    by_size = _by_sizes(platform_size, fns_size)
+    if _is_belied(by_size, code):
+        return frozenset()
+    if sizes_tell(platform_size, fns_size):
         return by_size
-    return by_size & _by_slots(fns) or by_size & {HOSTED} or by_size
+    return by_size & _by_slots(code) or by_size & {HOSTED} or by_size
+
+
+def sizes_tell(platform_size: int, fns_size: int) -> bool:
+    """Whether the sizes alone say where the slots of SP_PlatformFns lie.
+
+    If not, slots that are faulty may as well be those of another dialect: calling one is a gamble.
+    """
+    by_size = _by_sizes(platform_size, fns_size)
+    return by_size <= WITH_DEVICE_COUNT or len(by_size) == 1
 
 
 def refine_by_executor(
-    dialects: frozenset[Dialect], executor_size: int, executor: bytes
+    dialects: frozenset[Dialect], executor_size: int, code: frozenset[int]
 ) -> frozenset[Dialect]:
-    """Drop the dialects that a filled SP_StreamExecutor rules out, as long as one is left.
+    """Drop the dialects that a filled SP_StreamExecutor rules out; empty when its size does so.
 
     Args:
         dialects: What the registration left open.
         executor_size: SP_StreamExecutor.struct_size after the call.
-        executor: Its bytes.
+        code: Which of its 8-byte words point to code.
     """
-    by_size = _by_size("SP_StreamExecutor", executor_size, UNWRITTEN_EXECUTOR_SIZE)
-    if executor_size == UNWRITTEN_EXECUTOR_SIZE:
-        by_size = _by_last_slots(executor)
-    return dialects & by_size or dialects
+    if executor_size in {0, UNWRITTEN_EXECUTOR_SIZE}:
+        return dialects & _by_last_slots(code) or dialects
+    return dialects & (_with_size("SP_StreamExecutor", executor_size) or _ALL)
+
+
+def rfc_or_v204(size: int, code_words: int) -> Dialect:
+    """Tell what word 4 of SP_PlatformFns filled: an RFC's executor, or TF 2.4's SP_DeviceFns.
+
+    Args:
+        size: The struct_size that it wrote, if it did.
+        code_words: How many pointers to code it wrote.
+    """
+    if _with_size("SP_StreamExecutor", size):
+        return Dialect.DEVICE_RFC
+    if _with_size("SP_DeviceFns", size):
+        return Dialect.DEVICE_V204
+    return Dialect.DEVICE_RFC if code_words > _MOST_DEVICE_FNS else Dialect.DEVICE_V204
+
+
+def _by_sizes(platform_size: int, fns_size: int) -> frozenset[Dialect]:
+    by_platform = _by_size("SP_Platform", platform_size, UNWRITTEN_PLATFORM_SIZE)
+    return by_platform & _by_size("SP_PlatformFns", fns_size, UNWRITTEN_FNS_SIZE)
 
 
 def _by_size(name: str, size: int, unwritten: int) -> frozenset[Dialect]:
     """Return the dialects in which the struct has this size, as its macro or as `sizeof`.
 
-    A size that no dialect uses is judged as the hosted layout: smaller, the missing slots count
+    A size that no dialect uses is judged as the newest layout: smaller, the missing slots count
     as NULL; larger, a newer header has appended fields.
     """
-    if size in {0, unwritten}:
-        return _ALL
-    known = frozenset(
-        entry.dialect
+    return _ALL if size in {0, unwritten} else _with_size(name, size) or frozenset({HOSTED})
+
+
+def _with_size(name: str, size: int) -> frozenset[Dialect]:
+    """Return the dialects in which a struct has this size; all of them share some structs."""
+    return frozenset(
+        entry.dialect or HOSTED
         for entry in DEVICE_LAYOUTS
-        if entry.name == name and entry.dialect and size in {entry.struct_size, entry.size}
+        if entry.name == name and size in {entry.struct_size, entry.size}
     )
-    return known or frozenset({HOSTED})
 
 
-def _by_slots(fns: bytes) -> frozenset[Dialect]:
+def _is_belied(by_size: frozenset[Dialect], code: frozenset[int]) -> bool:
+    """Whether the slots are not those of the one dialect that the sizes tell of."""
+    used = {word for word in code if word < _FNS_WORDS}
+    if by_size == _V204:
+        return max(used, default=0) >= _END_OF_V204_FNS
+    return by_size == _RFC and used == _ALL_COUNTED
+
+
+def _by_slots(code: frozenset[int]) -> frozenset[Dialect]:
     """Judge by the slots that are set; an unknown pattern is a faulty plugin of today's layout."""
-    words = struct.unpack_from(f"={_FNS_WORDS}Q", fns)
-    used = frozenset(index for index in range(2, _FNS_WORDS) if words[index])
+    used = frozenset(word for word in code if word < _FNS_WORDS)
     return _SLOT_PATTERNS.get(used, frozenset({HOSTED}))
 
 
-def _by_last_slots(executor: bytes) -> frozenset[Dialect]:
-    """Judge by what lies behind slot 30: nothing where that is host_callback, the last of old."""
-    newest = layout("SP_StreamExecutor", HOSTED).slots
-    set_ = [any(executor[slot.offset : slot.end]) for slot in newest[30:]]
-    return frozenset({Dialect.DEVICE_V205}) if set_ == [True, False, False, False] else _ALL
+def _by_last_slots(code: frozenset[int]) -> frozenset[Dialect]:
+    """Judge by what lies behind slot 30: nothing where that is host_callback, the last of old.
+
+    In memory of the plugin's own, the two words behind an old executor can be the head of another
+    struct, which is no code; what comes after them may be.
+    """
+    first, second, third, last = (_FIRST_FILL + index in code for index in range(4))
+    if first and not second and not third:
+        return _ALL - _WITH_FILLS
+    return _WITH_FILLS if second or third or last else _ALL

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from modular_tf.abi.layouts import Dialect
+from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.codes import Code
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading import device_tables as checks
 from modular_tf.loading.device_dialect import (
     HOSTED,
+    RFC_OR_V204,
     describe,
     dialects_of_registration,
+    newest,
     refine_by_executor,
+    sizes_tell,
 )
 from modular_tf.loading.device_registration import DeviceRegistration
+from modular_tf.loading.device_table import DeviceTable
 from modular_tf.loading.device_tables import DeviceTables
 from modular_tf.native.library import is_executable
 from modular_tf.rules import Violation
@@ -23,12 +27,9 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.loading.device_table import DeviceTable
+    from modular_tf.loading.lent_struct import LentStruct
 
 ENTRY_POINT = "SE_InitPlugin"
-
-_SAME_FNS = frozenset({Dialect.DEVICE_V205, Dialect.DEVICE_V207})
-"""Older dialects whose platform functions lie where the hosted one has them."""
 
 
 class ExportingLibrary(Protocol):
@@ -134,89 +135,118 @@ class _Reading:
         params = self.registration.params()
         self.found.extend(checks.check_params(params))
         self.registration.own_structs(params)
-        dialects = self._registered_dialects()
-        if HOSTED in dialects:
-            self._check_platform(dialects)
-        elif dialects & _SAME_FNS:
-            self._name_old_dialect(dialects)
-        else:
-            self._refuse_dialect(dialects)
-
-    def _registered_dialects(self) -> frozenset[Dialect]:
         platform, fns = self.registration.platform, self.registration.platform_fns
-        return dialects_of_registration(platform.size_field, fns.size_field, fns.raw)
+        dialects = dialects_of_registration(platform.size_field, fns.size_field, fns.code_words)
+        if dialects == RFC_OR_V204:
+            dialects = self._ask_rfc_or_v204()
+        elif not dialects:
+            self._refuse_mixed(
+                f"SP_Platform.struct_size {platform.size_field} and SP_PlatformFns.struct_size"
+                f" {fns.size_field}, or the slots, belong to different layouts"
+            )
+        if dialects:
+            self._check_platform(dialects)
+
+    def _ask_rfc_or_v204(self) -> frozenset[Dialect]:
+        """Make the one call that tells the two apart; nothing when it fails."""
+        registration = self.registration
+        platform = registration.platform.table(layout("SP_Platform", Dialect.DEVICE_V204))
+        fns = registration.platform_fns.table(layout("SP_PlatformFns", Dialect.DEVICE_RFC))
+        asked = self.attempt("SE-003", lambda: registration.create_stream_executor(platform, fns))
+        readable = not any(violation.rule_id == "SE-008" for violation in self.found)
+        return frozenset({registration.tell_rfc_from_v204()} if asked and readable else ())
 
     def _check_platform(self, dialects: frozenset[Dialect]) -> None:
-        platform = self.registration.platform.table()
-        fns = self.registration.platform_fns.table()
+        """Check all tables, of a plugin whose SP_PlatformFns has one layout in all `dialects`."""
+        platform = self._given("platform", "SP_Platform", newest(dialects))
+        given_fns = self._given("platform_fns", "SP_PlatformFns", newest(dialects))
         name, device_type = (checks.read_name(platform, field) for field in ("name", "type"))
         self.found.extend(checks.check_platform(platform, name, device_type))
-        self.found.extend(checks.check_platform_fns(fns))
-        device_fns = self._create_device_fns(platform, fns)
-        executor = self._create_executor(platform, fns, dialects)
-        if device_fns is None or executor is None or self._has_errors():
+        wrong_fns = tuple(checks.check_platform_fns(given_fns))
+        self.found.extend(wrong_fns)
+        if not self._may_call(wrong_fns):
+            return
+        fns = given_fns.in_layout(layout("SP_PlatformFns", HOSTED))
+        device_fns = self._create_device_fns(platform, fns, newest(dialects))
+        dialects = self._create_executor(platform, fns, dialects)
+        if device_fns is None or not dialects:
+            return
+        executor = self._check_executor(platform, newest(dialects))
+        if self._has_errors():
             return
         self.accepted = DeviceTables(
             plugin=self.plugin,
             path=self.path,
-            dialect=HOSTED,
+            dialect=newest(dialects),
             name=name or "",
             device_type=device_type or "",
-            platform=platform,
+            platform=self._given("platform", "SP_Platform", newest(dialects)),
             platform_fns=fns,
             device_fns=device_fns,
             executor=executor,
+            given_fns=given_fns,
             warnings=tuple(self.found),
             registration=self.registration,
         )
 
-    def _create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> DeviceTable | None:
+    def _may_call(self, wrong_fns: tuple[Violation, ...]) -> bool:
+        """Whether the slots are, as far as can be seen, the functions that they should be."""
+        platform, fns = self.registration.platform, self.registration.platform_fns
+        if any(violation.rule_id == "SE-034" for violation in wrong_fns):
+            return False  # perhaps these are no allocators
+        return sizes_tell(platform.size_field, fns.size_field) or not any(
+            violation.is_error for violation in wrong_fns
+        )
+
+    def _given(self, part: str, struct: str, dialect: Dialect) -> DeviceTable:
+        lent: LentStruct = getattr(self.registration, part)
+        return lent.table(layout(struct, dialect))
+
+    def _create_device_fns(
+        self, platform: DeviceTable, fns: DeviceTable, dialect: Dialect
+    ) -> DeviceTable | None:
+        """Return SP_DeviceFns, an empty one for the RFC, None where they cannot be created."""
         registration = self.registration
-        if not _can_create(fns, "device_fns") or not self.attempt(
-            "SE-021", lambda: registration.create_device_fns(platform, fns)
+        if dialect is Dialect.DEVICE_RFC:
+            return DeviceTable(layout("SP_DeviceFns"), bytes(layout("SP_DeviceFns").size), None)
+        if not registration.has_created("device_fns") and (
+            not _can_create(fns, "device_fns")
+            or not self.attempt("SE-021", lambda: registration.create_device_fns(platform, fns))
         ):
             return None
-        table = registration.device_fns.table()
+        table = registration.device_fns.table(layout("SP_DeviceFns"))
         self.found.extend(checks.check_device_fns(table))
         return table
 
     def _create_executor(
         self, platform: DeviceTable, fns: DeviceTable, dialects: frozenset[Dialect]
-    ) -> DeviceTable | None:
+    ) -> frozenset[Dialect]:
+        """Have the executor filled and return the dialects that it leaves open."""
         registration = self.registration
-        if not _can_create(fns, "stream_executor") or not self.attempt(
-            "SE-023", lambda: registration.create_stream_executor(platform, fns)
-        ):
-            return None
-        executor = registration.executor
-        dialects = refine_by_executor(dialects, executor.size_field, executor.raw)
-        if HOSTED not in dialects:
-            self._refuse_dialect(dialects)
-            return None
-        table = executor.table()
-        unified = platform.has("supports_unified_memory")
-        self.found.extend(checks.check_executor(table, unified_memory=unified))
-        return table
-
-    def _name_old_dialect(self, dialects: frozenset[Dialect]) -> None:
-        """Refuse a plugin of TF 2.5 to 2.8; its executor tells which of them it is."""
-        platform = self.registration.platform.table()
-        fns = self.registration.platform_fns.table()
-        if _can_create(fns, "stream_executor"):
-            self._create_executor(platform, fns, dialects)
-        if not any(violation.rule_id == "SE-003" for violation in self.found):
-            self._refuse_dialect(dialects)
-
-    def _refuse_dialect(self, dialects: frozenset[Dialect]) -> None:
-        if not dialects:
-            sizes = self.registration.platform.size_field, self.registration.platform_fns.size_field
-            text = (
-                "SP_Platform.struct_size {} and SP_PlatformFns.struct_size {} belong to different"
+        if not registration.has_created("stream_executor") and (
+            not _can_create(fns, "stream_executor")
+            or not self.attempt(
+                "SE-023", lambda: registration.create_stream_executor(platform, fns)
             )
-            self.found.append(Violation("SE-004", text.format(*sizes) + " layouts"))
-            return
-        hosts = f"this version of modular_tf hosts {describe([HOSTED])}"
-        self.found.append(Violation("SE-003", f"layout of {describe(dialects)}; {hosts}"))
+        ):
+            return frozenset()
+        executor = registration.executor
+        left = refine_by_executor(dialects, executor.size_field, executor.code_words)
+        if not left:
+            self._refuse_mixed(
+                f"SP_StreamExecutor.struct_size {executor.size_field} does not belong to the"
+                f" layout of {describe(dialects)}, which the platform has"
+            )
+        return left
+
+    def _check_executor(self, platform: DeviceTable, dialect: Dialect) -> DeviceTable:
+        given = self._given("executor", "SP_StreamExecutor", dialect)
+        unified = platform.has("supports_unified_memory")
+        self.found.extend(checks.check_executor(given, unified_memory=unified))
+        return given.in_layout(layout("SP_StreamExecutor", HOSTED))
+
+    def _refuse_mixed(self, text: str) -> None:
+        self.found.append(Violation("SE-004", text))
 
     def _has_errors(self) -> bool:
         return any(violation.is_error for violation in self.found)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.layouts import layout
+from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_dialect import (
     HOSTED,
     UNWRITTEN_EXECUTOR_SIZE,
     UNWRITTEN_FNS_SIZE,
     UNWRITTEN_PLATFORM_SIZE,
+    rfc_or_v204,
 )
 from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
@@ -68,9 +70,7 @@ class DeviceRegistration:
             layout("SP_PlatformFns", HOSTED), unwritten_size=UNWRITTEN_FNS_SIZE
         )
         self.device_fns = LentStruct(layout("SP_DeviceFns"))
-        self.executor = LentStruct(
-            layout("SP_StreamExecutor", HOSTED), unwritten_size=UNWRITTEN_EXECUTOR_SIZE
-        )
+        self.executor = _lent_executor()
         self._params = LentStruct(_PARAMS)
         self._destroyers: dict[str, _Destroyer] = {}
         self._process = os.getpid()
@@ -107,6 +107,24 @@ class DeviceRegistration:
             ("destroy_platform_fns", self.platform_fns),
         ):
             self._destroyers[slot] = _Destroyer(params.value(slot), struct.filled_at, None)
+
+    def tell_rfc_from_v204(self) -> Dialect:
+        """Judge what `create_stream_executor` of an RFC's table got, and file it under its name.
+
+        The same word of SP_PlatformFns creates the executor in the RFC and SP_DeviceFns in TF 2.4,
+        with parameters of one form. Either way nothing need be created twice.
+        """
+        filled = self.executor
+        code = _first_run(filled.code_words) if filled.is_own else filled.code_words
+        dialect = rfc_or_v204(filled.size_field, len(code))
+        if dialect is Dialect.DEVICE_V204:
+            self.device_fns, self.executor = filled, _lent_executor()
+            self._destroyers["destroy_device_fns"] = self._destroyers.pop("destroy_stream_executor")
+        return dialect
+
+    def has_created(self, name: str) -> bool:
+        """Whether the plugin has filled `device_fns` or `stream_executor`."""
+        return f"destroy_{name}" in self._destroyers
 
     def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
         """Have the plugin fill SP_DeviceFns.
@@ -185,3 +203,13 @@ class DeviceRegistration:
         except ModularTFError as error:
             return Violation("SE-032", error.message)
         return None
+
+
+def _lent_executor() -> LentStruct:
+    return LentStruct(layout("SP_StreamExecutor", HOSTED), unwritten_size=UNWRITTEN_EXECUTOR_SIZE)
+
+
+def _first_run(code: frozenset[int]) -> frozenset[int]:
+    """Leave out what lies behind the first two words without code: the head of a neighbour."""
+    end = next(word for word in count(2) if not {word, word + 1} & code)
+    return frozenset(word for word in code if word < end)

@@ -52,9 +52,11 @@ class DeviceTable:
 
     def __init__(self, layout: Layout, raw: bytes, announced_size: int | None) -> None:
         own_size = announced_size or layout.size  # 0 breaks a rule of its own
+        # The RFC's macro for SP_PlatformFns ends before four slots that its readers do set.
+        whole = own_size >= (layout.struct_size or layout.size)
         self.layout = layout
         self.announced_size = announced_size
-        self.size = min(own_size, layout.size)
+        self.size = layout.size if whole else own_size
         self._copy = ReadOnlyCopy(_cut(layout, raw, self.size))
 
     @property
@@ -71,8 +73,22 @@ class DeviceTable:
         return unpack_field(self._raw, self.layout.field(name))
 
     def has(self, name: str) -> bool:
-        """Whether a field is set at all."""
+        """Whether a field is there and set at all."""
         return self.layout.has(name, self.size) and self.value(name) != 0
+
+    def in_layout(self, target: Layout) -> DeviceTable:
+        """Return the same fields, by name, where another dialect has them.
+
+        Fields that this table's dialect lacks, or its size leaves out, are 0.
+        """
+        if target == self.layout:
+            return self
+        block = bytearray(target.size)
+        for field in target.fields:
+            if self.layout.has(field.name, self.size):
+                own = self.layout.field(field.name)
+                block[field.offset : field.end] = self._raw[own.offset : own.end]
+        return DeviceTable(target, bytes(block), None)
 
     def slots(self) -> Iterator[Slot]:
         """Yield every function pointer of the layout, set or not, in order."""

@@ -1,4 +1,4 @@
-"""What the structs of a device plugin must hold: rules SE-005 to SE-031, applied to copies.
+"""What the structs of a device plugin must hold: rules SE-005 to SE-035, applied to copies.
 
 Each check yields every broken rule, not only the first; nothing here touches plugin memory,
 except for names, which are read in a way that survives a bad pointer.
@@ -28,31 +28,40 @@ NAME_PATTERN = re.compile(r"[A-Z][A-Z_]*")
 HOST_VERSION = (0, 0, 1)
 
 _FLAGS = ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth")
-_REQUIRED_FNS = (
-    "create_device",
-    "destroy_device",
-    "create_device_fns",
-    "destroy_device_fns",
-    "create_stream_executor",
-    "destroy_stream_executor",
+_OPTIONAL_FNS = frozenset(
+    {
+        "create_timer_fns",
+        "destroy_timer_fns",
+        "create_allocator",
+        "destroy_allocator",
+        "create_custom_allocator",
+        "destroy_custom_allocator",
+    }
 )
+_ALLOCATORS = ("allocator", "custom_allocator")
 _TIMER_FNS = ("create_timer_fns", "destroy_timer_fns")
 _UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
 _TIMERS = ("create_timer", "destroy_timer", "start_timer", "stop_timer")
 _UNCHECKED_COPIES = ("memcpy_dtod", "sync_memcpy_dtod")
-_OPTIONAL = frozenset({*_UNIFIED, *_TIMERS, *_UNCHECKED_COPIES, "block_host_until_done"})
+_FILLS = ("mem_zero", "memset", "memset32")
+_OPTIONAL = frozenset({*_UNIFIED, *_TIMERS, *_UNCHECKED_COPIES, *_FILLS, "block_host_until_done"})
 _SIZE_RULES = {
     "SE_PlatformRegistrationParams": "SE-005",
     "SP_Platform": "SE-011",
     "SP_PlatformFns": "SE-017",
     "SP_DeviceFns": "SE-022",
     "SP_StreamExecutor": "SE-024",
+    "SP_Device": "SE-043",
 }
 
 
 @dataclass(frozen=True)
 class DeviceTables:
-    """The accepted registration of a device plugin, on write-protected pages.
+    """The accepted registration of a device plugin, on write-protected pages. [any thread].
+
+    The structs that only the host reads are in the newest layout (TF 2.9-2.21), whatever the
+    plugin was compiled with: a slot that its dialect lacks is NULL. What is passed back to the
+    plugin is in the plugin's own layout.
 
     Attributes:
         plugin: The plugin's name for users.
@@ -60,10 +69,11 @@ class DeviceTables:
         dialect: The layout that it was compiled with.
         name: The platform's name.
         device_type: The type of its devices.
-        platform: SP_Platform.
-        platform_fns: SP_PlatformFns.
-        device_fns: SP_DeviceFns.
-        executor: SP_StreamExecutor.
+        platform: SP_Platform in the layout of `dialect`, to be passed back.
+        platform_fns: SP_PlatformFns, newest layout.
+        device_fns: SP_DeviceFns; empty for the RFC, which has none.
+        executor: SP_StreamExecutor, newest layout.
+        given_fns: SP_PlatformFns in the layout of `dialect`, with the RFC's allocators.
         warnings: Rules that were broken without refusing.
         registration: What must be taken down in the end; it keeps the memory that the plugin
             filled.
@@ -78,14 +88,56 @@ class DeviceTables:
     platform_fns: DeviceTable
     device_fns: DeviceTable
     executor: DeviceTable
+    given_fns: DeviceTable
     warnings: tuple[Violation, ...]
     registration: DeviceRegistration
+
+    @property
+    def supports_unified_memory(self) -> bool:
+        """Whether unified memory can be allocated; the RFC asks each allocator instead."""
+        return self.platform.has("supports_unified_memory")
+
+    @property
+    def use_bfc_allocator(self) -> bool:
+        """Whether the plugin asks the host to cut big allocations; never before TF 2.5."""
+        return self.platform.has("use_bfc_allocator")
+
+    @property
+    def force_memory_growth(self) -> bool:
+        """Whether memory must not be taken all at once; never before TF 2.9."""
+        return self.platform.has("force_memory_growth")
+
+    @property
+    def visible_device_count(self) -> int | None:
+        """How many devices SP_Platform announces; None where get_device_count says so."""
+        return _optional_value(self.platform, "visible_device_count")
+
+    @property
+    def create_allocator(self) -> int | None:
+        """Address of the RFC's create_allocator, None where there is no pair of functions."""
+        return self._allocator_slot("allocator")
+
+    @property
+    def create_custom_allocator(self) -> int | None:
+        """Address of the RFC's create_custom_allocator, None where there is no pair.
+
+        At most one of the two is not None (rule SE-034).
+        """
+        return self._allocator_slot("custom_allocator")
+
+    def _allocator_slot(self, name: str) -> int | None:
+        pair = f"create_{name}", f"destroy_{name}"
+        return self.given_fns.value(pair[0]) if all(map(self.given_fns.has, pair)) else None
 
 
 def read_name(table: DeviceTable, field: str) -> str | None:
     """Copy the string that a field points to; None when it is NULL or cannot be read."""
     address = table.value(field)
     return read_string(ffi.cast("char *", address)) if address else None
+
+
+def _optional_value(table: DeviceTable, field: str) -> int | None:
+    return table.value(field) if table.layout.has(field, table.layout.size) else None
 
 
 def check_params(params: DeviceTable) -> Iterator[Violation]:
@@ -117,21 +169,32 @@ def check_platform(
                 malformed, f"SP_Platform.{field} is {text!r}, expected {NAME_PATTERN.pattern}"
             )
     for flag in _FLAGS:
-        value = platform.value(flag)
-        if value not in {0, 1}:
+        value = _optional_value(platform, flag)
+        if value not in {None, 0, 1}:
             yield Violation("SE-016", f"SP_Platform.{flag} is {value}, expected 0 or 1")
 
 
 def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
-    """Check SP_PlatformFns."""
+    """Check SP_PlatformFns in the plugin's own layout."""
     yield from _check_size(fns)
-    for slot in _REQUIRED_FNS:
-        if not fns.has(slot):
-            yield Violation("SE-018", f"SP_PlatformFns.{slot} is NULL")
-    if not fns.has("get_device_count"):
+    missing = [slot.name for slot in fns.layout.slots if not fns.has(slot.name)]
+    for name in missing:
+        if name != "get_device_count" and name not in _OPTIONAL_FNS:
+            yield Violation("SE-018", f"SP_PlatformFns.{name} is NULL")
+    if "get_device_count" in missing:
         yield Violation("SE-019", "SP_PlatformFns.get_device_count is NULL")
     yield from _check_all_or_none("SE-020", fns, _TIMER_FNS)
+    yield from _check_allocators(fns)
     yield from check_code(fns)
+
+
+def _check_allocators(fns: DeviceTable) -> Iterator[Violation]:
+    """Check the RFC's two pairs of allocator functions; other dialects have none."""
+    if all(fns.has(f"create_{name}") for name in _ALLOCATORS):
+        yield Violation("SE-034", "create_allocator and create_custom_allocator are both set")
+    for name in _ALLOCATORS:
+        if fns.has(f"create_{name}") != fns.has(f"destroy_{name}"):
+            yield Violation("SE-035", f"SP_PlatformFns has one of create_{name}, destroy_{name}")
 
 
 def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
@@ -141,7 +204,7 @@ def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
 
 
 def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[Violation]:
-    """Check SP_StreamExecutor."""
+    """Check SP_StreamExecutor in the plugin's own layout."""
     yield from _check_size(executor)
     for slot in executor.layout.slots:
         if slot.name not in _OPTIONAL and not executor.has(slot.name):
@@ -154,8 +217,16 @@ def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[V
     for name in _UNCHECKED_COPIES:
         if not executor.has(name):
             yield Violation("SE-027", f"SP_StreamExecutor.{name} is NULL")
+    for slot in executor.layout.slots:
+        if slot.name in _FILLS and not executor.has(slot.name):
+            yield Violation("SE-033", f"SP_StreamExecutor.{slot.name} is NULL")
     yield from _check_all_or_none("SE-028", executor, _TIMERS)
     yield from check_code(executor)
+
+
+def check_device(device: DeviceTable) -> Iterator[Violation]:
+    """Check SP_Device: all that can be wrong with it before its strings are read is its size."""
+    yield from _check_size(device)
 
 
 def check_code(table: DeviceTable) -> Iterator[Violation]:
@@ -168,7 +239,7 @@ def check_code(table: DeviceTable) -> Iterator[Violation]:
 
 
 def _check_size(table: DeviceTable) -> Iterator[Violation]:
-    """Check struct_size; TensorFlow refuses 0 only, and an untouched one is what the host set."""
+    """Check struct_size, against the plugin's own layout; an untouched one is the host's."""
     name, found, expected = table.layout.name, table.announced_size, table.layout.struct_size or 0
     if found is None:
         return

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from modular_tf.loading.device_table import DeviceTable
 from modular_tf.native.host_struct import HostStruct, unpack_field
+from modular_tf.native.library import is_executable
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.rules import Violation
 
@@ -33,7 +35,7 @@ class LentStruct:
         """Lend zeroed memory.
 
         Args:
-            layout: Of the hosted dialect.
+            layout: As far as the host writes into it; the plugin's own may be another.
             unwritten_size: A struct_size that no dialect uses, so that the host sees whether the
                 plugin set one; None to hand out the layout's own.
         """
@@ -53,6 +55,22 @@ class LentStruct:
     def size_field(self) -> int:
         """Return struct_size as it is in the collected bytes."""
         return unpack_field(self.raw, self.memory.layout.field("struct_size"))
+
+    @property
+    def code_words(self) -> frozenset[int]:
+        """Return which 8-byte words point to code, counted from 0.
+
+        In a struct of the plugin's own, what lies behind its end is judged as well.
+        """
+        words = struct.unpack_from(f"={_CAPACITY // 8}Q", self.raw)
+        return frozenset(
+            index for index, word in enumerate(words) if index > 1 and word and is_executable(word)
+        )
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the plugin replaced the host's memory by a struct of its own."""
+        return self.filled_at != self.address
 
     def collect(self, pointer: int, field: str) -> Iterator[Violation]:
         """Copy what the plugin filled.
@@ -75,12 +93,15 @@ class LentStruct:
         else:
             self.filled_at, self.raw = pointer, raw
 
-    def table(self) -> DeviceTable:
-        """Return the collected bytes as a write-protected table of the hosted layout."""
+    def table(self, layout: Layout | None = None) -> DeviceTable:
+        """Return the collected bytes as a write-protected table.
+
+        Args:
+            layout: The plugin's, where it may differ from the one that the memory was lent with.
+        """
         size = self.size_field
-        return DeviceTable(
-            self.memory.layout, self.raw, None if size == self._unwritten_size else size
-        )
+        announced = None if size == self._unwritten_size else size
+        return DeviceTable(layout or self.memory.layout, self.raw, announced)
 
 
 def _read_what_is_there(address: int) -> bytes | None:

@@ -8,6 +8,7 @@ _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
 _DIALECTS = "struct sizes of the headers of TensorFlow 2.4 to 2.21 and of the RFC"
 _ABORTS = "TensorFlow aborts the whole process; here the plugin is refused."
+_SERVED = "TensorFlow aborts the whole process; here all fields of the struct count."
 _SILENT = "TensorFlow does not look; what follows is up to the plugin."
 _PASSED = "The plugin is refused with its own code and message; TensorFlow aborts."
 
@@ -28,14 +29,14 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-003",
-        "The structs follow the layout of TensorFlow 2.9 to 2.21.",
-        "TensorFlow reads the wrong slots and aborts; here the plugin is refused.",
-        "Rebuild the plugin with the headers of this host.",
+        "The one call that tells the RFC's layout from that of TF 2.4 leaves its status OK.",
+        "Nobody can say which slot is which; the plugin is refused with its own code and message.",
+        "Set struct_size in SP_Platform or SP_PlatformFns; then nothing need be asked.",
         _DIALECTS,
     ),
     Rule(
         "SE-004",
-        "SP_Platform and SP_PlatformFns tell of one and the same layout.",
+        "SP_Platform, SP_PlatformFns and SP_StreamExecutor tell of one and the same layout.",
         "Nobody can say which slot is which; the plugin is refused.",
         "Set each struct_size to its macro from one version of the header.",
         _DIALECTS,
@@ -43,9 +44,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-005",
         "SE_PlatformRegistrationParams.struct_size is not 0.",
-        _ABORTS,
+        _SERVED,
         "Keep the struct_size that the host has set.",
         _HEADER,
+        Severity.WARNING,
     ),
     Rule(
         "SE-006",
@@ -87,9 +89,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-011",
         "SP_Platform.struct_size is not 0.",
-        _ABORTS,
+        _SERVED,
         "Set it to SP_PLATFORM_STRUCT_SIZE.",
         _HEADER,
+        Severity.WARNING,
     ),
     Rule(
         "SE-012",
@@ -130,20 +133,21 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-017",
         "SP_PlatformFns.struct_size is not 0.",
-        _ABORTS,
+        _SERVED,
         "Set it to SP_PLATFORM_FNS_STRUCT_SIZE.",
         _HEADER,
+        Severity.WARNING,
     ),
     Rule(
         "SE-018",
         "SP_PlatformFns creates and destroys devices, device functions and executors.",
         _ABORTS,
-        "Provide all six slots; a destroy function may do nothing.",
+        "Provide all six slots, the RFC's four; a destroy function may do nothing.",
         _OBSERVED,
     ),
     Rule(
         "SE-019",
-        "SP_PlatformFns.get_device_count is set.",
+        "SP_PlatformFns.get_device_count is set, in the layouts that have it.",
         "TensorFlow crashes when it lists devices; here the plugin is refused.",
         "Provide it, and set the count.",
         _OBSERVED,
@@ -166,9 +170,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-022",
         "SP_DeviceFns.struct_size is not 0.",
-        _ABORTS,
+        _SERVED,
         "Set it to SP_DEVICE_FNS_STRUCT_SIZE.",
         _HEADER,
+        Severity.WARNING,
     ),
     Rule(
         "SE-023",
@@ -180,9 +185,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-024",
         "SP_StreamExecutor.struct_size is not 0.",
-        _ABORTS,
+        _SERVED,
         "Set it to SP_STREAMEXECUTOR_STRUCT_SIZE.",
         _HEADER,
+        Severity.WARNING,
     ),
     Rule(
         "SE-025",
@@ -245,6 +251,29 @@ RULES: tuple[Rule, ...] = (
         "host check",
     ),
     Rule(
+        "SE-033",
+        "mem_zero, memset and memset32 are set, in the layouts that have them.",
+        "TensorFlow aborts the whole process; here the host fills memory by copying to it.",
+        "Provide all three.",
+        _OBSERVED,
+        Severity.WARNING,
+    ),
+    Rule(
+        "SE-034",
+        "At most one of create_allocator and create_custom_allocator is set.",
+        "Nobody can say which allocator is meant; the plugin is refused.",
+        "Provide one of them, or none to be served by the functions of SP_StreamExecutor.",
+        "RFC of 2020-09-08",
+    ),
+    Rule(
+        "SE-035",
+        "Each of the RFC's allocators has both functions, to create and to destroy it.",
+        "The allocator is not used; the functions of SP_StreamExecutor serve.",
+        "Provide both; a destroy function may do nothing.",
+        "RFC of 2020-09-08",
+        Severity.WARNING,
+    ),
+    Rule(
         "SE-040",
         "get_device_count leaves its status OK.",
         "TensorFlow logs it and lists no device of the platform; so do we, with the reason.",
@@ -268,9 +297,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-043",
         "SP_Device.struct_size is not 0.",
-        "TensorFlow refuses the device with FAILED_PRECONDITION; so do we.",
+        "TensorFlow refuses the device; here all fields of the struct count.",
         "Set it to SP_DEVICE_STRUCT_SIZE.",
         _OBSERVED,
+        Severity.WARNING,
     ),
     Rule(
         "SE-044",

@@ -1,8 +1,6 @@
-"""Layouts other than that of TF 2.9-2.21 are told apart and refused by name (device-abi A6)."""
+"""Sizes and slots tell the five layouts apart (device-abi A6); tests/device/dialects loads them."""
 
 from __future__ import annotations
-
-import struct
 
 import pytest
 
@@ -11,19 +9,28 @@ from modular_tf.loading.device_dialect import (
     UNWRITTEN_EXECUTOR_SIZE,
     UNWRITTEN_FNS_SIZE,
     UNWRITTEN_PLATFORM_SIZE,
+    describe,
     dialects_of_registration,
+    newest,
     refine_by_executor,
+    rfc_or_v204,
 )
 
 RFC = {Dialect.DEVICE_RFC}
 V204 = {Dialect.DEVICE_V204}
+V205 = {Dialect.DEVICE_V205}
 OLD = {Dialect.DEVICE_V205, Dialect.DEVICE_V207}
 HOSTED = {Dialect.DEVICE_V209}
-NO_PLATFORM, NO_FNS = UNWRITTEN_PLATFORM_SIZE, UNWRITTEN_FNS_SIZE
+ALL = RFC | V204 | OLD | HOSTED
+NO_PLATFORM, NO_FNS, NO_EXECUTOR = (
+    UNWRITTEN_PLATFORM_SIZE,
+    UNWRITTEN_FNS_SIZE,
+    UNWRITTEN_EXECUTOR_SIZE,
+)
 
 
-def words(*used: int, size: int = 128) -> bytes:
-    return struct.pack(f"={size // 8}Q", *(index in used for index in range(size // 8)))
+def words(*used: int) -> frozenset[int]:
+    return frozenset(used)
 
 
 ALL_SLOTS = words(*range(2, 11))
@@ -48,105 +55,72 @@ ALL_SLOTS = words(*range(2, 11))
         (NO_PLATFORM, 88, ALL_SLOTS, OLD | HOSTED),
         (NO_PLATFORM, NO_FNS, ALL_SLOTS, OLD | HOSTED),
         (NO_PLATFORM, NO_FNS, words(*range(2, 9)), OLD | HOSTED),
-        (NO_PLATFORM, NO_FNS, words(*range(2, 8)), RFC),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 8)), RFC | V204),
         (NO_PLATFORM, NO_FNS, words(*range(2, 8), 10, 11), RFC),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 12)), RFC),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 6)), RFC),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 6), 8, 9), RFC),
+        (NO_PLATFORM, NO_FNS, words(*range(2, 6), 10, 11), RFC),
         (NO_PLATFORM, NO_FNS, words(*range(2, 10)), RFC | V204),
+        (0, 0, words(*range(2, 10), 15, 16), RFC | V204),  # code of a neighbour
         (NO_PLATFORM, NO_FNS, words(), HOSTED),
         (0, 0, ALL_SLOTS, OLD | HOSTED),
         (1, NO_FNS, ALL_SLOTS, HOSTED),
         (35, 80, ALL_SLOTS, set()),
         (41, 88, ALL_SLOTS, set()),
+        (41, 80, ALL_SLOTS, set()),  # a slot behind the struct of that size
+        (40, 64, ALL_SLOTS, set()),  # the slots of another layout
     ],
 )
 def test_registrations(platform, fns, slots, expected):
     assert dialects_of_registration(platform, fns, slots) == expected
 
 
+FRONT = range(2, 32)
+
+
 @pytest.mark.parametrize(
-    ("size", "slots", "expected"),
+    ("before", "size", "slots", "expected"),
     [
-        (264, words(*range(2, 33), size=512), {Dialect.DEVICE_V205}),
-        (288, words(*range(2, 36), size=512), {Dialect.DEVICE_V207, *HOSTED}),
-        (UNWRITTEN_EXECUTOR_SIZE, words(*range(2, 33), size=512), {Dialect.DEVICE_V205}),
-        (UNWRITTEN_EXECUTOR_SIZE, words(*range(2, 36), size=512), OLD | HOSTED),
+        (OLD | HOSTED, 264, words(*FRONT, 32), V205),
+        (OLD | HOSTED, 288, words(*FRONT, *range(32, 36)), {Dialect.DEVICE_V207, *HOSTED}),
+        (OLD | HOSTED, NO_EXECUTOR, words(*FRONT, 32), V205),
+        (OLD | HOSTED, 0, words(*FRONT, 32, 35, 36), V205),  # code of a neighbour
+        (OLD | HOSTED, NO_EXECUTOR, words(*FRONT, 35), {Dialect.DEVICE_V207, *HOSTED}),
+        (OLD | HOSTED, NO_EXECUTOR, words(*FRONT), OLD | HOSTED),
+        (HOSTED, NO_EXECUTOR, words(*FRONT, 32), HOSTED),  # the platform's size knows better
+        (HOSTED, 272, words(*FRONT, 32), HOSTED),
+        (RFC, 264, words(*FRONT, 32), RFC),
+        (RFC, NO_EXECUTOR, words(), RFC),
+        (HOSTED, 264, words(*FRONT, *range(32, 36)), set()),
+        (RFC, 288, words(*FRONT, 32), set()),
     ],
 )
-def test_executors(size, slots, expected):
-    assert refine_by_executor(frozenset(OLD | HOSTED), size, slots) == expected
+def test_executors(before, size, slots, expected):
+    assert refine_by_executor(frozenset(before), size, slots) == expected
 
 
-def test_an_executor_never_leaves_nothing():
-    assert refine_by_executor(frozenset(HOSTED), 264, bytes(512)) == HOSTED
+@pytest.mark.parametrize(
+    ("size", "code_words", "expected"),
+    [
+        (264, 31, RFC),
+        (264, 0, RFC),
+        (40, 3, V204),
+        (40, 31, V204),
+        (NO_EXECUTOR, 31, RFC),
+        (NO_EXECUTOR, 4, RFC),
+        (NO_EXECUTOR, 3, V204),
+        (0, 0, V204),
+    ],
+)
+def test_what_the_one_call_has_filled(size, code_words, expected):
+    assert {rfc_or_v204(size, code_words)} == expected
 
 
-def refused_layout(steered):
-    error = steered.refusal()
-    assert error.rule == "SE-003"
-    assert "this version of modular_tf hosts TF 2.9-2.21" in error.message
-    assert steered.calls[-2:] == ["destroy_platform", "destroy_platform_fns"]
-    return error.message
+def test_the_newest_of_some():
+    assert newest(ALL) is Dialect.DEVICE_V209
+    assert newest(RFC | V204) is Dialect.DEVICE_V204
 
 
-def test_tf_2_5(steered):
-    steered.set_field("SP_Platform", "struct_size", 34)
-    steered.set_field("SP_StreamExecutor", "struct_size", 264)
-    for offset in (264, 272, 280):
-        steered.set_bytes("SP_StreamExecutor", offset, 8, 0)
-    assert "layout of TF 2.5-2.6;" in refused_layout(steered)
-
-
-def test_tf_2_7(steered):
-    steered.set_field("SP_Platform", "struct_size", 34)
-    assert "layout of TF 2.7-2.8;" in refused_layout(steered)
-
-
-def test_tf_2_5_or_2_7_when_the_executor_cannot_be_asked(steered):
-    steered.set_field("SP_Platform", "struct_size", 34)
-    steered.set_field("SP_PlatformFns", "create_stream_executor", 0)
-    assert "layout of TF 2.5-2.6 or TF 2.7-2.8;" in refused_layout(steered)
-
-
-def test_tf_2_5_that_writes_no_size(steered):
-    for table in ("SP_Platform", "SP_PlatformFns", "SP_StreamExecutor"):
-        steered.leave_size(table)
-    for offset in (264, 272, 280):
-        steered.set_bytes("SP_StreamExecutor", offset, 8, 0)
-    assert "layout of TF 2.5-2.6;" in refused_layout(steered)
-
-
-def test_tf_2_4(steered):
-    steered.set_field("SP_Platform", "struct_size", 41)
-    steered.set_field("SP_PlatformFns", "struct_size", 80)
-    assert "layout of TF 2.4;" in refused_layout(steered)
-    assert "create_device_fns" not in steered.calls
-
-
-def test_rfc_that_assigns_whole_structs(steered):
-    steered.set_field("SP_Platform", "struct_size", 40)
-    steered.set_field("SP_PlatformFns", "struct_size", 64)
-    steered.set_bytes("SP_PlatformFns", 88, 8, steered.code)  # behind what TF's stack has
-    assert "layout of the RFC of 2020-09-08;" in refused_layout(steered)
-
-
-def test_rfc_that_writes_no_size(steered):
-    steered.leave_size("SP_Platform")
-    steered.leave_size("SP_PlatformFns")
-    for offset in (64, 72, 80):
-        steered.set_bytes("SP_PlatformFns", offset, 8, 0)
-    assert "layout of the RFC of 2020-09-08;" in refused_layout(steered)
-
-
-def test_rfc_or_tf_2_4(steered):
-    steered.leave_size("SP_Platform")
-    steered.leave_size("SP_PlatformFns")
-    steered.set_bytes("SP_PlatformFns", 80, 8, 0)
-    assert "layout of the RFC of 2020-09-08 or TF 2.4;" in refused_layout(steered)
-
-
-def test_sizes_of_different_layouts(steered):
-    steered.set_field("SP_PlatformFns", "struct_size", 80)
-    error = steered.refusal()
-    assert error.rule == "SE-004"
-    assert "35" in error.message
-    assert "80" in error.message
-    assert steered.calls == ["init", "destroy_platform", "destroy_platform_fns"]
+def test_dialects_are_named_oldest_first():
+    assert describe(V205 | RFC) == "the RFC of 2020-09-08 or TF 2.5-2.6"

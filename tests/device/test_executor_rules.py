@@ -20,12 +20,13 @@ OPTIONAL = {
     "sync_memcpy_dtod",
     "block_host_until_done",
 }
+FILLS = {"mem_zero", "memset", "memset32"}  # TensorFlow's host needs them, this one does not
 SLOTS = [slot.name for slot in layout("SP_StreamExecutor", Dialect.DEVICE_V209).slots]
-REQUIRED = [name for name in SLOTS if name not in OPTIONAL]
+REQUIRED = [name for name in SLOTS if name not in OPTIONAL | FILLS]
 
 
 def test_the_required_slots_are_tensorflows():
-    numbers = [index for index, name in enumerate(SLOTS) if name in REQUIRED]
+    numbers = [index for index, name in enumerate(SLOTS) if name in {*REQUIRED, *FILLS}]
     # device-abi B2, by slot number
     assert numbers == [*range(4), *range(6, 17), 21, 22, 24, 25, 27, *range(29, 34)]
 
@@ -42,6 +43,12 @@ def test_an_empty_executor_breaks_the_rule_once_per_slot(steered):
     for slot in SLOTS:
         steered.set_field("SP_StreamExecutor", slot, 0)
     assert steered.refused_for() == ["SE-025"] * len(REQUIRED)
+
+
+@pytest.mark.parametrize("missing", sorted(FILLS))
+def test_a_fill_that_the_host_can_do_is_warned_of(steered, missing):
+    steered.set_field("SP_StreamExecutor", missing, 0)
+    assert steered.warned_of() == ["SE-033"]
 
 
 @pytest.mark.parametrize("missing", [SLOTS[4], SLOTS[5]])
@@ -118,7 +125,7 @@ def test_a_failing_create_function(steered, operation, rule, torn_down):
 
 
 def test_a_refused_plugin_is_torn_down_in_tensorflows_order(steered):
-    steered.set_field("SP_StreamExecutor", "mem_zero", 0)
+    steered.set_field("SP_StreamExecutor", "allocate", 0)
     steered.refusal()
     assert steered.calls == [
         "init",
@@ -132,7 +139,7 @@ def test_a_refused_plugin_is_torn_down_in_tensorflows_order(steered):
 
 
 def test_a_throwing_destroy_of_a_refused_plugin_is_listed(steered):
-    steered.set_field("SP_StreamExecutor", "mem_zero", 0)
+    steered.set_field("SP_StreamExecutor", "allocate", 0)
     steered.fail("destroy_stream_executor", RAISES_STANDARD_EXCEPTION, "still in use")
     error = steered.refusal()
     assert [found.rule_id for found in error.violations] == ["SE-025", "SE-032"]

@@ -9,7 +9,6 @@ import pytest
 from modular_tf.codes import Code
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import (
-    FailedPreconditionError,
     InternalError,
     ModularTFError,
     UnavailableError,
@@ -84,12 +83,11 @@ def test_a_failed_device_is_tried_again_and_never_destroyed(steered):
     assert steered.calls.count("destroy_device:0") == 1
 
 
-def test_a_device_without_size_is_refused_and_destroyed(steered, platform):
+def test_a_device_without_size_is_warned_of(steered, platform):
     steered.set_field("SP_Device", "struct_size", 0)
-    with pytest.raises(FailedPreconditionError, match="SE-043") as caught:
-        platform.device_details(1)
-    assert caught.value.rule == "SE-043"
-    assert steered.calls[-1] == "destroy_device:1"
+    details = platform.device_details(1)
+    assert details.hardware_name == "Steered 2000"
+    assert [found.rule_id for found in details.warnings] == ["SE-043"]
 
 
 def test_a_throwing_create_is_an_error(steered, platform):
@@ -130,6 +128,7 @@ def test_strings_past_the_announced_size_are_not_read(steered, platform):
     details = platform.device_details(0)
     assert (details.hardware_name, details.vendor, details.pci_bus_id) == (None, None, None)
     assert details.numa_node == 3
+    assert [found.rule_id for found in details.warnings] == ["SE-030"]
 
 
 def test_a_throwing_device_function_costs_its_detail_only(steered, platform):

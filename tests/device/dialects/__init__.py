@@ -1,0 +1,1 @@
+"""One plugin in every generation of the device interface."""

@@ -1,0 +1,176 @@
+"""A plugin of any generation, with and without sizes, in any form, serves like a plugin of today.
+
+The example in the RFC itself writes through NULL and ends any process that loads it: it cannot be
+served, and a first contact in a child process has to find it out.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.device.details import DeviceDetails
+from modular_tf.errors import NotFoundError
+from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
+
+RFC, V204, V207, NEWEST = (
+    Dialect.DEVICE_RFC,
+    Dialect.DEVICE_V204,
+    Dialect.DEVICE_V207,
+    Dialect.DEVICE_V209,
+)
+BUILDS = [
+    Build(dialect, sizes, form) for dialect in LAYOUTS for sizes in (True, False) for form in FORMS
+]
+FILLS = {"mem_zero", "memset", "memset32"}
+END = ["destroy_platform", "destroy_platform_fns"]
+
+
+@pytest.fixture(params=BUILDS, ids=str)
+def plugin(request):
+    return DialectPlugin(request.param)
+
+
+@pytest.fixture
+def platform(plugin):
+    with plugin.load() as loaded:
+        yield loaded
+
+
+def has(dialect, struct, name):
+    return any(field.name == name for field in layout(struct, dialect).fields)
+
+
+def without_prefix(table):
+    return {
+        slot.name: slot.symbol.split("_", 1)[1] if slot.symbol else None for slot in table.slots()
+    }
+
+
+def test_the_dialect_is_told(plugin, platform):
+    # without sizes, nothing distinguishes 2.7 from 2.9 with its one flag off
+    silent_2_7 = plugin.build.dialect is V207 and not plugin.build.sizes
+
+    assert platform.tables.dialect is (NEWEST if silent_2_7 else plugin.build.dialect)
+
+
+def test_warnings_tell_of_the_form_only(plugin, platform):
+    size_rules = {"SE-005", "SE-011", "SE-017", "SE-022", "SE-024", "SE-006"}
+    expected = {
+        "FILLS": set(),
+        "ASSIGNS": set(),
+        "SAVED": {"SE-005", "SE-006", "SE-007"},
+        "OWN": {"SE-007"},
+    }[plugin.build.form]
+    found = {violation.rule_id for violation in platform.warnings}
+
+    if plugin.build.sizes or plugin.build.form in {"FILLS", "SAVED"}:
+        assert found == expected
+    else:
+        assert expected <= found <= expected | size_rules
+
+
+def test_name_type_and_count(platform):
+    assert (platform.platform, platform.device_type) == ("DIALECT_PLATFORM", "DIALECT")
+    assert platform.device_count() == 2
+
+
+def test_the_count_is_asked_for_where_a_function_tells_it(plugin, platform):
+    platform.device_count()
+    asked = has(plugin.build.dialect, "SP_PlatformFns", "get_device_count")
+
+    assert ("get_device_count" in plugin.calls) is asked
+    assert platform.tables.visible_device_count == (None if asked else 2)
+
+
+def test_flags_of_the_dialect_are_read_and_others_are_false(plugin, platform):
+    dialect, tables = plugin.build.dialect, platform.tables
+
+    for flag in ("supports_unified_memory", "use_bfc_allocator", "force_memory_growth"):
+        assert getattr(tables, flag) is has(dialect, "SP_Platform", flag)
+
+
+def test_details(plugin, platform):
+    expected = (
+        DeviceDetails()
+        if plugin.build.dialect is RFC
+        else DeviceDetails("Old 1000", "Nobody", "0000:00:02.1", 1, 1001, 1.5)
+    )
+
+    assert platform.device_details(1).as_dict() == expected.as_dict()
+
+
+def test_no_device_outside_the_count(platform):
+    with pytest.raises(NotFoundError, match="has 2 devices"):
+        platform.device_details(2)
+
+
+def test_the_executor_is_in_the_newest_layout(plugin, platform):
+    executor = platform.tables.executor
+    lacking = FILLS if not has(plugin.build.dialect, "SP_StreamExecutor", "memset") else set()
+
+    assert executor.layout == layout("SP_StreamExecutor", NEWEST)
+    assert executor.value("struct_size") == 288
+    assert without_prefix(executor) == {
+        slot.name: None if slot.name in lacking else slot.name for slot in executor.layout.slots
+    }
+
+
+def test_the_platform_functions_are_in_the_newest_layout(plugin, platform):
+    fns = platform.tables.platform_fns
+
+    assert fns.layout == layout("SP_PlatformFns", NEWEST)
+    assert fns.value("struct_size") == 88
+    assert without_prefix(fns) == {
+        slot.name: slot.name if has(plugin.build.dialect, "SP_PlatformFns", slot.name) else None
+        for slot in fns.layout.slots
+    }
+
+
+def test_each_part_is_created_once_and_torn_down_in_order(plugin):
+    platform = plugin.load()
+    parts = (
+        ["stream_executor"] if plugin.build.dialect is RFC else ["device_fns", "stream_executor"]
+    )
+    platform.device_details(1)
+    platform.device_details(0)
+    platform.close()
+
+    calls = [call for call in plugin.calls if call != "get_device_count"]
+    assert calls == [
+        "init",
+        *(f"create_{part}" for part in parts),
+        *["create_device"] * 2,
+        *["destroy_device"] * 2,
+        *(f"destroy_{part}" for part in parts),
+        *END,
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dialect", [V204, RFC])
+def test_one_call_tells_the_silent_ones_apart(dialect, form):
+    plugin = DialectPlugin(Build(dialect, sizes=False, form=form, macros={"ALLOCATOR": "PLAIN"}))
+    with plugin.load() as platform:
+        assert platform.tables.dialect is dialect
+    # the answer to the call is used: nothing is created twice
+    first = "create_stream_executor" if dialect is RFC else "create_device_fns"
+    assert plugin.calls[:2] == ["init", first]
+    assert plugin.calls.count(first) == 1
+
+
+@pytest.mark.parametrize("sizes", [True, False])
+@pytest.mark.parametrize("dialect", LAYOUTS)
+def test_timers_are_optional(dialect, sizes):
+    with DialectPlugin(Build(dialect, sizes, macros={"TIMERS": 0})).load() as platform:
+        assert platform.warnings == ()
+        assert platform.tables.dialect in {dialect, NEWEST}
+        assert platform.device_count() == 2
+
+
+@pytest.mark.parametrize("dialect", [V207, NEWEST])
+def test_functions_that_fill_are_optional(dialect):
+    with DialectPlugin(Build(dialect, macros={"FILL_SLOTS": 0})).load() as platform:
+        assert [found.rule_id for found in platform.warnings] == ["SE-033"] * 3
+        assert not any(platform.tables.executor.has(slot) for slot in FILLS)
+        assert platform.tables.executor.has("host_callback")
