@@ -1,0 +1,127 @@
+"""Types of the compiled tensor (dlpack/*.c): memory that others take without a copy, and theirs.
+
+All of it needs the GIL, as every Python object does; only deleters run without it, on any thread.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+_Object = TypeVar("_Object")
+
+class Tensor:
+    """Memory with a shape, kept alive by its owner and by whoever took the tensor. [any thread].
+
+    A subclass that works on a stream sets `_needs_sync` while there is work in flight; then
+    `_before_export` is called before anybody sees the memory. It may raise to refuse, as a closed
+    array does. `_export_elsewhere` is asked for copies and other devices.
+
+    Args:
+        address: Of the first element. 0 only where there is no element.
+        shape: At most 64 sizes.
+        strides: In elements, of any sign; None for C order without gaps.
+        dlpack_dtype: Code, bits and lanes (`modular_tf.abi.dlpack_elements`).
+        dlpack_device: Type and number (`modular_tf.abi.dlpack_devices`).
+        owner: Kept as long as anybody has the memory.
+        read_only: Whether consumers must not write.
+        is_copied: Whether the memory was copied for the consumer who gets it.
+        is_padded: Whether elements of less than 8 bits have bytes of their own.
+
+    Raises:
+        ValueError: The description is impossible, or the tensor has one already.
+    """
+
+    __dlpack_c_exchange_api__: Any
+    _needs_sync: bool
+
+    def __init__(
+        self,
+        address: int,
+        shape: Sequence[int],
+        strides: Sequence[int] | None,
+        dlpack_dtype: tuple[int, int, int],
+        dlpack_device: tuple[int, int],
+        owner: object,
+        read_only: bool = False,
+        *,
+        is_copied: bool = False,
+        is_padded: bool = False,
+    ) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int:
+        """Elements."""
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, gaps not counted."""
+    @property
+    def dlpack_dtype(self) -> tuple[int, int, int]: ...
+    @property
+    def dlpack_device(self) -> tuple[int, int]: ...
+    @property
+    def read_only(self) -> bool:
+        """Whether not to write; legacy producers cannot say, and count as read-only."""
+    @property
+    def is_copied(self) -> bool:
+        """Whether the memory was copied by its producer for this import."""
+    @property
+    def is_padded(self) -> bool: ...
+    @property
+    def owner(self) -> object: ...
+    @property
+    def _n_exports(self) -> int:
+        """How many managed tensors and buffers consumers hold."""
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Return a capsule: legacy without `max_version`, else of version 1.3.
+
+        Memory with negative strides is copied, unless `copy` is False: there are consumers that
+        end the process over it.
+
+        Raises:
+            BufferError: The memory cannot be described or moved as asked.
+            ValueError: An argument makes no sense, such as a stream for host memory.
+        """
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def _before_export(self, stream: Any, /) -> None:
+        """Wait until the memory may be read on `stream`; None is the host. Here: nothing."""
+    def _export_elsewhere(
+        self, stream: Any, dl_device: tuple[int, int] | None, copy: bool | None, /
+    ) -> Tensor:
+        """Return a tensor on `dl_device` (None: where it is). Here: host memory only.
+
+        Raises:
+            BufferError: It cannot be done, or only with a copy and `copy` is False.
+        """
+
+def consume(capsule: object, /) -> Tensor:
+    """Take over what a capsule of either kind holds; the capsule is left alone on an error.
+
+    Raises:
+        BufferError: It holds what cannot be used here: another major version, a foreign kDLExtDev
+            device, unknown numbers, elements at NULL.
+        ValueError: It is no DLPack capsule, or a consumed one.
+    """
+
+def import_by_table(producer: object, /) -> Tensor | None:
+    """Take an object by its type's C exchange table; None where that has none of our version."""
+
+def export_by_table(tensor: Tensor, consumer: type[_Object], /) -> _Object | None:
+    """Make an object of `consumer` by its C exchange table; None where it has none of our version.
+
+    It views the memory and keeps the tensor.
+    """

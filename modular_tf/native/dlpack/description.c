@@ -1,0 +1,182 @@
+/* From arguments, or a producer's struct, to a checked description. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tensor.h"
+
+/* Behind these `data` is a handle and not an address: nothing here could read it or offset it, and
+ * there are consumers that run the deleter of such tensors twice (dlpack §2). */
+static bool is_opaque(int32_t device_type) {
+  return device_type == kDLOpenCL || device_type == kDLVulkan || device_type == kDLMetal ||
+         device_type == kDLVPI || device_type == kDLWebGPU;
+}
+
+static bool is_known_device(int32_t device_type) {
+  return device_type >= kDLCPU && device_type <= kDLAscend && device_type != 5 && device_type != 6;
+}
+
+static int check_device(DLDevice device, PyObject* error) {
+  if (!is_known_device(device.device_type)) {
+    PyErr_Format(error, "DLPack device type %d is unknown", (int)device.device_type);
+    return -1;
+  }
+  if (is_opaque(device.device_type)) {
+    PyErr_Format(error, "memory of DLPack device type %d is a handle, not an address",
+                 (int)device.device_type);
+    return -1;
+  }
+  return 0;
+}
+
+static int check_dtype(DLDataType dtype, PyObject* error) {
+  if (dtype.code <= kDLFloat4_e2m1fn && dtype.bits > 0 && dtype.lanes > 0) return 0;
+  PyErr_Format(error, "no such DLPack data type: code %d, %d bits, %d lanes", (int)dtype.code,
+               (int)dtype.bits, (int)dtype.lanes);
+  return -1;
+}
+
+static int check_extents(const DLTensor* source, PyObject* error) {
+  if (source->ndim < 0 || source->ndim > MTF_MAX_NDIM) {
+    PyErr_Format(error, "expected 0 to %d dimensions, found %d", (int)MTF_MAX_NDIM,
+                 (int)source->ndim);
+    return -1;
+  }
+  if (source->ndim > 0 && source->shape == NULL) {
+    PyErr_SetString(error, "the tensor has dimensions and no shape");
+    return -1;
+  }
+  return 0;
+}
+
+static int check_memory(const Tensor* self, const DLTensor* source, PyObject* error) {
+  if (self->size == 0 || source->data != NULL) return 0;
+  PyErr_Format(error, "%lld elements at address NULL", (long long)self->size);
+  return -1;
+}
+
+/* Points shape and strides at memory of the tensor's own, and fills it. */
+static int copy_extents(Tensor* self, const DLTensor* source) {
+  int64_t* extents = self->extents;
+  const size_t n = (size_t)source->ndim;
+  if (source->ndim > MTF_INLINE_NDIM) {
+    extents = self->extents_on_heap = malloc(2 * n * sizeof(int64_t));
+    if (extents == NULL) {
+      PyErr_NoMemory();
+      return -1;
+    }
+  }
+  self->dl.shape = n == 0 ? NULL : extents;
+  self->dl.strides = n == 0 ? NULL : extents + n;
+  if (n > 0) memcpy(extents, source->shape, n * sizeof(int64_t));
+  if (n > 0 && source->strides != NULL) {
+    memcpy(extents + n, source->strides, n * sizeof(int64_t));
+  } else {
+    mtf_compact_strides(source->ndim, source->shape, extents + n);
+  }
+  return 0;
+}
+
+int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error) {
+  if (check_device(source->device, error) < 0 || check_dtype(source->dtype, error) < 0 ||
+      check_extents(source, error) < 0) {
+    return -1;
+  }
+  if (!mtf_count(source, flags, &self->size, &self->n_bytes)) {
+    PyErr_SetString(error, "the shape is negative somewhere, or larger than memory can be");
+    return -1;
+  }
+  if (check_memory(self, source, error) < 0) return -1;
+  self->dl = *source;
+  if (copy_extents(self, source) < 0) return -1;
+  self->dl.data = self->size == 0 ? NULL : (char*)source->data + source->byte_offset;
+  self->dl.byte_offset = 0;
+  self->flags = flags;
+  self->is_described = true;
+  return 0;
+}
+
+/* Reads a tuple of at most MTF_MAX_NDIM integers; returns how many, or -1 with an exception. */
+static int read_integers(PyObject* sequence, const char* what, int64_t* values) {
+  PyObject* tuple = PySequence_Tuple(sequence);
+  const Py_ssize_t count = tuple == NULL ? -1 : PyTuple_Size(tuple);
+  if (count > MTF_MAX_NDIM) {
+    PyErr_Format(PyExc_ValueError, "%s: expected at most %d dimensions, found %zd", what,
+                 (int)MTF_MAX_NDIM, count);
+  }
+  for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); ++i) {
+    values[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple, i));
+  }
+  Py_XDECREF(tuple);
+  return PyErr_Occurred() ? -1 : (int)count;
+}
+
+static int read_extents(PyObject* shape, PyObject* strides, DLTensor* dl) {
+  dl->ndim = read_integers(shape, "shape", dl->shape);
+  if (dl->ndim < 0) return -1;
+  if (strides == Py_None) {
+    dl->strides = NULL;
+    return 0;
+  }
+  const int count = read_integers(strides, "strides", dl->strides);
+  if (count >= 0 && count != dl->ndim) {
+    PyErr_Format(PyExc_ValueError, "%d dimensions in shape, but %d in strides", (int)dl->ndim,
+                 count);
+  }
+  return count == dl->ndim ? 0 : -1;
+}
+
+typedef struct {
+  PyObject *address, *shape, *strides, *owner;
+  int code, bits, lanes, device_type, device_id;
+  int read_only, is_copied, is_padded;
+} Arguments;
+
+static int parse(PyObject* args, PyObject* keywords, Arguments* a) {
+  static char* names[] = {"address",   "shape",     "strides",   "dlpack_dtype", "dlpack_device",
+                          "owner",     "read_only", "is_copied", "is_padded",    NULL};
+  return PyArg_ParseTupleAndKeywords(args, keywords, "OOO(iii)(ii)O|p$pp:Tensor", names,
+                                     &a->address, &a->shape, &a->strides, &a->code, &a->bits,
+                                     &a->lanes, &a->device_type, &a->device_id, &a->owner,
+                                     &a->read_only, &a->is_copied, &a->is_padded)
+             ? 0
+             : -1;
+}
+
+static int check_ranges(const Arguments* a) {
+  if (a->code >= 0 && a->code <= UINT8_MAX && a->bits >= 0 && a->bits <= UINT8_MAX &&
+      a->lanes >= 0 && a->lanes <= UINT16_MAX) {
+    return 0;
+  }
+  PyErr_Format(PyExc_ValueError, "no such DLPack data type: (%d, %d, %d)", a->code, a->bits,
+               a->lanes);
+  return -1;
+}
+
+static int describe(Tensor* self, const Arguments* a) {
+  int64_t shape[MTF_MAX_NDIM], strides[MTF_MAX_NDIM];
+  DLTensor dl = {.shape = shape,
+                 .strides = strides,
+                 .device = {a->device_type, a->device_id},
+                 .dtype = {(uint8_t)a->code, (uint8_t)a->bits, (uint16_t)a->lanes}};
+  const uint64_t flags = (a->read_only ? DLPACK_FLAG_READ_ONLY : 0) |
+                         (a->is_copied ? DLPACK_FLAG_IS_COPIED : 0) |
+                         (a->is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0);
+  const unsigned long long address = PyLong_AsUnsignedLongLong(a->address);
+  if (address == (unsigned long long)-1 && PyErr_Occurred()) return -1;
+  dl.data = (void*)(uintptr_t)address;
+  if (read_extents(a->shape, a->strides, &dl) < 0) return -1;
+  return mtf_tensor_describe(self, &dl, flags, PyExc_ValueError);
+}
+
+int mtf_tensor_init(PyObject* object, PyObject* args, PyObject* keywords) {
+  Tensor* self = (Tensor*)object;
+  Arguments a = {0};
+  if (self->is_described) {
+    PyErr_SetString(PyExc_ValueError, "the tensor is described already; make another one");
+    return -1;
+  }
+  if (parse(args, keywords, &a) < 0 || check_ranges(&a) < 0 || describe(self, &a) < 0) return -1;
+  Py_INCREF(a.owner);
+  self->owner = a.owner;
+  return 0;
+}

@@ -1,0 +1,195 @@
+#include "exchange_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "import.h"
+#include "managed_tensor.h"
+
+static const char table_name[] = "dlpack_exchange_api";
+static PyObject* attribute_name; /* interned */
+
+typedef void (*SetError)(void* context, const char* kind, const char* message);
+
+static int report(SetError set_error, void* context, const char* kind, const char* message) {
+  if (set_error != NULL) set_error(context, kind, message);
+  return -1;
+}
+
+static void delete_allocated(DLManagedTensorVersioned* managed) {
+  free(managed->manager_ctx);
+  free(managed);
+}
+
+/* Fills a block whose extents follow it. */
+static void describe_allocated(DLManagedTensorVersioned* managed, const DLTensor* prototype,
+                               void* memory, bool is_empty) {
+  int64_t* extents = (int64_t*)(managed + 1);
+  const int32_t n = prototype->ndim;
+  managed->version = (DLPackVersion){DLPACK_MAJOR, DLPACK_MINOR};
+  managed->manager_ctx = memory;
+  managed->deleter = delete_allocated;
+  managed->dl_tensor = (DLTensor){.data = is_empty ? NULL : memory,
+                                  .device = prototype->device,
+                                  .ndim = n,
+                                  .dtype = prototype->dtype,
+                                  .shape = n == 0 ? NULL : extents,
+                                  .strides = n == 0 ? NULL : extents + n};
+  if (n > 0) memcpy(extents, prototype->shape, (size_t)n * sizeof(int64_t));
+  mtf_compact_strides(n, prototype->shape, extents + n);
+}
+
+/* Runs without the GIL. */
+static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
+                    SetError set_error) {
+  int64_t size = 0, n_bytes = 0;
+  if (prototype->device.device_type != kDLCPU) {
+    return report(set_error, context, "BufferError", "only kDLCPU memory is allocated here");
+  }
+  if (prototype->ndim < 0 || prototype->ndim > MTF_MAX_NDIM || prototype->dtype.bits == 0 ||
+      prototype->dtype.lanes == 0 || !mtf_count(prototype, 0, &size, &n_bytes)) {
+    return report(set_error, context, "ValueError", "the prototype describes no tensor");
+  }
+  const size_t extents = 2 * (size_t)prototype->ndim * sizeof(int64_t);
+  DLManagedTensorVersioned* managed = calloc(1, sizeof *managed + extents);
+  void* memory = managed == NULL ? NULL : mtf_aligned_memory(n_bytes);
+  if (memory == NULL) {
+    free(managed);
+    return report(set_error, context, "MemoryError", "out of host memory");
+  }
+  describe_allocated(managed, prototype, memory, size == 0);
+  *out = managed;
+  return 0;
+}
+
+/* What an object exports: itself, or a host copy where no consumer could bear it as it is. */
+static Tensor* exportable(PyObject* object) {
+  Tensor* self = mtf_tensor_from(object);
+  if (self == NULL || mtf_tensor_synchronise(self, Py_None) < 0) return NULL;
+  if (mtf_has_negative_stride(&self->dl)) {
+    return (Tensor*)PyObject_CallMethod(object, "_export_elsewhere", "OOO", Py_None, Py_None,
+                                        Py_None);
+  }
+  Py_INCREF(object);
+  return self;
+}
+
+static int from_object(void* object, DLManagedTensorVersioned** out) {
+  Tensor* self = exportable(object);
+  if (self == NULL) return -1;
+  const bool is_itself = (void*)self == object;
+  *out = mtf_managed_versioned(self, is_itself ? self->flags & ~DLPACK_FLAG_IS_COPIED : self->flags);
+  Py_DECREF((PyObject*)self);
+  return *out == NULL ? -1 : 0;
+}
+
+static int to_object(DLManagedTensorVersioned* managed, void** out_object) {
+  *out_object = mtf_adopt_versioned(managed);
+  return *out_object == NULL ? -1 : 0;
+}
+
+/* Borrowed: what it points at lives as long as the object does. */
+static int describe_object(void* object, DLTensor* out) {
+  Tensor* self = mtf_tensor_from(object);
+  if (self == NULL || mtf_tensor_synchronise(self, Py_None) < 0) return -1;
+  if (mtf_has_negative_stride(&self->dl)) {
+    PyErr_SetString(PyExc_BufferError, "negative strides cannot be lent without a copy");
+    return -1;
+  }
+  *out = self->dl;
+  return 0;
+}
+
+/* Memory that is exported has been waited for: no stream has to be. */
+static int current_work_stream(int32_t device_type, int32_t device_id, void** out_stream) {
+  (void)device_type;
+  (void)device_id;
+  *out_stream = NULL;
+  return 0;
+}
+
+static DLPackExchangeAPI our_table = {
+    .header = {.version = {DLPACK_MAJOR, DLPACK_MINOR}},
+    .managed_tensor_allocator = allocate,
+    .managed_tensor_from_py_object_no_sync = from_object,
+    .managed_tensor_to_py_object_no_sync = to_object,
+    .dltensor_from_py_object_no_sync = describe_object,
+    .current_work_stream = current_work_stream,
+};
+
+int mtf_publish_exchange_table(PyObject* type) {
+  attribute_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
+  PyObject* capsule = attribute_name == NULL ? NULL : PyCapsule_New(&our_table, table_name, NULL);
+  const int failed = capsule == NULL ? -1 : PyObject_SetAttr(type, attribute_name, capsule);
+  Py_XDECREF(capsule);
+  return failed;
+}
+
+/* The newest table of our major version; NULL without an exception where there is none. */
+static const DLPackExchangeAPI* table_of(PyObject* type) {
+  PyObject* capsule = PyObject_GetAttr(type, attribute_name);
+  if (capsule == NULL) {
+    if (PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
+    return NULL;
+  }
+  const DLPackExchangeAPIHeader* header = NULL;
+  if (PyCapsule_IsValid(capsule, table_name)) header = PyCapsule_GetPointer(capsule, table_name);
+  Py_DECREF(capsule); /* tables live as long as the process */
+  while (header != NULL && header->version.major > DLPACK_MAJOR) header = header->prev_api;
+  if (header == NULL || header->version.major != DLPACK_MAJOR) return NULL;
+  return (const DLPackExchangeAPI*)header;
+}
+
+static PyObject* none_unless_failed(void) {
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject* failed_without_reason(const char* slot) {
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_BufferError, "%s failed and said nothing", slot);
+  return NULL;
+}
+
+PyObject* mtf_import_by_table(PyObject* module, PyObject* object) {
+  (void)module;
+  const DLPackExchangeAPI* table = table_of((PyObject*)Py_TYPE(object));
+  if (table == NULL || table->managed_tensor_from_py_object_no_sync == NULL) {
+    return none_unless_failed();
+  }
+  DLManagedTensorVersioned* managed = NULL;
+  if (table->managed_tensor_from_py_object_no_sync(object, &managed) != 0 || managed == NULL) {
+    return failed_without_reason("managed_tensor_from_py_object_no_sync");
+  }
+  Tensor* self = mtf_adopt_versioned(managed);
+  if (self == NULL && managed->deleter != NULL) managed->deleter(managed);
+  return (PyObject*)self;
+}
+
+/* Nobody says who owns a tensor that was refused; the one who publishes most of these tables leaves
+ * it to the caller (dlpack §1.3). */
+static PyObject* hand_over(const DLPackExchangeAPI* table, DLManagedTensorVersioned* managed) {
+  void* object = NULL;
+  if (table->managed_tensor_to_py_object_no_sync(managed, &object) == 0 && object != NULL) {
+    return object;
+  }
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  managed->deleter(managed);
+  PyErr_Restore(type, value, traceback);
+  return failed_without_reason("managed_tensor_to_py_object_no_sync");
+}
+
+PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
+  (void)module;
+  if (count != 2) {
+    PyErr_Format(PyExc_TypeError, "export_by_table() takes a tensor and a type, not %zd things",
+                 count);
+    return NULL;
+  }
+  const DLPackExchangeAPI* table = table_of(arguments[1]);
+  if (table == NULL || table->managed_tensor_to_py_object_no_sync == NULL) {
+    return none_unless_failed();
+  }
+  DLManagedTensorVersioned* managed = NULL;
+  return from_object(arguments[0], &managed) < 0 ? NULL : hand_over(table, managed);
+}

@@ -1,0 +1,16 @@
+/* __dlpack_c_exchange_api__: our own table, and those of other types. */
+#ifndef MODULAR_TF_DLPACK_EXCHANGE_TABLE_H_
+#define MODULAR_TF_DLPACK_EXCHANGE_TABLE_H_
+
+#include "tensor.h"
+
+/* Sets our table on the type. -1 with an exception. */
+int mtf_publish_exchange_table(PyObject* type);
+
+/* import_by_table(object): the tensor, through its type's table; None where that has none for us. */
+PyObject* mtf_import_by_table(PyObject* module, PyObject* object);
+
+/* export_by_table(tensor, type): an object of `type`, through its table; None where it has none. */
+PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
+
+#endif

@@ -1,0 +1,34 @@
+/* Shapes and strides: sizes without overflow, compactness, and copies to compact order. No Python. */
+#ifndef MODULAR_TF_DLPACK_EXTENTS_H_
+#define MODULAR_TF_DLPACK_EXTENTS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dlpack_abi.h"
+
+enum { MTF_MAX_NDIM = 64 }; /* numpy's and memoryview's limit too */
+
+/* Bytes of one element; 0 where several elements share one (packed sub-byte types). */
+int64_t mtf_item_size(DLDataType dtype, uint64_t flags);
+
+/* Elements and bytes of a tensor that is stored without gaps; false: negative, or over 2^63. */
+bool mtf_count(const DLTensor* tensor, uint64_t flags, int64_t* size, int64_t* n_bytes);
+
+/* C order, in elements. */
+void mtf_compact_strides(int32_t ndim, const int64_t* shape, int64_t* strides);
+
+/* Whether the elements lie without gaps in C order, or in Fortran order. */
+bool mtf_is_c_contiguous(const DLTensor* tensor);
+bool mtf_is_f_contiguous(const DLTensor* tensor);
+
+/* Whether an index that grows anywhere moves back in memory. */
+bool mtf_has_negative_stride(const DLTensor* tensor);
+
+/* Copies the elements, of `item_size` bytes each, to `to` in C order. */
+void mtf_copy_elements(const DLTensor* from, size_t item_size, char* to);
+
+/* Memory with DLPack's alignment of 256 bytes, for free(); NULL: there is none. */
+void* mtf_aligned_memory(int64_t n_bytes);
+
+#endif

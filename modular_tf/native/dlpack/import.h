@@ -1,0 +1,14 @@
+/* Foreign managed tensors as ours. */
+#ifndef MODULAR_TF_DLPACK_IMPORT_H_
+#define MODULAR_TF_DLPACK_IMPORT_H_
+
+#include "tensor.h"
+
+/* A tensor that owns the managed one; NULL with an exception, and then the caller still does. */
+Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed);
+
+/* consume(capsule): takes over what an unconsumed capsule of either kind holds, and renames it. On
+ * an error the capsule is left as it was, so that its destructor frees. */
+PyObject* mtf_consume(PyObject* module, PyObject* capsule);
+
+#endif

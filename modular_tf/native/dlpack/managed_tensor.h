@@ -1,0 +1,25 @@
+/* What a consumer gets: managed tensors of both kinds, each of which keeps a Tensor alive. */
+#ifndef MODULAR_TF_DLPACK_MANAGED_TENSOR_H_
+#define MODULAR_TF_DLPACK_MANAGED_TENSOR_H_
+
+#include "tensor.h"
+
+/* Names of capsules: compared by content, but kept by address, so they live as long as we do. */
+extern const char mtf_legacy_name[];         /* dltensor */
+extern const char mtf_used_legacy_name[];    /* used_dltensor */
+extern const char mtf_versioned_name[];      /* dltensor_versioned */
+extern const char mtf_used_versioned_name[]; /* used_dltensor_versioned */
+
+/* A managed tensor, whose deleter may run on any thread, with or without the GIL, and once the
+ * interpreter has ended (then it leaks what Python can no longer free). NULL with an exception. */
+DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags);
+
+/* Tells whether a managed tensor is one of ours. */
+bool mtf_is_our_versioned(const DLManagedTensorVersioned* managed);
+bool mtf_is_our_legacy(const DLManagedTensor* managed);
+
+/* A capsule that frees the managed tensor unless it is consumed. NULL with an exception. */
+PyObject* mtf_versioned_capsule(Tensor* self, uint64_t flags);
+PyObject* mtf_legacy_capsule(Tensor* self);
+
+#endif

@@ -1,0 +1,232 @@
+#include "tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "buffer_view.h"
+#include "export.h"
+
+PyTypeObject* mtf_tensor_type;
+
+bool mtf_is_host_readable(DLDevice device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+         device.device_type == kDLROCMHost;
+}
+
+Tensor* mtf_tensor_new(void) {
+  return (Tensor*)PyType_GenericAlloc(mtf_tensor_type, 0);
+}
+
+Tensor* mtf_tensor_from(PyObject* object) {
+  if (!PyObject_TypeCheck(object, mtf_tensor_type)) {
+    PyErr_Format(PyExc_TypeError, "expected a modular_tf tensor, found %R", Py_TYPE(object));
+    return NULL;
+  }
+  if (!((Tensor*)object)->is_described) {
+    PyErr_SetString(PyExc_ValueError,
+                    "the tensor describes no memory: its class did not call Tensor.__init__");
+    return NULL;
+  }
+  return (Tensor*)object;
+}
+
+int mtf_tensor_synchronise(Tensor* self, PyObject* stream) {
+  if (!self->needs_sync && stream == Py_None) return 0;
+  PyObject* done = PyObject_CallMethod((PyObject*)self, "_before_export", "O", stream);
+  Py_XDECREF(done);
+  return done == NULL ? -1 : 0;
+}
+
+Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device) {
+  Tensor* view = mtf_tensor_new();
+  DLTensor dl = self->dl;
+  if (view == NULL) return NULL;
+  dl.device = device;
+  if (mtf_tensor_describe(view, &dl, self->flags & ~DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
+    Py_DECREF((PyObject*)view);
+    return NULL;
+  }
+  view->is_mutability_unknown = self->is_mutability_unknown;
+  Py_INCREF((PyObject*)self);
+  view->owner = (PyObject*)self;
+  return view;
+}
+
+/* Bytes to copy at once and how many times: packed sub-byte elements only as they lie. */
+static int copy_bytes(Tensor* self, char* to) {
+  const int64_t item = mtf_item_size(self->dl.dtype, self->flags);
+  if (item == 0 && !mtf_is_c_contiguous(&self->dl)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "elements that share bytes can be copied only where they are compact");
+    return -1;
+  }
+  PyThreadState* thread = PyEval_SaveThread();
+  if (item != 0) {
+    mtf_copy_elements(&self->dl, (size_t)item, to);
+  } else if (self->n_bytes > 0) {
+    memcpy(to, self->dl.data, (size_t)self->n_bytes);
+  }
+  PyEval_RestoreThread(thread);
+  return 0;
+}
+
+Tensor* mtf_tensor_host_copy(Tensor* self) {
+  Tensor* copy = mtf_tensor_new();
+  if (copy == NULL) return NULL;
+  DLTensor dl = self->dl;
+  const uint64_t padded = self->flags & DLPACK_FLAG_SUBBYTE_PADDED;
+  dl.strides = NULL;
+  dl.device = (DLDevice){kDLCPU, 0};
+  dl.data = mtf_aligned_memory(self->n_bytes);
+  copy->managed = dl.data;
+  copy->release = free;
+  if (dl.data == NULL) PyErr_NoMemory();
+  if (dl.data == NULL || copy_bytes(self, dl.data) < 0 ||
+      mtf_tensor_describe(copy, &dl, padded | DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
+    Py_DECREF((PyObject*)copy);
+    return NULL;
+  }
+  return copy;
+}
+
+static int visit_references(PyObject* object, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(((Tensor*)object)->owner);
+  return 0;
+}
+
+/* A foreign deleter may run any code, and this may run with an exception pending. */
+static void release_memory(Tensor* self) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (self->managed != NULL) self->release(self->managed);
+  self->managed = NULL;
+  Py_CLEAR(self->owner);
+  PyErr_Restore(type, value, traceback);
+}
+
+static void deallocate(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  release_memory((Tensor*)object);
+  free(((Tensor*)object)->extents_on_heap);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static PyObject* tuple_of(const int64_t* values, int32_t count) {
+  PyObject* tuple = PyTuple_New(count);
+  for (int32_t i = 0; tuple != NULL && i < count; ++i) {
+    PyObject* value = PyLong_FromLongLong(values[i]);
+    if (value == NULL) Py_CLEAR(tuple);
+    if (value != NULL) PyTuple_SetItem(tuple, i, value);
+  }
+  return tuple;
+}
+
+/* Tells the getters apart. */
+enum { SHAPE, STRIDES, NDIM, SIZE, NBYTES, ADDRESS, ELEMENT, DEVICE, READ_ONLY, COPIED, PADDED,
+       EXPORTS, OWNER };
+
+static PyObject* element_of(DLDataType dtype) {
+  return Py_BuildValue("iii", (int)dtype.code, (int)dtype.bits, (int)dtype.lanes);
+}
+
+static PyObject* owner_of(const Tensor* self) {
+  PyObject* owner = self->owner == NULL ? Py_None : self->owner;
+  Py_INCREF(owner);
+  return owner;
+}
+
+static PyObject* get(PyObject* object, void* which) {
+  const Tensor* self = mtf_tensor_from(object);
+  if (self == NULL) return NULL;
+  switch ((int)(intptr_t)which) {
+    case SHAPE: return tuple_of(self->dl.shape, self->dl.ndim);
+    case STRIDES: return tuple_of(self->dl.strides, self->dl.ndim);
+    case NDIM: return PyLong_FromLong(self->dl.ndim);
+    case SIZE: return PyLong_FromLongLong(self->size);
+    case NBYTES: return PyLong_FromLongLong(self->n_bytes);
+    case ADDRESS: return PyLong_FromVoidPtr(self->dl.data);
+    case ELEMENT: return element_of(self->dl.dtype);
+    case DEVICE: return mtf_dlpack_device(object, NULL);
+    case READ_ONLY:
+      return PyBool_FromLong(self->is_mutability_unknown ||
+                             (self->flags & DLPACK_FLAG_READ_ONLY) != 0);
+    case COPIED: return PyBool_FromLong((self->flags & DLPACK_FLAG_IS_COPIED) != 0);
+    case PADDED: return PyBool_FromLong((self->flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0);
+    case EXPORTS: return PyLong_FromSsize_t(self->n_exports);
+    default: return owner_of(self);
+  }
+}
+
+static PyObject* get_needs_sync(PyObject* object, void* unused) {
+  (void)unused;
+  return PyBool_FromLong(((Tensor*)object)->needs_sync);
+}
+
+static int set_needs_sync(PyObject* object, PyObject* value, void* unused) {
+  (void)unused;
+  const int truth = value == NULL ? 0 : PyObject_IsTrue(value);
+  if (truth >= 0) ((Tensor*)object)->needs_sync = truth != 0;
+  return truth < 0 ? -1 : 0;
+}
+
+static PyObject* before_export(PyObject* self, PyObject* stream) {
+  (void)self;
+  (void)stream;
+  Py_RETURN_NONE;
+}
+
+#define GETTER(name, which) {name, get, NULL, NULL, (void*)(intptr_t)(which)}
+
+static PyGetSetDef getters[] = {
+    GETTER("shape", SHAPE),
+    GETTER("strides", STRIDES),
+    GETTER("ndim", NDIM),
+    GETTER("size", SIZE),
+    GETTER("nbytes", NBYTES),
+    GETTER("address", ADDRESS),
+    GETTER("dlpack_dtype", ELEMENT),
+    GETTER("dlpack_device", DEVICE),
+    GETTER("read_only", READ_ONLY),
+    GETTER("is_copied", COPIED),
+    GETTER("is_padded", PADDED),
+    GETTER("owner", OWNER),
+    GETTER("_n_exports", EXPORTS),
+    {"_needs_sync", get_needs_sync, set_needs_sync, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))mtf_dlpack, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"__dlpack_device__", mtf_dlpack_device, METH_NOARGS, NULL},
+    {"_before_export", before_export, METH_O, NULL},
+    {"_export_elsewhere", mtf_export_elsewhere, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_init, mtf_tensor_init},
+    {Py_tp_new, PyType_GenericNew},
+    {Py_tp_dealloc, deallocate},
+    {Py_tp_traverse, visit_references}, /* no tp_clear: a cycle leads through something that has one */
+    {Py_tp_methods, methods},
+    {Py_tp_getset, getters},
+    {MTF_BF_GETBUFFER, mtf_get_buffer},
+    {MTF_BF_RELEASEBUFFER, mtf_release_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "modular_tf.native._dlpack.Tensor",
+    .basicsize = sizeof(Tensor),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = slots,
+};
+
+PyObject* mtf_tensor_type_new(void) {
+  PyObject* type = PyType_FromSpec(&spec);
+  mtf_tensor_type = (PyTypeObject*)type;
+  return type;
+}

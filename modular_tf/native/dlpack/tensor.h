@@ -1,0 +1,65 @@
+/* The Python type Tensor: a description of memory, and what keeps that memory alive. */
+#ifndef MODULAR_TF_DLPACK_TENSOR_H_
+#define MODULAR_TF_DLPACK_TENSOR_H_
+
+/* The version that the whole wheel is built for. Limited to the main interpreter: a deleter may run
+ * on any thread, and PyGILState_Ensure knows no other. Single-phase initialisation says so. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+
+#include "dlpack_abi.h"
+#include "extents.h"
+
+enum { MTF_INLINE_NDIM = 4 };
+
+typedef struct {
+  PyObject_HEAD
+  DLTensor dl;            /* byte_offset 0; strides are set; data is NULL where there is no element */
+  uint64_t flags;         /* DLPACK_FLAG_* */
+  int64_t size;           /* elements */
+  int64_t n_bytes;        /* of the elements, without gaps */
+  PyObject* owner;        /* keeps the memory; or NULL */
+  void* managed;          /* what `release` is to be called with, once; or NULL */
+  void (*release)(void*); /* frees the memory, or tells its producer */
+  Py_ssize_t n_exports;   /* managed tensors and buffers that consumers hold */
+  int64_t* extents_on_heap; /* where there are more than MTF_INLINE_NDIM dimensions */
+  int64_t extents[2 * MTF_INLINE_NDIM];
+  bool is_described;
+  bool needs_sync;             /* _before_export must be called first */
+  bool is_mutability_unknown;  /* from a legacy struct, which cannot say: treated as read-only */
+} Tensor;
+
+/* Borrowed; set by mtf_tensor_type_new. */
+extern PyTypeObject* mtf_tensor_type;
+
+/* Makes the type; a new reference, or NULL with an exception. */
+PyObject* mtf_tensor_type_new(void);
+
+/* A new Tensor of the base type, with no description yet; NULL with an exception. */
+Tensor* mtf_tensor_new(void);
+
+/* Checks a description and copies it into a new tensor. Takes nothing over: owner, managed and
+ * release are set by the caller after success. Returns -1 with an exception of class `error`. */
+int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error);
+
+/* tp_init: Tensor(address, shape, strides, dlpack_dtype, dlpack_device, owner, ...). */
+int mtf_tensor_init(PyObject* self, PyObject* args, PyObject* keywords);
+
+/* Returns the tensor that an object is; NULL with an exception where it is another object, or where
+ * a subclass has not called __init__. Borrowed. */
+Tensor* mtf_tensor_from(PyObject* object);
+
+/* Calls self._before_export(stream) where the memory may still be written to. -1 with an exception. */
+int mtf_tensor_synchronise(Tensor* self, PyObject* stream);
+
+/* Whether the host may read the memory: kDLCPU and pinned host memory. */
+bool mtf_is_host_readable(DLDevice device);
+
+/* A tensor over the same memory, kept by `self`, that says another device. NULL with an exception. */
+Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device);
+
+/* A compact copy in new host memory, with IS_COPIED. The GIL is released while bytes are copied. */
+Tensor* mtf_tensor_host_copy(Tensor* self);
+
+#endif
