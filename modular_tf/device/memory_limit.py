@@ -6,6 +6,7 @@ are pure: the environment is an argument. [any thread]
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import InternalError, InvalidArgumentError
@@ -24,7 +25,7 @@ _RESERVE_OF_SMALL = 255 * MIB
 _LEAST_RESERVE_OF_LARGE = 300 * MIB
 _PERCENT_OF_LARGE = 6
 _DEFAULT_HOST_LIMIT_MIB = 131072
-_LARGEST_HOST_LIMIT_MIB = (1 << 63) // MIB - 1
+_HOST_LIMIT = re.compile("[0-9]{1,12}")  # up to an exbibyte
 # TensorFlow reads the two switches by different functions: one takes these two words exactly, the
 # other also digits and capitals.
 _GROWTH_WORDS = {"true": True, "false": False}
@@ -101,9 +102,8 @@ def host_bytes_limit(environment: Mapping[str, str]) -> int:
     text = environment.get(HOST_LIMIT_VARIABLE)
     if not text:
         return _DEFAULT_HOST_LIMIT_MIB * MIB
-    number = int(text) if text.isascii() and text.isdecimal() else -1
-    if 0 <= number <= _LARGEST_HOST_LIMIT_MIB:
-        return number * MIB
+    if _HOST_LIMIT.fullmatch(text):
+        return int(text) * MIB
     return _misread(HOST_LIMIT_VARIABLE, text, _DEFAULT_HOST_LIMIT_MIB) * MIB
 
 
