@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.device.details import DeviceDetails
+from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
     from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.device_context import DeviceContext
     from modular_tf.device.event import Event
     from modular_tf.device.executor import Executor
     from modular_tf.device.factory import DeviceFactory
+    from modular_tf.device.host_buffer import HostBuffer
     from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
     from modular_tf.device.stream import Stream
+    from modular_tf.device.timer import Timer
 
 
 class Device:
@@ -167,6 +171,39 @@ class Device:
     def create_event(self) -> Event:
         """Return a new event, not recorded yet; raises as `create_stream`."""
         return self.executor.create_event()
+
+    def create_timer(self) -> Timer:
+        """Return a new timer, by the host's clock where the plugin has none; raises likewise."""
+        return self.executor.create_timer()
+
+    @property
+    def context(self) -> DeviceContext:
+        """The streams that every device has, and copies in order; raises as `executor`."""
+        return self.executor.context
+
+    def memcpy_htod(
+        self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the host to the device, now; arguments and errors as `Stream.memcpy_htod`."""
+        copy_htod(self.executor, target, source, n_bytes, offset)
+
+    def memcpy_dtoh(
+        self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
+    ) -> None:
+        """Copy from the device to the host, now; arguments and errors as `Stream.memcpy_dtoh`."""
+        copy_dtoh(self.executor, target, source, n_bytes, offset)
+
+    def memcpy_dtod(
+        self,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        n_bytes: int | None = None,
+        *,
+        target_offset: int = 0,
+        source_offset: int = 0,
+    ) -> None:
+        """Copy within the device, now; arguments and errors as `Stream.memcpy_dtod`."""
+        copy_dtod(self.executor, target, source, n_bytes, target_offset, source_offset)
 
     def synchronize(self) -> None:
         """Wait until all streams of the device are done; raises as `create_stream`."""

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+from modular_tf.device.device_context import DeviceContext
 from modular_tf.device.event import Event
+from modular_tf.device.event_manager import EventManager
 from modular_tf.device.host_callback import running_executor
 from modular_tf.device.in_flight import InFlight
 from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.device.native_object import owned
 from modular_tf.device.stream import Stream
+from modular_tf.device.timer import HostClockTimer, PluginTimer
 from modular_tf.errors import (
     ClosedError,
     FailedPreconditionError,
@@ -30,8 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.device.host_callback import HostCallbacks
+    from modular_tf.device.timer import Timer
 
 _MOST_BYTES = (1 << 63) - 1
+_LAST_LOOK_S = 1.0
+"""How long closing waits for the event manager to see what is done; the rest fails as closed."""
 
 atexit.register(lib.mtf_executors_process_ends)
 
@@ -47,6 +53,8 @@ class Executor:
         name: The device's, for messages.
         plugin: The plugin's name for users.
         native: The native part.
+        events: Calls functions when events are done.
+        context: The streams that every device has.
     """
 
     def __init__(
@@ -69,6 +77,8 @@ class Executor:
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._closed = False
         self._let_go: Callable[[], None] | None = None
+        self.events = EventManager(self)
+        self.context = DeviceContext(self)
         native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
         self.native = owned(native, lib.mtf_executor_free, self, "the executor")
 
@@ -135,7 +145,7 @@ class Executor:
         return AllocatorStats.from_native(stats)
 
     def _check_known(self, error: Any, known: int, operation: str) -> None:
-        self._check(error, operation)
+        self.check(error, operation)
         if not known:
             raise UnavailableError(
                 f"{self.name}: {operation}: the plugin does not know (plugin {self.plugin})",
@@ -161,6 +171,21 @@ class Executor:
         native = lib.mtf_event_new(self.native)
         return Event(self, owned(native, lib.mtf_event_free, self, "create_event"))
 
+    def create_timer(self) -> Timer:
+        """Return a new timer, by the host's clock where the plugin has none.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+            ClosedError: The device was closed.
+        """
+        if self._timer is not None:
+            lib.mtf_executor_set_timer(self.native, ffi.cast("void *", self._timer()))
+            self._timer = None
+        if not lib.mtf_has_timers(self.native):
+            return HostClockTimer(self)
+        native = lib.mtf_timer_new(self.native)
+        return PluginTimer(self, owned(native, lib.mtf_timer_free, self, "create_timer"))
+
     def synchronize(self) -> None:
         """Wait until all streams of the device are done.
 
@@ -170,7 +195,7 @@ class Executor:
             ClosedError: The device was closed.
         """
         self.refuse_in_callback("synchronize_all_activity")
-        self._check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
+        self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -192,11 +217,14 @@ class Executor:
             FailedPreconditionError: Called by a callback of this device; nothing has happened.
         """
         self.refuse_in_callback("close")
+        if len(self.events):
+            lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
+            self.events.drain(_LAST_LOOK_S)
         self._closed = True
         error = lib.mtf_executor_close(self.native)
         for callbacks in list(self._callbacks):
             callbacks.cancel_all()
-        self._check(error, "synchronize_all_activity")
+        self.check(error, "synchronize_all_activity")
 
     def when_unused(self, let_go: Callable[[], None]) -> None:
         """Have a function called, once, when a closed device has no host memory left."""
@@ -220,6 +248,10 @@ class Executor:
         failed.operation = operation
         return failed
 
+    def shares_plugin_with(self, other: Executor) -> bool:
+        """Whether streams and memory of the two may be used together."""
+        return bool(lib.mtf_executors_share_plugin(self.native, other.native))
+
     def closed_error(self, what: str) -> ClosedError:
         """Return the error of something that was closed."""
         return ClosedError(f"{self.name}: {what} was closed", plugin=self.plugin)
@@ -241,7 +273,8 @@ class Executor:
                 operation=operation,
             )
 
-    def _check(self, error: Any, operation: str) -> None:
+    def check(self, error: Any, operation: str) -> None:
+        """Raise what a native call reported."""
         if error:
             raise self.failure(error, operation)
 

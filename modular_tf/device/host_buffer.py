@@ -43,3 +43,17 @@ def _bytes_of(found: Any, *, writable: bool) -> Any:
         return ffi.from_buffer("char[]", found, writable)
     except (BufferError, ValueError) as error:
         raise InvalidArgumentError(f"{type(found).__name__} as a host buffer: {error}") from None
+
+
+def checked_size(n_bytes: int | None, data: Any) -> int:
+    """Return how many bytes of a host buffer to copy: all where `n_bytes` is None.
+
+    Raises:
+        InvalidArgumentError: It has not so many.
+    """
+    available = len(data)
+    if n_bytes is None:
+        return available
+    if not 0 <= n_bytes <= available:
+        raise InvalidArgumentError(f"{n_bytes} bytes of a host buffer of {available} bytes")
+    return n_bytes

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
@@ -20,7 +21,7 @@ from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedEr
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.device.executor import Executor
 
@@ -99,7 +100,6 @@ class HostCallbacks:
             return function
 
     def _work(self) -> None:
-        _running.executor = self._executor
         while True:
             job = lib.mtf_callback_next(self._queue, _IDLE_NS)
             if job:
@@ -126,16 +126,13 @@ class HostCallbacks:
     def _run(self, function: Callable[[], object] | None) -> ModularTFError | None:
         if function is None:
             return None
-        outer = getattr(_running, "executor", None)
-        _running.executor = self._executor
         try:
-            function()
+            with running_as(self._executor):
+                function()
         except BaseException as error:  # noqa: BLE001  (nothing may end the worker or cross C)
             failure = self._failure(error)
             self.error = self.error or failure
             return failure
-        finally:
-            _running.executor = outer
         return None
 
     def _failure(self, error: BaseException) -> ModularTFError:
@@ -155,6 +152,17 @@ def _as_status(error: ModularTFError | None) -> tuple[int, bytes]:
     if error is None:
         return 0, b""
     return int(error.code), error.message.encode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def running_as(executor: Executor) -> Iterator[None]:
+    """Mark this thread as one that a device waits for."""
+    outer = running_executor()
+    _running.executor = executor
+    try:
+        yield
+    finally:
+        _running.executor = outer
 
 
 def running_executor() -> Executor | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -87,3 +87,14 @@ def owned(native: Any, free: Callable[[Any], None], executor: Executor, operatio
     if not native:
         raise executor.failure(lib.mtf_take_error(), operation)
     return ffi.gc(native, free)
+
+
+def check_natural(*numbers: int) -> None:
+    """Check sizes and offsets before they become unsigned.
+
+    Raises:
+        InvalidArgumentError: One is negative.
+    """
+    for number in numbers:
+        if number < 0:
+            raise InvalidArgumentError(f"{number}: sizes and offsets are not negative")

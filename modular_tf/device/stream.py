@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.device.event import Event
-from modular_tf.device.host_buffer import host_buffer, writable_host_buffer
+from modular_tf.device.host_buffer import checked_size, host_buffer, writable_host_buffer
 from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
 from modular_tf.device.memory_fill import fill_by_copies
-from modular_tf.device.native_object import NativeObject, owned, usable
+from modular_tf.device.native_object import NativeObject, check_natural, owned, usable
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 
@@ -61,7 +61,7 @@ class Stream(NativeObject):
             ClosedError: The stream or the target was closed.
         """
         data = host_buffer(source)
-        size = _checked_size(n_bytes, data)
+        size = checked_size(n_bytes, data)
         if not size:
             return
         try:
@@ -91,7 +91,7 @@ class Stream(NativeObject):
             ClosedError: The stream or the source was closed.
         """
         data = writable_host_buffer(target)
-        size = _checked_size(n_bytes, data)
+        size = checked_size(n_bytes, data)
         if not size:
             return
         try:
@@ -131,7 +131,7 @@ class Stream(NativeObject):
         """
         to, start = usable(target, DeviceMemory), usable(source, DeviceMemory)
         size = source.size - source_offset if n_bytes is None else n_bytes
-        _check_natural(size, target_offset, source_offset)
+        check_natural(size, target_offset, source_offset)
         if not size:
             return
         if not lib.mtf_has_operation(self._executor.native, lib.MTF_MEMCPY_DTOD):
@@ -190,7 +190,7 @@ class Stream(NativeObject):
     ) -> None:
         native = usable(target, DeviceMemory)
         size = target.size - offset if n_bytes is None else n_bytes
-        _check_natural(size, offset)
+        check_natural(size, offset)
         if not size:
             return
         if not lib.mtf_has_operation(self._executor.native, operation):
@@ -315,19 +315,4 @@ class Stream(NativeObject):
         """Find the argument that the native core did not take."""
         usable(self)
         usable(memory, DeviceMemory)
-        _check_natural(offset)
-
-
-def _checked_size(n_bytes: int | None, data: Any) -> int:
-    available = len(data)
-    if n_bytes is None:
-        return available
-    if not 0 <= n_bytes <= available:
-        raise InvalidArgumentError(f"{n_bytes} bytes of a host buffer of {available} bytes")
-    return n_bytes
-
-
-def _check_natural(*numbers: int) -> None:
-    for number in numbers:
-        if number < 0:
-            raise InvalidArgumentError(f"{number}: sizes and offsets are not negative")
+        check_natural(offset)

@@ -173,6 +173,10 @@ void mtf_executor_free(mtf_executor* executor) {
 
 void mtf_executors_process_ends(void) { mtf::process_ends = true; }
 
+int mtf_executors_share_plugin(const mtf_executor* executor, const mtf_executor* other) {
+  return executor->shares_plugin_with(other);
+}
+
 mtf_error* mtf_synchronize_all_activity(mtf_executor* executor) {
   return mtf::call_slot(executor, executor->table.synchronize_all_activity,
                         "synchronize_all_activity");

@@ -51,6 +51,8 @@ int64_t mtf_executor_host_memories(mtf_executor* executor);
 void mtf_executor_free(mtf_executor* executor);
 /* From now on objects that are freed are not destroyed, in any executor: the process ends. */
 void mtf_executors_process_ends(void);
+/* 1 when the two may use each other's streams, events and memory. */
+int mtf_executors_share_plugin(const mtf_executor* executor, const mtf_executor* other);
 mtf_error* mtf_synchronize_all_activity(mtf_executor* executor);
 
 /* SP_AllocatorStats without its size; in bytes. */

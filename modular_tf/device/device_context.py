@@ -1,0 +1,170 @@
+"""The streams that every device has, and the copies between host and devices in order.
+
+The sequences are TensorFlow's (device-abi §B5); what they promise: a copy to the device starts
+when the compute stream has done what it holds now, and whoever uses the bytes waits for the event
+that the copy returns.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from itertools import count
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from modular_tf.device.event import Event
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.host_buffer import HostBuffer
+    from modular_tf.device.memory import DeviceMemory
+    from modular_tf.device.stream import Stream
+
+_MOST_DEVICE_TO_DEVICE = 4
+
+
+class DeviceContext:
+    """The streams of one device. [any thread]
+
+    They are created together, when the first of them is used, in this order: compute, host to
+    device, device to host, then those from device to device; and closed with the device.
+
+    Attributes:
+        executor: Of the device.
+    """
+
+    def __init__(self, executor: Executor, n_device_to_device: int = 1) -> None:
+        """Make a context that has no streams yet.
+
+        Args:
+            executor: Of the device.
+            n_device_to_device: How many streams share the copies between devices, 1 to 4.
+
+        Raises:
+            InvalidArgumentError: Another number.
+        """
+        if not 1 <= n_device_to_device <= _MOST_DEVICE_TO_DEVICE:
+            raise InvalidArgumentError(
+                f"{executor.name}: {n_device_to_device} device-to-device streams,"
+                f" expected 1 to {_MOST_DEVICE_TO_DEVICE}"
+            )
+        self.executor = executor
+        self._n_device_to_device = n_device_to_device
+        self._lock = threading.Lock()
+        self._turn = count()
+
+    @cached_property
+    def _streams(self) -> tuple[Stream, ...]:
+        return tuple(self.executor.create_stream() for _ in range(3 + self._n_device_to_device))
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """All streams, in the order of their creation.
+
+        Raises:
+            ModularTFError: The plugin's own status; none of them is kept then.
+        """
+        with self._lock:
+            return self._streams
+
+    @property
+    def compute(self) -> Stream:
+        """The stream of the device's work."""
+        return self.streams[0]
+
+    @property
+    def host_to_device(self) -> Stream:
+        """The stream of copies to the device."""
+        return self.streams[1]
+
+    @property
+    def device_to_host(self) -> Stream:
+        """The stream of copies from the device."""
+        return self.streams[2]
+
+    @property
+    def device_to_device(self) -> tuple[Stream, ...]:
+        """The streams of copies to other devices."""
+        return self.streams[3:]
+
+    def copy_host_to_device(
+        self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
+    ) -> Event:
+        """Copy to the device behind the work that the compute stream holds; see `Stream`.
+
+        Returns:
+            The event of the copy's end; without a byte to copy too.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        stream = self.host_to_device
+        stream.wait_for(self.compute)
+        stream.memcpy_htod(target, source, n_bytes, offset)
+        return stream.record_event()
+
+    def copy_device_to_host(
+        self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
+    ) -> Event:
+        """Copy from the device when it has done all its work; see `Stream`.
+
+        Returns:
+            The event of the copy's end; without a byte to copy too.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        self.executor.synchronize()
+        stream = self.device_to_host
+        stream.wait_for(self.compute)
+        stream.memcpy_dtoh(target, source, n_bytes, offset)
+        return stream.record_event()
+
+    def copy_on_device(
+        self, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None = None
+    ) -> None:
+        """Copy within the device, on the compute stream, which orders it by itself.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        self.compute.memcpy_dtod(target, source, n_bytes)
+
+    def copy_to_device(
+        self,
+        other: DeviceContext,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        n_bytes: int | None = None,
+    ) -> Event:
+        """Copy to another device; through the host where that is one of another plugin.
+
+        Args:
+            other: The target's context.
+            target: Where to.
+            source: Where from; on this device.
+            n_bytes: How many; by default all of the source.
+
+        Returns:
+            The event of the copy's end.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        if not self.executor.shares_plugin_with(other.executor):
+            return self._copy_through_host(other, target, source, n_bytes)
+        self.executor.synchronize()
+        streams = self.device_to_device
+        stream = streams[next(self._turn) % len(streams)]
+        stream.wait_for(self.compute)
+        stream.wait_for(other.compute)
+        stream.memcpy_dtod(target, source, n_bytes)
+        return stream.record_event()
+
+    def _copy_through_host(
+        self, other: DeviceContext, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None
+    ) -> Event:
+        staging = bytearray(source.size if n_bytes is None else n_bytes)
+        self.copy_device_to_host(staging, source).wait()
+        return other.copy_host_to_device(target, staging)
