@@ -219,6 +219,25 @@ class RawDevice:
         self._executor.host_memory_deallocate(byref(self._device), address)
         return data
 
+    def carries(self, stream: int, block: bytes, size: int) -> bool:
+        """Whether `size` bytes of repeated `block` come back the same; the buffers stay here."""
+        source, memory = ctypes.create_string_buffer(size), self.allocate(size)[0]
+        buffer, address = self._keep(source), ctypes.addressof(source)
+        pieces = [(at, min(len(block), size - at)) for at in range(0, size, len(block))]
+        for at, length in pieces:
+            ctypes.memmove(address + at, block, length)
+        steps = [self.call("memcpy_htod", stream, memory, buffer, (size,))]
+        steps.append(self.call("block_host_until_done", stream))
+        ctypes.memset(source, 0, size)
+        steps.append(self.call("memcpy_dtoh", stream, buffer, memory, (size,)))
+        steps.append(self.call("block_host_until_done", stream))
+        same = all(
+            ctypes.string_at(address + at, length) == block[:length] for at, length in pieces
+        )
+        self.deallocate(memory)
+        del self._things[buffer]
+        return same and not any(step.code for step in steps)
+
     # -- streams, events, timers ------------------------------------------------------------------
 
     def create(self, kind: str) -> Outcome:

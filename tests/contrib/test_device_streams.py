@@ -6,6 +6,7 @@ happened, not the scheduler.
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -237,6 +238,11 @@ def test_copies_round_trip(device: PluginProcess, stream: int, on_stream: bool) 
             assert device.call(f"sync_{slot}", to, from_, size).code == OK
     _done(device, stream)
     assert device.host_bytes(target) == PATTERN
+
+
+def test_a_gibibyte_goes_there_and_back(device: PluginProcess, stream: int) -> None:
+    block = random.Random(1).randbytes((1 << 20) + 7)  # no power of two: a shift would be seen
+    assert device.carries(stream, block, 1 << 30)
 
 
 def test_copies_wait_for_their_stream(device: PluginProcess, stream: int) -> None:
