@@ -6,12 +6,6 @@
 
 namespace mtf {
 
-bool BySize::operator()(const Chunk* left, const Chunk* right) const {
-  return left->bytes != right->bytes ? left->bytes < right->bytes : left->address < right->address;
-}
-
-bool BySize::operator()(const Chunk* chunk, uint64_t bytes) const { return chunk->bytes < bytes; }
-
 int bin_of(uint64_t bytes) {
   const int log = 63 - __builtin_clzll(std::max(bytes, kChunkUnit) / kChunkUnit);
   return std::min(log, kBins - 1);
@@ -19,6 +13,7 @@ int bin_of(uint64_t bytes) {
 
 void FreeBins::insert(Chunk* chunk) {
   const int bin = bin_of(chunk->bytes);
+  chunk->node.value() = {chunk->bytes, chunk->address, chunk};
   chunk->place = bins_[bin].insert(std::move(chunk->node)).position;
   occupied_ |= 1u << bin;
 }
@@ -32,13 +27,13 @@ void FreeBins::remove(Chunk* chunk) {
 Chunk* FreeBins::best_fit(uint64_t bytes) const {
   const int first = bin_of(bytes);
   const auto found = bins_[first].lower_bound(bytes);
-  if (found != bins_[first].end()) return *found;
+  if (found != bins_[first].end()) return found->chunk;
   const uint32_t larger = first + 1 < kBins ? occupied_ >> (first + 1) << (first + 1) : 0;
-  return larger == 0 ? nullptr : *bins_[__builtin_ctz(larger)].begin();
+  return larger == 0 ? nullptr : bins_[__builtin_ctz(larger)].begin()->chunk;
 }
 
 uint64_t FreeBins::largest() const {
-  return occupied_ == 0 ? 0 : (*bins_[31 - __builtin_clz(occupied_)].rbegin())->bytes;
+  return occupied_ == 0 ? 0 : bins_[31 - __builtin_clz(occupied_)].rbegin()->bytes;
 }
 
 size_t LiveChunks::bucket_of(uintptr_t address, size_t buckets) {
@@ -105,7 +100,7 @@ void ChunkPool::add() {
   chunks_.emplace_back();
   Chunk* chunk = &chunks_.back();
   try {
-    chunk->node = maker_.extract(maker_.insert(chunk).first);
+    chunk->node = maker_.extract(maker_.insert(FreeEntry{0, 0, chunk}).first);
   } catch (...) {
     chunks_.pop_back();
     throw;

@@ -18,14 +18,23 @@ constexpr int kBins = 21;             // the last one holds everything from 256 
 struct Chunk;
 struct Region;
 
-// Orders free chunks: the smallest first and, among equals, the lowest address.
-struct BySize {
-  using is_transparent = void;
-  bool operator()(const Chunk* left, const Chunk* right) const;
-  bool operator()(const Chunk* chunk, uint64_t bytes) const;
+// What a bin knows of a chunk, so that a search need not look at the chunks themselves.
+struct FreeEntry {
+  uint64_t bytes;
+  uintptr_t address;
+  Chunk* chunk;
 };
 
-using ChunkSet = std::set<Chunk*, BySize>;
+// The smallest first and, among equals, the lowest address.
+struct BySize {
+  using is_transparent = void;
+  bool operator()(const FreeEntry& left, const FreeEntry& right) const {
+    return left.bytes != right.bytes ? left.bytes < right.bytes : left.address < right.address;
+  }
+  bool operator()(const FreeEntry& entry, uint64_t bytes) const { return entry.bytes < bytes; }
+};
+
+using FreeSet = std::set<FreeEntry, BySize>;
 
 struct Chunk {
   uintptr_t address = 0;
@@ -35,8 +44,8 @@ struct Chunk {
   Chunk* previous = nullptr;  // neighbours in the region, by address
   Chunk* next = nullptr;
   Chunk* link = nullptr;      // the next one in the same bucket, or on the spare list
-  ChunkSet::iterator place;   // in its bin, while free
-  ChunkSet::node_type node;   // what the bin needs, while not in one
+  FreeSet::iterator place;   // in its bin, while free
+  FreeSet::node_type node;   // what the bin needs, while not in one
 
   bool is_free() const { return requested == 0; }
 };
@@ -54,7 +63,7 @@ class FreeBins {
   uint64_t largest() const;
 
  private:
-  std::array<ChunkSet, kBins> bins_;
+  std::array<FreeSet, kBins> bins_;
   uint32_t occupied_ = 0;  // one bit per bin
 };
 
@@ -91,7 +100,7 @@ class ChunkPool {
   void add();
 
   std::deque<Chunk> chunks_;
-  ChunkSet maker_;  // makes nodes; empty between calls
+  FreeSet maker_;  // makes nodes; empty between calls
   Chunk* spare_ = nullptr;
 };
 
