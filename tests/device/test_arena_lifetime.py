@@ -1,0 +1,114 @@
+"""Who keeps what alive, what closing does, and host memory as a source."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from modular_tf.device.arena import Arena
+from modular_tf.device.arena_source import HostMemory
+from modular_tf.errors import (
+    ClosedError,
+    InvalidArgumentError,
+    OutOfMemoryError,
+)
+from tests.device.arena_world import GIB, MIB, PaperMemory
+
+
+@pytest.fixture
+def memory():
+    return PaperMemory()
+
+
+def test_closing_returns_the_regions(memory):
+    with memory.arena() as arena:
+        arena.free(arena.allocate(MIB))
+
+    assert memory.regions == {}
+    assert arena.stats().bytes_reserved == 0
+    arena.close()
+    with pytest.raises(ClosedError, match="closed"):
+        arena.allocate(1)
+
+
+def test_closing_waits_for_the_last_allocation(memory):
+    arena = memory.arena()
+    first, second = arena.allocate(MIB), arena.allocate(4 * MIB)
+    arena.close()
+    with pytest.raises(ClosedError):
+        arena.allocate(1)
+
+    arena.free(first)
+    assert len(memory.regions) == 2
+    assert "(closed)" in arena.picture()
+    arena.free(second)
+    assert memory.regions == {}
+
+
+def test_a_collected_arena_returns_its_regions(memory):
+    arena = memory.arena()
+    arena.allocate(MIB)
+
+    del arena
+    gc.collect()
+
+    assert memory.regions == {}
+
+
+def test_an_arena_keeps_its_source():
+    memory = PaperMemory()
+    source = weakref.ref(memory)
+    arena = memory.arena()
+    del memory
+    gc.collect()
+    arena.free(arena.allocate(MIB))
+
+    del arena
+    gc.collect()
+
+    assert source() is None
+
+
+class TestHostMemory:
+    def test_is_memory(self):
+        from modular_tf.native.ffi import ffi
+
+        memory = HostMemory()
+        arena = Arena(memory.source, GIB)
+        address = arena.allocate(5000)
+
+        ffi.buffer(ffi.cast("char *", address), 5000)[:] = b"x" * 5000
+
+        assert memory.bytes_allocated == 2 * MIB
+
+    def test_refuses_more_than_its_limit(self):
+        memory = HostMemory(MIB)
+        arena = Arena(memory.source, GIB)
+        with pytest.raises(OutOfMemoryError):
+            arena.allocate(2 * MIB)
+
+        memory.bytes_limit = None
+        arena.allocate(2 * MIB)
+
+        assert memory.bytes_allocated == 2 * MIB
+
+    def test_counts_what_came_back(self):
+        memory = HostMemory(2 * MIB)
+        for _ in range(3):
+            with Arena(memory.source, GIB) as arena:
+                arena.free(arena.allocate(MIB))
+
+        assert memory.bytes_allocated == 0
+
+    @pytest.mark.parametrize("alignment", [0, 1, 4, 24, 100])
+    def test_refuses_other_alignments(self, alignment):
+        with pytest.raises(InvalidArgumentError, match="power of two"):
+            HostMemory(alignment=alignment)
+
+    @pytest.mark.parametrize("alignment", [8, 64, 4096])
+    def test_serves_arenas_at_any_alignment(self, alignment):
+        arena = Arena(HostMemory(alignment=alignment).source, GIB)
+
+        assert arena.allocate(2 * MIB) % 256 == 0
