@@ -39,12 +39,8 @@ def filesystem_tables(tables: FilesystemTables) -> list[dict[str, Any]]:
 
 
 def device_tables(platform: DevicePlatform) -> list[dict[str, Any]]:
-    """Describe the tables of a device platform that hold functions."""
-    tables = platform.tables
-    return [
-        _device_table(platform.platform, table)
-        for table in (tables.platform_fns, tables.device_fns, tables.executor)
-    ]
+    """Describe the tables of a device platform that hold functions, in the plugin's layout."""
+    return [_device_table(platform.platform, table) for table in platform.tables.given]
 
 
 def _filesystem_table(scheme: str, table: Table) -> dict[str, Any]:

@@ -160,8 +160,7 @@ class _Reading:
         """Check all tables, of a plugin whose SP_PlatformFns has one layout in all `dialects`."""
         platform = self._given("platform", "SP_Platform", newest(dialects))
         given_fns = self._given("platform_fns", "SP_PlatformFns", newest(dialects))
-        name, device_type = (checks.read_name(platform, field) for field in ("name", "type"))
-        self.found.extend(checks.check_platform(platform, name, device_type))
+        self.found.extend(checks.check_platform(platform, *_names(platform)))
         wrong_fns = tuple(checks.check_platform_fns(given_fns))
         self.found.extend(wrong_fns)
         if not self._may_call(wrong_fns):
@@ -169,22 +168,31 @@ class _Reading:
         fns = given_fns.in_layout(layout("SP_PlatformFns", HOSTED))
         device_fns = self._create_device_fns(platform, fns, newest(dialects))
         dialects = self._create_executor(platform, fns, dialects)
-        if device_fns is None or not dialects:
-            return
-        executor = self._check_executor(platform, newest(dialects))
+        if device_fns is not None and dialects:
+            self._accept(newest(dialects), device_fns)
+
+    def _accept(self, dialect: Dialect, device_fns: DeviceTable) -> None:
+        """Check the executor, now that its layout is known, and accept what has no errors."""
+        platform = self._given("platform", "SP_Platform", dialect)
+        fns = self._given("platform_fns", "SP_PlatformFns", dialect)
+        executor = self._given("executor", "SP_StreamExecutor", dialect)
+        unified = platform.has("supports_unified_memory")
+        self.found.extend(checks.check_executor(executor, unified_memory=unified))
         if self._has_errors():
             return
+        name, device_type = _names(platform)
         self.accepted = DeviceTables(
             plugin=self.plugin,
             path=self.path,
-            dialect=newest(dialects),
+            dialect=dialect,
             name=name or "",
             device_type=device_type or "",
-            platform=self._given("platform", "SP_Platform", newest(dialects)),
-            platform_fns=fns,
+            platform=platform,
+            platform_fns=fns.in_layout(layout("SP_PlatformFns", HOSTED)),
             device_fns=device_fns,
-            executor=executor,
-            given_fns=given_fns,
+            executor=executor.in_layout(layout("SP_StreamExecutor", HOSTED)),
+            given_fns=fns,
+            given_executor=executor,
             warnings=tuple(self.found),
             registration=self.registration,
         )
@@ -239,12 +247,6 @@ class _Reading:
             )
         return left
 
-    def _check_executor(self, platform: DeviceTable, dialect: Dialect) -> DeviceTable:
-        given = self._given("executor", "SP_StreamExecutor", dialect)
-        unified = platform.has("supports_unified_memory")
-        self.found.extend(checks.check_executor(given, unified_memory=unified))
-        return given.in_layout(layout("SP_StreamExecutor", HOSTED))
-
     def _refuse_mixed(self, text: str) -> None:
         self.found.append(Violation("SE-004", text))
 
@@ -257,6 +259,11 @@ class _Reading:
             return self.accepted
         self.found.extend(self.registration.tear_down())
         return RefusedDeviceTables(self.plugin, self.path, tuple(self.found), self.code)
+
+
+def _names(platform: DeviceTable) -> tuple[str | None, str | None]:
+    """Return the platform's name and device type, None for what cannot be read."""
+    return checks.read_name(platform, "name"), checks.read_name(platform, "type")
 
 
 def _can_create(fns: DeviceTable, name: str) -> bool:

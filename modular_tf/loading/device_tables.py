@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.layouts import Dialect
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import is_executable
 from modular_tf.native.strings import read_string
@@ -18,7 +19,6 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.abi.layouts import Dialect
     from modular_tf.loading.device_registration import DeviceRegistration
     from modular_tf.loading.device_table import DeviceTable
 
@@ -74,6 +74,7 @@ class DeviceTables:
         device_fns: SP_DeviceFns; empty for the RFC, which has none.
         executor: SP_StreamExecutor, newest layout.
         given_fns: SP_PlatformFns in the layout of `dialect`, with the RFC's allocators.
+        given_executor: SP_StreamExecutor in the layout of `dialect`.
         warnings: Rules that were broken without refusing.
         registration: What must be taken down in the end; it keeps the memory that the plugin
             filled.
@@ -89,8 +90,16 @@ class DeviceTables:
     device_fns: DeviceTable
     executor: DeviceTable
     given_fns: DeviceTable
+    given_executor: DeviceTable
     warnings: tuple[Violation, ...]
     registration: DeviceRegistration
+
+    @property
+    def given(self) -> tuple[DeviceTable, ...]:
+        """The tables of functions as the plugin laid them out, for people who inspect it."""
+        no_device_fns = self.dialect is Dialect.DEVICE_RFC
+        middle = () if no_device_fns else (self.device_fns,)
+        return self.given_fns, *middle, self.given_executor
 
     @property
     def supports_unified_memory(self) -> bool:

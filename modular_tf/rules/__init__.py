@@ -67,10 +67,16 @@ class Violation:
 @cache
 def all_rules() -> dict[str, Rule]:
     """Return every rule by id, in the order of their numbers."""
-    from modular_tf.rules import device, filesystem, loading, mapping  # noqa: PLC0415  (they import Rule)
+    from modular_tf.rules import device, device_listing, filesystem, loading, mapping  # noqa: PLC0415  (they import Rule)
 
     table: dict[str, Rule] = {}
-    for group in (loading.RULES, mapping.RULES, filesystem.RULES, device.RULES):
+    for group in (
+        loading.RULES,
+        mapping.RULES,
+        filesystem.RULES,
+        device.RULES,
+        device_listing.RULES,
+    ):
         for entry in group:
             if entry.id in table:
                 raise RuntimeError(f"rule id {entry.id} is used twice")

@@ -127,6 +127,18 @@ def test_the_platform_functions_are_in_the_newest_layout(plugin, platform):
     }
 
 
+def test_the_tables_as_given_are_kept_for_people(plugin, platform):
+    tables, dialect = platform.tables, platform.tables.dialect
+    structs = ["SP_PlatformFns", "SP_DeviceFns", "SP_StreamExecutor"]
+    if dialect is RFC:
+        structs.remove("SP_DeviceFns")
+
+    assert [table.layout for table in tables.given] == [layout(name, dialect) for name in structs]
+    assert without_prefix(tables.given_executor) == {
+        slot.name: slot.name for slot in layout("SP_StreamExecutor", plugin.build.dialect).slots
+    }
+
+
 def test_each_part_is_created_once_and_torn_down_in_order(plugin):
     platform = plugin.load()
     parts = (
