@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.device.array import empty, put
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.array import DeviceArray
+    from modular_tf.device.array_memory import MemoryKind
     from modular_tf.device.device_context import DeviceContext
     from modular_tf.device.event import Event
     from modular_tf.device.executor import Executor
@@ -146,6 +151,41 @@ class Device:
             UnimplementedError: The plugin has no such memory.
         """
         return self.executor.allocate_unified(n_bytes)
+
+    def put(self, source: Any, *, memory: MemoryKind = "device") -> DeviceArray:
+        """Copy an array to the device; done when it returns.
+
+        Args:
+            source: A numpy array, an object with the buffer protocol or with `__dlpack__`, or
+                another `DeviceArray`; with any strides.
+            memory: "device"; "host" for pinned memory and "unified" for shared memory, which
+                other libraries take without a copy.
+
+        Raises:
+            InvalidArgumentError: The elements have no name in DLPack, or the source is on a device
+                that its producer does not copy from.
+            TypeError: It is no array.
+            OutOfMemoryError: The plugin gave no memory.
+            ModularTFError: As `executor`, or the plugin's own status.
+        """
+        return put(self, source, memory)
+
+    def empty(
+        self, shape: Sequence[int] | int, dtype: Any, *, memory: MemoryKind = "device"
+    ) -> DeviceArray:
+        """Return an array whose elements are not set.
+
+        Args:
+            shape: Sizes.
+            dtype: A name, as "float32" or "bfloat16", or a dtype of numpy's.
+            memory: As in `put`.
+
+        Raises:
+            InvalidArgumentError: No array can be so.
+            OutOfMemoryError: The plugin gave no memory.
+            ModularTFError: As `executor`.
+        """
+        return empty(self, shape, dtype, memory)
 
     def memory_usage(self) -> MemoryUsage:
         """Return free and total bytes.

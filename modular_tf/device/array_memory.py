@@ -1,0 +1,77 @@
+"""The three kinds of memory that arrays lie in, and whole copies to, from and between them.
+
+All copies are done when they return. Those of device memory go over the device context's streams,
+in the order that TensorFlow has them in; pinned memory is the host's, and needs no stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from modular_tf.device.host_buffer import host_buffer, writable_host_buffer
+from modular_tf.device.memory import DeviceMemory, HostMemory
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi
+
+if TYPE_CHECKING:
+    from modular_tf.device.device import Device
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.host_buffer import HostBuffer
+
+MemoryKind: TypeAlias = Literal["device", "host", "unified"]
+"""Device memory; pinned memory of the host; memory that both use."""
+
+ArrayMemory: TypeAlias = "DeviceMemory | HostMemory"
+"""Unified memory is a device memory that the host sees too."""
+
+
+def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
+    """Allocate memory of a kind.
+
+    Raises:
+        InvalidArgumentError: There is no such kind.
+        OutOfMemoryError: The plugin gave none.
+        UnimplementedError: The plugin has no memory of this kind.
+        ModularTFError: As `Device.executor`.
+    """
+    if kind == "device":
+        return device.allocate(n_bytes)
+    if kind == "host":
+        return device.allocate_host(n_bytes)
+    if kind == "unified":
+        return device.allocate_unified(n_bytes)
+    raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
+
+
+def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
+    """Copy bytes of the host into a memory; raises as the operations of `Stream`."""
+    if isinstance(target, DeviceMemory):
+        executor.context.copy_host_to_device(target, data).wait()
+    else:
+        _copy_bytes(writable_host_buffer(target), host_buffer(data))
+
+
+def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
+    """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
+    if isinstance(source, DeviceMemory):
+        executor.context.copy_device_to_host(target, source).wait()
+    else:
+        executor.synchronize()
+        _copy_bytes(writable_host_buffer(target), host_buffer(source))
+
+
+def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
+    """Copy a memory to another device, or to the same; raises as the operations of `Stream`."""
+    if not isinstance(source, DeviceMemory):
+        from_.synchronize()
+        write(to, target, source)
+    elif from_ is to:
+        context = to.context
+        context.copy_on_device(target, source)
+        context.compute.record_event().wait()
+    else:
+        from_.context.copy_to_device(to.context, target, source).wait()
+
+
+def _copy_bytes(target: Any, source: Any) -> None:
+    ffi.memmove(target, source, len(source))

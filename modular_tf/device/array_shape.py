@@ -1,0 +1,68 @@
+"""Shapes and element types of arrays: how many elements, how many bytes, and which names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.abi.dlpack_elements import ElementType, by_dtype, by_name, by_numpy
+from modular_tf.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MOST_DIMENSIONS = 64  # numpy's limit too
+_MOST_BYTES = (1 << 63) - 1
+
+
+def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
+    """Return a shape as a tuple; a number is one dimension.
+
+    Raises:
+        InvalidArgumentError: A size is negative, or there are more than 64.
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes) or len(sizes) > _MOST_DIMENSIONS:
+        raise InvalidArgumentError(
+            f"shape {sizes}: expected at most {_MOST_DIMENSIONS} sizes, none below 0"
+        )
+    return sizes
+
+
+def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded: bool) -> int:
+    """Return the size of a compact array.
+
+    Args:
+        shape: As `checked_shape` returns it.
+        dtype: Code, bits and lanes.
+        is_padded: Whether elements of less than 8 bits have bytes of their own; else they are
+            packed.
+
+    Raises:
+        InvalidArgumentError: No memory is so large.
+    """
+    _, bits, lanes = dtype
+    element_bits = -(-bits * lanes // 8) * 8 if is_padded else bits * lanes
+    n_bytes = -(-prod(shape) * element_bits // 8)
+    if n_bytes > _MOST_BYTES:
+        raise InvalidArgumentError(f"shape {shape}: {n_bytes} bytes are more than memory can be")
+    return n_bytes
+
+
+def element_type_of(dtype: Any) -> ElementType:
+    """Return the element type that a name, or a dtype of numpy's, means.
+
+    Raises:
+        InvalidArgumentError: There is none.
+    """
+    try:
+        if isinstance(dtype, ElementType):
+            return dtype
+        if isinstance(dtype, str):
+            return by_name(dtype)
+        if isinstance(dtype, tuple):
+            return by_dtype(dtype)
+        return by_numpy(import_module("numpy").dtype(dtype))
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(f"dtype {dtype!r} of a device array: {error}") from None

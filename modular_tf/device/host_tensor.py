@@ -1,0 +1,51 @@
+"""Arrays in host memory of our own, in one piece, aligned for every consumer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_elements import TypeCode
+from modular_tf.device.array_shape import n_bytes_of
+from modular_tf.native.ffi import ffi
+from modular_tf.native.tensor import Tensor
+
+if TYPE_CHECKING:
+    from modular_tf.device.array import DeviceArray
+
+_ALIGNMENT = 64  # jax copies what is aligned less (dlpack §2)
+_BYTE = (int(TypeCode.UINT), 8, 1)
+
+
+def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, memoryview]:
+    """Return a new tensor like a device array, and its bytes, which are to be written.
+
+    Args:
+        array: Tells shape and elements.
+        is_copied: Whether the tensor is for the consumer who asked for a copy.
+    """
+    n_bytes = n_bytes_of(array.shape, array.dlpack_dtype, is_padded=array.is_padded)
+    room = ffi.from_buffer("char[]", bytearray(n_bytes + _ALIGNMENT - 1), require_writable=True)
+    address = int(ffi.cast("uintptr_t", room))
+    start = -address % _ALIGNMENT
+    tensor = Tensor(
+        address + start,
+        array.shape,
+        None,
+        array.dlpack_dtype,
+        HOST,
+        room,
+        is_copied=is_copied,
+        is_padded=array.is_padded,
+    )
+    return tensor, memoryview(ffi.buffer(room))[start : start + n_bytes]
+
+
+def bytes_of(tensor: Tensor) -> memoryview:
+    """Return the bytes of a compact tensor of the host's, without a copy; they keep it.
+
+    A read-only tensor gives read-only bytes.
+    """
+    n_bytes = n_bytes_of(tensor.shape, tensor.dlpack_dtype, is_padded=tensor.is_padded)
+    flat = Tensor(tensor.address, (n_bytes,), None, _BYTE, HOST, tensor, tensor.read_only)
+    return memoryview(flat)
