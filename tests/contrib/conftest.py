@@ -87,5 +87,9 @@ def opencl_library() -> Path:
 def opencl_device(opencl_library: Path) -> Iterator[PluginProcess]:
     """One OpenCL device, in a process that must end in order."""
     process = PluginProcess("device", opencl_library, env=ON_POCL)
+    counted = process.device_count()
+    if not counted.value:
+        process.close()
+        pytest.fail(f"the tests need PoCL (Debian: pocl-opencl-icd): {counted}", pytrace=False)
     yield process
     assert process.close() == 0
