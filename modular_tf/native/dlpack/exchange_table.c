@@ -125,6 +125,12 @@ int mtf_publish_exchange_table(PyObject* type) {
   return failed;
 }
 
+/* The next older table; a chain that does not go down would never end. */
+static const DLPackExchangeAPIHeader* older(const DLPackExchangeAPIHeader* header) {
+  const DLPackExchangeAPIHeader* next = header->prev_api;
+  return next != NULL && next->version.major < header->version.major ? next : NULL;
+}
+
 /* The newest table of our major version; NULL without an exception where there is none. */
 static const DLPackExchangeAPI* table_of(PyObject* type) {
   PyObject* capsule = PyObject_GetAttr(type, attribute_name);
@@ -135,7 +141,7 @@ static const DLPackExchangeAPI* table_of(PyObject* type) {
   const DLPackExchangeAPIHeader* header = NULL;
   if (PyCapsule_IsValid(capsule, table_name)) header = PyCapsule_GetPointer(capsule, table_name);
   Py_DECREF(capsule); /* tables live as long as the process */
-  while (header != NULL && header->version.major > DLPACK_MAJOR) header = header->prev_api;
+  while (header != NULL && header->version.major > DLPACK_MAJOR) header = older(header);
   if (header == NULL || header->version.major != DLPACK_MAJOR) return NULL;
   return (const DLPackExchangeAPI*)header;
 }
@@ -161,7 +167,7 @@ PyObject* mtf_import_by_table(PyObject* module, PyObject* object) {
     return failed_without_reason("managed_tensor_from_py_object_no_sync");
   }
   Tensor* self = mtf_adopt_versioned(managed);
-  if (self == NULL && managed->deleter != NULL) managed->deleter(managed);
+  if (self == NULL) mtf_discard_versioned(managed);
   return (PyObject*)self;
 }
 
@@ -172,10 +178,7 @@ static PyObject* hand_over(const DLPackExchangeAPI* table, DLManagedTensorVersio
   if (table->managed_tensor_to_py_object_no_sync(managed, &object) == 0 && object != NULL) {
     return object;
   }
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  managed->deleter(managed);
-  PyErr_Restore(type, value, traceback);
+  mtf_discard_versioned(managed);
   return failed_without_reason("managed_tensor_to_py_object_no_sync");
 }
 

@@ -7,6 +7,13 @@ static void release_versioned(void* pointer) {
   if (managed->deleter != NULL) managed->deleter(managed);
 }
 
+void mtf_discard_versioned(DLManagedTensorVersioned* managed) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  release_versioned(managed);
+  PyErr_Restore(type, value, traceback);
+}
+
 static void release_legacy(void* pointer) {
   DLManagedTensor* managed = pointer;
   if (managed->deleter != NULL) managed->deleter(managed);

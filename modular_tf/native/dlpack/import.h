@@ -7,6 +7,9 @@
 /* A tensor that owns the managed one; NULL with an exception, and then the caller still does. */
 Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed);
 
+/* Frees what nobody took, and keeps the exception that says why. */
+void mtf_discard_versioned(DLManagedTensorVersioned* managed);
+
 /* consume(capsule): takes over what an unconsumed capsule of either kind holds, and renames it. On
  * an error the capsule is left as it was, so that its destructor frees. */
 PyObject* mtf_consume(PyObject* module, PyObject* capsule);

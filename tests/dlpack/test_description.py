@@ -1,0 +1,141 @@
+"""What a tensor may say of memory, and what it refuses to say."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from modular_tf.native.tensor import Tensor
+from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
+
+
+def test_it_says_what_it_was_told():
+    owner = object()
+    tensor = Tensor(4096, (2, 3), (6, 2), FLOAT32, (12, 7), owner, read_only=True)
+
+    assert (tensor.address, tensor.shape, tensor.strides) == (4096, (2, 3), (6, 2))
+    assert (tensor.ndim, tensor.size, tensor.nbytes) == (2, 6, 24)
+    assert (tensor.dlpack_dtype, tensor.dlpack_device) == (FLOAT32, (12, 7))
+    assert tensor.owner is owner
+    assert tensor.read_only
+    assert not tensor.is_copied
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((), ()),
+        ((5,), (1,)),
+        ((2, 3, 4), (12, 4, 1)),
+        ((2, 3, 4, 5, 6), (360, 120, 30, 6, 1)),
+        ((1,) * 64, (1,) * 64),
+    ],
+)
+def test_strides_are_those_of_c_order_where_none_are_given(shape, strides):
+    assert Tensor(64, shape, None, FLOAT32, CPU, None).strides == strides
+
+
+def test_a_tensor_without_elements_has_no_address():
+    tensor = Tensor(64, (3, 0), None, FLOAT32, CPU, None)
+
+    assert (tensor.address, tensor.size, tensor.nbytes) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "padded", "n_bytes"),
+    [
+        ((0, 4, 1), False, 3),
+        ((0, 4, 1), True, 5),
+        ((17, 4, 2), False, 5),
+        ((15, 6, 1), False, 4),
+        ((2, 32, 4), False, 80),
+        ((6, 8, 1), False, 5),
+    ],
+)
+def test_elements_of_less_than_a_byte_share_bytes_unless_padded(dtype, padded, n_bytes):
+    assert Tensor(64, (5,), None, dtype, CPU, None, is_padded=padded).nbytes == n_bytes
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"address": 0}, "NULL"),
+        ({"shape": (-1,)}, "negative"),
+        ({"shape": (2**40, 2**40)}, "larger"),
+        ({"shape": (2**61 + 1,)}, "larger"),
+        ({"shape": (1,) * 65}, "64"),
+        ({"strides": (1, 1)}, "strides"),
+        ({"dlpack_dtype": (18, 32, 1)}, "code 18"),
+        ({"dlpack_dtype": (2, 0, 1)}, "0 bits"),
+        ({"dlpack_dtype": (2, 32, 0)}, "0 lanes"),
+        ({"dlpack_dtype": (2, 256, 1)}, "256"),
+        ({"dlpack_dtype": (-1, 32, 1)}, "-1"),
+        ({"dlpack_device": (5, 0)}, "5 is unknown"),
+        ({"dlpack_device": (22, 0)}, "22 is unknown"),
+        ({"dlpack_device": (4, 0)}, "handle"),
+        ({"dlpack_device": (8, 0)}, "handle"),
+    ],
+)
+def test_impossible_descriptions_are_refused(wrong, said):
+    arguments = {
+        "address": 64,
+        "shape": (4,),
+        "strides": None,
+        "dlpack_dtype": FLOAT32,
+        "dlpack_device": CPU,
+        "owner": None,
+    }
+
+    with pytest.raises(ValueError, match=said):
+        Tensor(**(arguments | wrong))
+
+
+def test_a_tensor_is_described_once():
+    tensor = tensor_of([1, 2])
+
+    with pytest.raises(ValueError, match="already"):
+        tensor.__init__(64, (1,), None, FLOAT32, CPU, None)
+    assert tensor.shape == (2,)
+
+
+@pytest.mark.parametrize("use", ["shape", "address", "__dlpack__", "__dlpack_device__"])
+def test_a_subclass_that_forgot_to_describe_is_told(use):
+    class Forgetful(Tensor):
+        def __init__(self):
+            pass
+
+    with pytest.raises(ValueError, match="__init__"):
+        getattr(Forgetful(), use)()
+
+
+def test_the_owner_lives_as_long_as_the_tensor():
+    tensor = tensor_of([1])
+    memory = tensor.owner.watch()
+
+    assert memory() is not None
+    del tensor
+    assert memory() is None
+
+
+def test_a_cycle_through_the_owner_is_collected():
+    class Owner:
+        pass
+
+    owner = Owner()
+    owner.tensor = Tensor(64, (1,), None, FLOAT32, CPU, owner)
+    watched = weakref.ref(owner)
+    del owner
+
+    gc.collect()
+    assert watched() is None
+
+
+def test_many_dimensions_leave_nothing_behind():
+    memory = Memory(4)
+    watched = memory.watch()
+    tensors = [Tensor(memory.address, (1,) * 9, None, FLOAT32, CPU, memory) for _ in range(100)]
+    del memory, tensors
+
+    assert watched() is None

@@ -1,0 +1,303 @@
+"""`__dlpack_c_exchange_api__`: ours as a C consumer sees it, and foreign ones."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from modular_tf.dlpack import from_dlpack, to_dlpack
+from modular_tf.native.tensor import Tensor, export_by_table, import_by_table
+from tests.dlpack import foreign
+from tests.dlpack.memory import CPU, FLOAT32, tensor_of
+
+NAME = b"dlpack_exchange_api"
+OURS = foreign.ExchangeTable.from_address(
+    ctypes.pythonapi.PyCapsule_GetPointer(Tensor.__dlpack_c_exchange_api__, NAME)
+)
+
+
+def managed_from(thing) -> foreign.Versioned:
+    out = ctypes.c_void_p()
+    assert OURS.from_object(thing, ctypes.byref(out)) == 0
+    return foreign.Versioned.from_address(out.value)
+
+
+def delete(managed) -> None:
+    managed.deleter(ctypes.addressof(managed))
+
+
+def allocate(**fields):
+    """Call the allocator as consumers do, without the GIL; return its result and what it said."""
+    said = []
+    shape = (ctypes.c_int64 * 2)(*fields.pop("shape", (3, 5)))
+    prototype = foreign.Tensor(device_type=1, ndim=2, code=2, bits=32, lanes=1, shape=shape)
+    for name, value in fields.items():
+        setattr(prototype, name, value)
+    out = ctypes.c_void_p()
+    set_error = foreign.SET_ERROR(lambda _, kind, message: said.append((kind, message)))
+    status = OURS.allocate(ctypes.byref(prototype), ctypes.byref(out), None, set_error)
+    return status, said, out.value
+
+
+def test_the_table_is_complete_and_of_our_version():
+    assert foreign.name_of(Tensor.__dlpack_c_exchange_api__) == NAME.decode()
+    assert (OURS.major, OURS.minor, OURS.prev_api) == (1, 3, None)
+    slots = ("allocate", "from_object", "to_object", "describe", "stream")
+    assert [slot for slot in slots if not getattr(OURS, slot)] == []
+
+
+def test_subclasses_have_it_too():
+    class Array(Tensor):
+        pass
+
+    assert Array.__dlpack_c_exchange_api__ is Tensor.__dlpack_c_exchange_api__
+    managed = managed_from(tensor_of([1], cls=Array))
+    assert managed.dl_tensor.ndim == 1
+    delete(managed)
+
+
+def test_there_and_back():
+    tensor = tensor_of([1, 2], read_only=True)
+    managed = managed_from(tensor)
+    out = ctypes.c_void_p()
+
+    assert (managed.major, managed.minor, managed.flags) == (1, 3, 1)
+    assert OURS.to_object(ctypes.addressof(managed), ctypes.byref(out)) == 0
+    back = ctypes.cast(out, ctypes.py_object).value
+    ctypes.pythonapi.Py_DecRef(ctypes.py_object(back))
+
+    assert (type(back), back.address, back.read_only) == (Tensor, tensor.address, True)
+    assert tensor._n_exports == 1
+    del back
+    assert tensor._n_exports == 0
+
+
+def test_a_borrowed_description():
+    tensor = tensor_of([1, 2, 3, 4], (2, 2))
+    described = foreign.Tensor()
+
+    assert OURS.describe(tensor, ctypes.byref(described)) == 0
+    assert (described.data, described.shape[:2]) == (tensor.address, [2, 2])
+    assert described.strides[:2] == [2, 1]
+    assert tensor._n_exports == 0
+
+
+@pytest.mark.parametrize("slot", ["from_object", "describe"])
+def test_other_objects_are_refused(slot):
+    out = foreign.Tensor() if slot == "describe" else ctypes.c_void_p()
+
+    with pytest.raises(TypeError, match="modular_tf tensor"):
+        getattr(OURS, slot)(3, ctypes.byref(out))
+
+
+def test_a_refused_tensor_stays_the_callers():
+    producer = foreign.Producer()
+    producer.managed.major = 2
+
+    with pytest.raises(BufferError, match="found 2"):
+        OURS.to_object(ctypes.addressof(producer.managed), ctypes.byref(ctypes.c_void_p()))
+    assert producer.deleted == 0
+
+
+def test_no_stream_has_to_be_waited_for():
+    for device_type in (1, 2, 12):
+        stream = ctypes.c_void_p(1)
+        assert OURS.stream(device_type, 0, ctypes.byref(stream)) == 0
+        assert stream.value is None
+
+
+def test_work_in_flight_is_waited_for_first():
+    class Pending(Tensor):
+        waited_for = ()
+
+        def _before_export(self, stream):
+            self.waited_for += (stream,)
+
+    tensor = tensor_of([1], cls=Pending, dlpack_device=(12, 0))
+    tensor._needs_sync = True
+    delete(managed_from(tensor))
+    OURS.describe(tensor, ctypes.byref(foreign.Tensor()))
+
+    assert tensor.waited_for == (None, None)
+
+
+def test_negative_strides_are_copied_or_refused():
+    memory = tensor_of([1, 2, 3]).owner
+    tensor = Tensor(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory)
+    managed = managed_from(tensor)
+
+    assert managed.flags == 2
+    assert (ctypes.c_float * 3).from_address(managed.dl_tensor.data)[:] == [3, 2, 1]
+    delete(managed)
+    with pytest.raises(BufferError, match="negative"):
+        OURS.describe(tensor, ctypes.byref(foreign.Tensor()))
+
+
+def test_the_allocator_makes_compact_aligned_memory():
+    status, said, address = allocate()
+    managed = foreign.Versioned.from_address(address)
+    dl = managed.dl_tensor
+
+    assert (status, said) == (0, [])
+    assert (managed.major, managed.minor, managed.flags) == (1, 3, 0)
+    assert dl.data % 256 == 0
+    assert (dl.shape[:2], dl.strides[:2]) == ([3, 5], [5, 1])
+    ctypes.memset(dl.data, 1, 60)
+    delete(managed)
+
+
+def test_the_allocator_gives_no_address_to_nothing():
+    _, _, address = allocate(shape=(0, 5))
+    managed = foreign.Versioned.from_address(address)
+
+    assert managed.dl_tensor.data is None
+    delete(managed)
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"device_type": 2}, b"BufferError"),
+        ({"ndim": 65}, b"ValueError"),
+        ({"bits": 0}, b"ValueError"),
+        ({"shape": (-1, 1)}, b"ValueError"),
+        ({"shape": (2**40, 2**40)}, b"ValueError"),
+        ({"shape": (2**50, 4)}, b"MemoryError"),
+    ],
+)
+def test_the_allocator_says_why_it_cannot(fields, kind):
+    status, said, address = allocate(**fields)
+
+    assert (status, address) == (-1, None)
+    assert [said_kind for said_kind, _ in said] == [kind]
+
+
+class Table:
+    """A foreign table that hands out, and takes, a `foreign.Producer`."""
+
+    def __init__(self, major=1, previous=None):
+        self.producer = foreign.Producer()
+        self.taken = []
+        self.fails = False
+        fields = dict(foreign.ExchangeTable._fields_)
+        self.struct = foreign.ExchangeTable(major, 0, previous and ctypes.addressof(previous))
+        self.struct.from_object = fields["from_object"](self._from_object)
+        self.struct.to_object = fields["to_object"](self._to_object)
+        self.capsule = foreign.new_capsule(self.struct, NAME)
+
+    def _from_object(self, _, out):
+        if self.fails:
+            return -1
+        out[0] = ctypes.addressof(self.producer.managed)
+        return 0
+
+    def _to_object(self, pointer, out):
+        if self.fails:
+            return -1
+        self.taken.append(pointer)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self))
+        out[0] = id(self)
+        return 0
+
+
+def type_with(table) -> type:
+    return type("Foreign", (), {"__dlpack_c_exchange_api__": table, "__dlpack__": None})
+
+
+def test_a_foreign_table_is_used():
+    table = Table()
+    foreign_type = type_with(table.capsule)
+
+    tensor = from_dlpack(foreign_type())
+    assert tensor.address == table.producer.address
+    del tensor
+    assert table.producer.deleted == 1
+
+
+def test_an_older_table_is_found_behind_a_newer_one():
+    old = Table()
+    new = Table(major=2, previous=old.struct)
+
+    assert import_by_table(type_with(new.capsule)()).address == old.producer.address
+
+
+def test_a_chain_that_goes_round_ends():
+    table = Table(major=2)
+    table.struct.prev_api = ctypes.addressof(table.struct)
+
+    assert import_by_table(type_with(table.capsule)()) is None
+
+
+NEWER, OLDER = Table(major=2), Table(major=0)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [None, 12345, "capsule", NEWER.capsule, OLDER.capsule],
+    ids=["None", "an address", "text", "only newer", "only older"],
+)
+def test_other_tables_are_passed_by(table):
+    assert import_by_table(type_with(table)()) is None
+    assert export_by_table(tensor_of([1]), type_with(table)) is None
+
+
+def test_a_capsule_of_another_name_is_passed_by():
+    table = Table()
+    other = foreign.new_capsule(table.struct, b"something_else")
+
+    assert import_by_table(type_with(other)()) is None
+
+
+def test_missing_slots_are_passed_by():
+    table = Table()
+    fields = dict(foreign.ExchangeTable._fields_)
+    table.struct.from_object = fields["from_object"]()
+    table.struct.to_object = fields["to_object"]()
+
+    assert import_by_table(type_with(table.capsule)()) is None
+    assert export_by_table(tensor_of([1]), type_with(table.capsule)) is None
+
+
+def test_a_failure_without_a_reason_is_an_error():
+    table = Table()
+    table.fails = True
+
+    with pytest.raises(BufferError, match="said nothing"):
+        import_by_table(type_with(table.capsule)())
+
+
+def test_what_a_table_hands_out_is_freed_where_we_refuse_it():
+    table = Table()
+    table.producer.managed.major = 2
+
+    with pytest.raises(BufferError, match="found 2"):
+        import_by_table(type_with(table.capsule)())
+    assert table.producer.deleted == 1
+
+
+def test_we_hand_over_by_a_foreign_table():
+    table = Table()
+    tensor = tensor_of([1, 2])
+
+    assert to_dlpack(tensor, type_with(table.capsule)) is table
+    managed = foreign.Versioned.from_address(table.taken[0])
+    assert managed.dl_tensor.data == tensor.address
+    assert tensor._n_exports == 1
+    delete(managed)
+    assert tensor._n_exports == 0
+
+
+def test_what_a_consumer_refuses_is_freed():
+    table = Table()
+    table.fails = True
+    tensor = tensor_of([1, 2])
+
+    with pytest.raises(BufferError, match="said nothing"):
+        to_dlpack(tensor, type_with(table.capsule))
+    assert tensor._n_exports == 0
+
+
+def test_types_without_a_table_are_named():
+    with pytest.raises(BufferError, match="'dict' has no C exchange table"):
+        to_dlpack(tensor_of([1]), dict)

@@ -1,0 +1,245 @@
+"""`__dlpack__`: which struct, which memory, and what is refused."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from modular_tf.native.tensor import Tensor, consume
+from tests.dlpack.foreign import Legacy, Versioned, content_of, name_of
+from tests.dlpack.memory import CPU, FLOAT32, Memory, tensor_of
+
+READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
+
+
+class Recording(Tensor):
+    """Keeps what its hooks are called with."""
+
+    def __init__(self, *arguments, **keywords):
+        super().__init__(*arguments, **keywords)
+        self.waits = []
+        self.moves = []
+
+    def _before_export(self, stream):
+        self.waits.append(stream)
+
+    def _export_elsewhere(self, stream, dl_device, copy):
+        self.moves.append((stream, dl_device, copy))
+        return tensor_of([9], is_copied=True)
+
+
+def exported(tensor, **request):
+    return content_of(tensor.__dlpack__(max_version=(1, 0), **request), Versioned)
+
+
+@pytest.mark.parametrize("request_", [{}, {"max_version": None}, {"max_version": (0, 8)}])
+def test_consumers_before_1_0_get_the_legacy_struct(request_):
+    tensor = tensor_of([1, 2, 3], (3, 1))
+    capsule = tensor.__dlpack__(**request_)
+    dl = content_of(capsule, Legacy).dl_tensor
+
+    assert name_of(capsule) == "dltensor"
+    assert (dl.data, dl.ndim, dl.byte_offset) == (tensor.address, 2, 0)
+    assert (dl.shape[:2], dl.strides[:2]) == ([3, 1], [1, 1])
+
+
+@pytest.mark.parametrize("version", [(1, 0), (1, 3), (1, 99), (2, 0)])
+def test_others_get_our_own_version(version):
+    tensor = tensor_of([1, 2])
+    capsule = tensor.__dlpack__(max_version=version, dl_device=None, copy=None, stream=None)
+    managed = content_of(capsule, Versioned)
+
+    assert name_of(capsule) == "dltensor_versioned"
+    assert (managed.major, managed.minor, managed.flags) == (1, 3, 0)
+    assert (managed.dl_tensor.code, managed.dl_tensor.bits, managed.dl_tensor.lanes) == FLOAT32
+    assert (managed.dl_tensor.device_type, managed.dl_tensor.device_id) == CPU
+
+
+def test_names_of_keywords_need_not_be_interned():
+    keyword = "max version".replace(" ", "_")
+
+    assert name_of(tensor_of([1]).__dlpack__(**{keyword: (1, 0)})) == "dltensor_versioned"
+
+
+def test_flags_travel():
+    assert exported(tensor_of([1], read_only=True)).flags == READ_ONLY
+    assert exported(tensor_of([1], is_padded=True)).flags == PADDED
+
+
+@pytest.mark.parametrize("what", ["read_only", "is_padded"])
+def test_what_a_legacy_struct_cannot_say_is_refused(what):
+    with pytest.raises(BufferError, match="max_version"):
+        tensor_of([1], **{what: True}).__dlpack__()
+
+
+def test_scalars_and_empty_tensors_point_nowhere():
+    scalar = exported(tensor_of([1], ()))
+    assert not scalar.dl_tensor.shape
+    assert not scalar.dl_tensor.strides
+
+    empty = exported(Tensor(64, (2, 0), None, FLOAT32, CPU, None))
+    assert empty.dl_tensor.data is None
+    assert empty.dl_tensor.strides[:2] == [1, 1] or empty.dl_tensor.strides[0] >= 0
+
+
+def test_the_struct_has_extents_of_its_own():
+    tensor = tensor_of([1, 2])
+    first, second = exported(tensor), exported(tensor)
+
+    assert ctypes.addressof(first.dl_tensor.shape.contents) != ctypes.addressof(
+        second.dl_tensor.shape.contents
+    )
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"max_version": 1},
+        {"max_version": (1,)},
+        {"max_version": ("1", "0")},
+        {"dl_device": 1},
+        {"dl_device": (1, 0, 0)},
+        {"dl_device": (1, 2**40)},
+    ],
+)
+def test_malformed_requests_are_not_type_errors(request_):
+    """Consumers take a TypeError for an old producer, and ask again for less."""
+    with pytest.raises(ValueError, match=next(iter(request_))):
+        tensor_of([1]).__dlpack__(**request_)
+
+
+def test_calls_that_python_itself_would_refuse():
+    with pytest.raises(TypeError, match="keyword"):
+        tensor_of([1]).__dlpack__(None)
+    with pytest.raises(TypeError, match="nonsense"):
+        tensor_of([1]).__dlpack__(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("device_type", "good", "bad"),
+    [
+        (1, [None], [-1, 0, 1, 2, object()]),
+        (3, [None], [1]),
+        (2, [None, -1, 1, 2, 1 << 40], [0, -2]),
+        (10, [None, -1, 0, 3, 1 << 40], [1, 2, -2]),
+        (12, [None], [-1, 0, 1, 1 << 40]),
+    ],
+)
+def test_streams_are_judged_by_the_device(device_type, good, bad):
+    tensor = tensor_of([1], dlpack_device=(device_type, 0))
+
+    for stream in good:
+        assert exported(tensor, stream=stream).dl_tensor.data == tensor.address
+    for stream in bad:
+        with pytest.raises(ValueError, match="stream"):
+            exported(tensor, stream=stream)
+
+
+def test_the_hook_is_asked_before_memory_leaves():
+    stream = object()
+    tensor = tensor_of([1], cls=Recording, dlpack_device=(12, 0))
+
+    exported(tensor)
+    assert tensor.waits == []
+    exported(tensor, stream=stream)
+    assert tensor.waits == [stream]
+    tensor._needs_sync = True
+    exported(tensor)
+    assert tensor.waits == [stream, None]
+
+
+def test_what_the_hook_raises_ends_the_export():
+    class Closed(Tensor):
+        def _before_export(self, stream):
+            raise ValueError("the array is closed")
+
+    tensor = tensor_of([1], cls=Closed)
+    tensor._needs_sync = True
+
+    for export in (tensor.__dlpack__, lambda: tensor.__dlpack__(copy=True)):
+        with pytest.raises(ValueError, match="is closed"):
+            export()
+    assert tensor._n_exports == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "seen"),
+    [({"copy": True}, (None, None, True)), ({"dl_device": CPU}, (None, CPU, None))],
+)
+def test_a_subclass_brings_memory_elsewhere(request_, seen):
+    tensor = tensor_of([1], cls=Recording, dlpack_device=(12, 0))
+    if "dl_device" not in request_:
+        tensor = tensor_of([1], cls=Recording)
+
+    managed = exported(tensor, **request_)
+
+    assert tensor.moves == [seen]
+    assert managed.flags == IS_COPIED
+    assert managed.dl_tensor.data != tensor.address
+
+
+def test_a_subclass_that_brings_it_to_the_wrong_place_is_told():
+    tensor = tensor_of([1], cls=Recording)
+
+    with pytest.raises(BufferError, match=r"\(1, 0\) instead of \(2, 1\)"):
+        exported(tensor, dl_device=(2, 1))
+
+
+def test_a_copy_of_host_memory_is_compact_and_aligned():
+    memory = tensor_of([0, 1, 2, 3, 4, 5]).owner
+    turned = Tensor(memory.address, (3, 2), (1, 3), FLOAT32, CPU, memory, read_only=True)
+
+    managed = exported(turned, copy=True)
+    values = (ctypes.c_float * 6).from_address(managed.dl_tensor.data)
+
+    assert managed.flags == IS_COPIED
+    assert managed.dl_tensor.data % 256 == 0
+    assert managed.dl_tensor.strides[:2] == [2, 1]
+    assert list(values) == [0, 3, 1, 4, 2, 5]
+
+
+def test_a_copy_may_go_to_a_legacy_consumer_though_the_memory_is_read_only():
+    copy = consume(tensor_of([1, 2], read_only=True).__dlpack__(copy=True))
+
+    assert memoryview(copy).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("device", [(3, 0), (11, 1)])
+def test_pinned_memory_is_host_memory_without_a_copy(device):
+    tensor = tensor_of([1], dlpack_device=device)
+
+    for copy in (None, False):
+        managed = exported(tensor, dl_device=CPU, copy=copy)
+        assert (managed.dl_tensor.data, managed.flags) == (tensor.address, 0)
+        assert managed.dl_tensor.device_type == 1
+
+
+@pytest.mark.parametrize(("device", "wanted"), [((1, 0), (2, 0)), ((12, 0), CPU), (CPU, (1, 1))])
+def test_where_the_base_class_cannot_bring_it(device, wanted):
+    with pytest.raises(BufferError, match="cannot go"):
+        exported(tensor_of([1], dlpack_device=device), dl_device=wanted)
+
+
+def test_negative_strides_never_leave():
+    """There is a consumer that ends the process over them."""
+    memory = tensor_of([1, 2, 3]).owner
+    tensor = Tensor(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory)
+
+    managed = exported(tensor)
+    assert managed.flags == IS_COPIED
+    assert (ctypes.c_float * 3).from_address(managed.dl_tensor.data)[:] == [3, 2, 1]
+    with pytest.raises(BufferError, match="negative"):
+        exported(tensor, copy=False)
+
+
+def test_packed_elements_are_copied_as_they_lie():
+    memory = Memory(4)
+    memory.bytes[:] = b"\x21\x43\x65\x07"
+    compact = Tensor(memory.address, (7,), None, (0, 4, 1), CPU, memory)
+    gaps = Tensor(memory.address, (3,), (2,), (0, 4, 1), CPU, memory)
+
+    managed = exported(compact, copy=True)
+    assert (ctypes.c_char * 4).from_address(managed.dl_tensor.data)[:] == memory.bytes[:]
+    with pytest.raises(BufferError, match="compact"):
+        exported(gaps, copy=True)

@@ -1,0 +1,206 @@
+"""What is taken from producers, and what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.dlpack import from_dlpack
+from modular_tf.native.tensor import consume
+from tests.dlpack.foreign import Producer, Versioned, content_of, name_of
+from tests.dlpack.memory import tensor_of
+
+
+@pytest.mark.parametrize(
+    ("versioned", "used"), [(True, "used_dltensor_versioned"), (False, "used_dltensor")]
+)
+def test_a_capsule_is_consumed_once_and_freed_once(versioned, used):
+    producer = Producer(versioned=versioned)
+    tensor = consume(producer.capsule)
+
+    assert name_of(producer.capsule) == used
+    assert tensor.address == producer.address
+    assert memoryview(tensor).tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="consumed"):
+        consume(producer.capsule)
+    assert producer.deleted == 0
+    del tensor
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("thing", [None, 3, object()])
+def test_other_things_are_no_capsules(thing):
+    with pytest.raises(ValueError, match="expected a DLPack capsule"):
+        consume(thing)
+
+
+def test_missing_strides_mean_compact():
+    producer = Producer(ndim=3)
+    producer.shape[:] = [2, 1, 2]
+    producer.dl.strides = None
+
+    assert consume(producer.capsule).strides == (2, 2, 1)
+
+
+def test_an_offset_becomes_part_of_the_address():
+    producer = Producer()
+    producer.dl.byte_offset = 8
+    producer.shape[0] = 2
+    tensor = consume(producer.capsule)
+
+    assert tensor.address == producer.address + 8
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).dl_tensor.byte_offset == 0
+
+
+def test_the_deleter_may_be_missing():
+    producer = Producer()
+    producer.managed.deleter = type(producer.managed.deleter)()
+    tensor = consume(producer.capsule)
+    del tensor
+
+    assert producer.deleted == 0
+
+
+def test_newer_minor_versions_and_unknown_flags_are_taken():
+    producer = Producer()
+    producer.managed.minor = 99
+    producer.managed.flags = 1 << 40
+    tensor = consume(producer.capsule)
+
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 0
+
+
+def _set(**fields):
+    def change(producer):
+        for name, value in fields.items():
+            setattr(producer.managed if name == "major" else producer.dl, name, value)
+
+    return change
+
+
+def _set_shape(producer):
+    producer.shape[0] = -4
+
+
+REFUSED = {
+    "another major version": (_set(major=2), "found 2"),
+    "major version 0": (_set(major=0), "found 0"),
+    "elements at NULL": (_set(data=None), "NULL"),
+    "an unknown type": (_set(code=18), "code 18"),
+    "no bits": (_set(bits=0), "0 bits"),
+    "an unknown device": (_set(device_type=22), "22 is unknown"),
+    "a handle": (_set(device_type=4), "handle"),
+    "somebody's kDLExtDev": (_set(device_type=12), "kDLExtDev"),
+    "negative dimensions": (_set(ndim=-1), "dimensions"),
+    "too many dimensions": (_set(ndim=65), "dimensions"),
+    "no shape": (_set(shape=None), "no shape"),
+    "a negative shape": (_set_shape, "negative"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_capsules_are_left_to_their_destructor(name):
+    change, said = REFUSED[name]
+    producer = Producer()
+    change(producer)
+
+    with pytest.raises(BufferError, match=said):
+        consume(producer.capsule)
+    assert name_of(producer.capsule) == "dltensor_versioned"
+    assert producer.deleted == 0
+
+
+def test_our_own_kdlextdev_comes_back():
+    tensor = tensor_of([1], dlpack_device=(12, 5))
+
+    for request in ({}, {"max_version": (1, 0)}):
+        back = consume(tensor.__dlpack__(**request))
+        assert (back.dlpack_device, back.address) == ((12, 5), tensor.address)
+
+
+def test_read_only_stays_read_only():
+    producer = Producer()
+    producer.managed.flags = 1
+    tensor = consume(producer.capsule)
+
+    assert tensor.read_only
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 1
+    with pytest.raises(BufferError, match="read-only"):
+        tensor.__dlpack__()
+
+
+def test_what_a_legacy_producer_did_not_say_is_taken_for_read_only():
+    producer = Producer(versioned=False)
+    tensor = consume(producer.capsule)
+
+    assert tensor.read_only
+    assert memoryview(tensor).readonly
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 1
+    assert name_of(tensor.__dlpack__()) == "dltensor"
+
+
+def test_a_copy_made_for_us_is_no_copy_for_others():
+    producer = Producer()
+    producer.managed.flags = 2
+    tensor = consume(producer.capsule)
+
+    assert tensor.is_copied
+    assert content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned).flags == 0
+
+
+class Speaker:
+    """A producer object, of a version of the protocol."""
+
+    def __init__(self, known=("max_version", "dl_device", "copy", "stream"), device=(1, 0)):
+        self.known = known
+        self.device = device
+        self.calls = []
+        self.producer = Producer()
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **asked):
+        self.calls.append(asked)
+        if unknown := set(asked) - set(self.known):
+            raise TypeError(f"unexpected keywords {unknown}")
+        return self.producer.capsule
+
+
+def test_from_dlpack_asks_for_our_version_only():
+    speaker = Speaker()
+
+    assert from_dlpack(speaker).address == speaker.producer.address
+    assert speaker.calls == [{"max_version": (1, 3)}]
+
+
+def test_from_dlpack_passes_wishes_on():
+    speaker = Speaker()
+    from_dlpack(speaker, device="cpu", copy=False)
+
+    assert speaker.calls == [{"max_version": (1, 3), "dl_device": (1, 0), "copy": False}]
+
+
+def test_from_dlpack_orders_device_memory_by_the_default_stream():
+    speaker = Speaker(device=(2, 0))
+    from_dlpack(speaker)
+
+    assert speaker.calls == [{"max_version": (1, 3), "stream": None}]
+
+
+def test_from_dlpack_asks_old_producers_for_less():
+    speaker = Speaker(known=())
+
+    assert from_dlpack(speaker).address == speaker.producer.address
+    assert speaker.calls == [{"max_version": (1, 3)}, {}]
+
+
+def test_old_producers_cannot_be_asked_for_a_copy():
+    with pytest.raises(BufferError, match=r"before 1\.0"):
+        from_dlpack(Speaker(known=()), copy=True)
+
+
+def test_from_dlpack_names_what_it_cannot_use():
+    with pytest.raises(TypeError, match="'int' objects"):
+        from_dlpack(3)
+    with pytest.raises(ValueError, match="'gpu'"):
+        from_dlpack(Speaker(), device="gpu")

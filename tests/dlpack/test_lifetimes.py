@@ -1,0 +1,221 @@
+"""Who keeps what alive, in every order of death; nothing is freed twice and nothing leaks."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import threading
+
+import numpy as np
+import pytest
+
+from modular_tf.dlpack import from_dlpack
+from modular_tf.native.tensor import consume, import_by_table
+from tests.dlpack.foreign import Producer
+from tests.dlpack.memory import tensor_of
+
+LEGACY, VERSIONED = {}, {"max_version": (1, 0)}
+BOTH = pytest.mark.parametrize("request_", [LEGACY, VERSIONED], ids=["legacy", "versioned"])
+MIB = 1 << 20
+
+
+@BOTH
+def test_the_producer_dies_first(request_):
+    tensor = tensor_of([1, 2])
+    watched = tensor.owner.watch()
+    taken = consume(tensor.__dlpack__(**request_))
+    del tensor
+
+    assert memoryview(taken).tolist() == [1, 2]
+    assert watched() is not None
+    del taken
+    assert watched() is None
+
+
+@BOTH
+def test_the_consumer_dies_first(request_):
+    tensor = tensor_of([1, 2])
+    watched = tensor.owner.watch()
+    taken = consume(tensor.__dlpack__(**request_))
+    assert tensor._n_exports == 1
+    del taken
+
+    assert tensor._n_exports == 0
+    assert memoryview(tensor).tolist() == [1, 2]
+    del tensor
+    assert watched() is None
+
+
+@BOTH
+def test_a_capsule_that_nobody_consumes_frees(request_):
+    tensor = tensor_of([1])
+    watched = tensor.owner.watch()
+    capsule = tensor.__dlpack__(**request_)
+    del tensor
+
+    assert watched() is not None
+    del capsule
+    assert watched() is None
+
+
+@BOTH
+def test_a_capsule_consumed_twice_is_freed_once(request_):
+    tensor = tensor_of([1])
+    capsule = tensor.__dlpack__(**request_)
+    taken = consume(capsule)
+
+    with pytest.raises(ValueError, match="consumed"):
+        consume(capsule)
+    assert tensor._n_exports == 1
+    del capsule
+    assert tensor._n_exports == 1
+    del taken
+    assert tensor._n_exports == 0
+
+
+def test_a_capsule_that_outlives_its_consumer_is_harmless():
+    tensor = tensor_of([1])
+    capsule = tensor.__dlpack__(max_version=(1, 0))
+    consume(capsule)
+
+    assert tensor._n_exports == 0
+    del capsule
+    assert tensor._n_exports == 0
+
+
+@BOTH
+def test_an_exception_that_is_pending_survives_the_destructor(request_):
+    """The capsule dies while the error of its refused consumption unwinds."""
+    tensor = tensor_of([1])
+
+    def refuse(capsule):
+        held = [capsule]
+        del capsule
+        held.pop().no_such_attribute  # noqa: B018
+
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        refuse(tensor.__dlpack__(**request_))
+    gc.collect()
+    assert tensor._n_exports == 0
+
+
+def test_an_exception_that_is_pending_survives_a_deleter_in_python():
+    producer = Producer()
+
+    with pytest.raises(AttributeError, match="no_such_attribute"):
+        consume(producer.capsule).no_such_attribute  # noqa: B018
+    gc.collect()
+    assert producer.deleted == 1
+
+
+def test_a_chain_of_views_keeps_its_end():
+    array = np.arange(4, dtype=np.float32)
+    tensor = from_dlpack(array)
+    for _ in range(50):
+        tensor = from_dlpack(np.from_dlpack(tensor))
+
+    assert tensor.address == array.ctypes.data
+    count = len(gc.get_referrers(array))
+    del tensor
+    assert len(gc.get_referrers(array)) <= count
+
+
+def run_in_threads(work, count=4):
+    barrier = threading.Barrier(count)
+    failed = []
+
+    def run():
+        barrier.wait()
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_threads_export_and_free_at_once():
+    tensor = tensor_of([1, 2])
+
+    def work():
+        for _ in range(4000):
+            np.from_dlpack(tensor)
+            consume(tensor.__dlpack__())
+            import_by_table(tensor)
+
+    run_in_threads(work)
+    assert tensor._n_exports == 0
+
+
+def test_a_consumer_may_die_in_another_thread():
+    tensor = tensor_of([1, 2])
+    watched = tensor.owner.watch()
+    taken = [np.from_dlpack(tensor) for _ in range(100)]
+    del tensor
+
+    thread = threading.Thread(target=taken.clear)
+    thread.start()
+    thread.join()
+    assert watched() is None
+
+
+def exchange(tensor):
+    np.from_dlpack(tensor)
+    tensor.__dlpack__()
+    consume(tensor.__dlpack__(copy=True))
+    import_by_table(tensor)
+    memoryview(tensor)
+    with pytest.raises(BufferError):
+        tensor.__dlpack__(dl_device=(2, 0))
+
+
+def test_nothing_leaks():
+    tensor = tensor_of([0] * 1024)
+    for _ in range(500):
+        exchange(tensor)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    for _ in range(5000):  # 20 MiB of copies alone
+        exchange(tensor)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before < 8 * MIB
+    assert tensor._n_exports == 0
+
+
+AT_EXIT = """
+    import os, sys, threading
+    from modular_tf.native.tensor import Tensor, consume, import_by_table
+    from tests.dlpack.memory import tensor_of
+
+    def leave_everything_behind(round_):
+        tensor = tensor_of([1, 2, 3])
+        kept = [tensor, tensor.__dlpack__(), tensor.__dlpack__(max_version=(1, 0)),
+                memoryview(tensor), consume(tensor.__dlpack__()), import_by_table(tensor)]
+        if round_ % 2:
+            import numpy
+            kept.append(numpy.from_dlpack(tensor))
+        sys.kept = kept                       # dies with the interpreter
+        sys.modules["kept"] = kept            # likewise, elsewhere
+        Tensor.kept_by_type = None
+        kept.append(kept)                     # a cycle, which only the last collection finds
+
+    failed = []
+    for round_ in range(30):
+        child = os.fork()
+        if child == 0:
+            leave_everything_behind(round_)
+            sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            failed.append(os.waitstatus_to_exitcode(status))
+    print(len(failed), failed)
+"""
+
+
+def test_what_is_alive_at_the_end_of_the_interpreter_does_no_harm(run_python):
+    assert run_python(AT_EXIT).stdout == "0 []\n"
