@@ -228,8 +228,8 @@ class DeviceArray(Tensor):
         self,
         stream: Any,
         dl_device: tuple[int, int] | None,
-        copy: bool | None,
-        /,  # noqa: FBT001  (by the C part)
+        copy: bool | None,  # noqa: FBT001  (the C part calls it so)
+        /,
     ) -> Tensor:
         """Copy to the host, or on the device; what lies in host memory needs no help."""
         place = self.dlpack_device

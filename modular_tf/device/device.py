@@ -253,6 +253,8 @@ class Device:
         """Return the device as `devices --json` shows it; never raises.
 
         A device that cannot be created has None for every detail and the reason in `error`.
+        Memory is in bytes; None where the plugin does not know. `streams` is how many the device
+        has for arrays and their copies; None where it cannot work.
         """
         values: dict[str, str | int | float | None] = {
             "name": self.name,
@@ -262,13 +264,26 @@ class Device:
             "priority": self.priority,
             "plugin": self.plugin,
         }
-        return values | self._details_or_error()
+        return values | self._details_or_error() | self._memory_or_none() | self._streams_or_none()
 
     def _details_or_error(self) -> dict[str, str | int | float | None]:
         try:
             return {**self.details.as_dict(), "error": None}
         except ModularTFError as error:
             return {**DeviceDetails().as_dict(), "error": error.message}
+
+    def _memory_or_none(self) -> dict[str, int | None]:
+        try:
+            free, total = self.memory_usage()
+        except ModularTFError:
+            return {"memory_free": None, "memory_total": None}
+        return {"memory_free": free, "memory_total": total}
+
+    def _streams_or_none(self) -> dict[str, int | None]:
+        try:
+            return {"streams": self.context.n_streams}
+        except ModularTFError:
+            return {"streams": None}
 
     def __repr__(self) -> str:
         return f"<Device {self.name} of platform {self.platform} from {self.plugin}>"

@@ -69,6 +69,11 @@ class DeviceContext:
             return self._streams
 
     @property
+    def n_streams(self) -> int:
+        """How many streams there are, or will be; creates none."""
+        return 3 + self._n_device_to_device
+
+    @property
     def compute(self) -> Stream:
         """The stream of the device's work."""
         return self.streams[0]
