@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -234,8 +235,8 @@ class Executor:
 
     def host_memory_ended(self) -> None:
         """Let the device go if that was the last; may be called by the garbage collector."""
-        if self._let_go is None or self.host_memories:
-            return
+        if self._let_go is None or self.host_memories or sys.is_finalizing():
+            return  # a thread that starts while the interpreter ends would never run
         let_go, self._let_go = self._let_go, None
         # The collector may have come while this very thread holds the locks that this needs.
         threading.Thread(target=let_go, name=f"end of {self.name}").start()

@@ -74,7 +74,10 @@ def usable(found: object, kind: type[NativeObject] = NativeObject) -> Any:
         raise TypeError(f"expected a {kind.__name__}, found {found!r}")
     native = found.native
     if native is None:
-        raise ClosedError(f"the {kind.__name__} was closed", plugin=found._executor.plugin)  # noqa: SLF001
+        raise ClosedError(
+            f"the {type(found).__name__} was closed",
+            plugin=found._executor.plugin,  # noqa: SLF001  (of this module's class)
+        )
     return native
 
 

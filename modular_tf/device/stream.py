@@ -11,7 +11,7 @@ from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
 from modular_tf.device.memory_fill import fill_by_copies
 from modular_tf.device.native_object import NativeObject, check_natural, owned, usable
-from modular_tf.errors import InvalidArgumentError, ModularTFError
+from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -282,7 +282,10 @@ class Stream(NativeObject):
         if self._callback_error is not None:
             return self._callback_error
         error = lib.mtf_stream_status(native)
-        return self._executor.failure(error, "get_stream_status") if error else None
+        found = self._executor.failure(error, "get_stream_status") if error else None
+        if isinstance(found, ClosedError):
+            raise found
+        return found
 
     @property
     def status(self) -> Code:

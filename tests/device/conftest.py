@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.device.recording import RecordingPlugin, build_recording_plugin
 from tests.device.steering import SteeredPlugin, build_steered_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from tests.fixtures.children import PythonRunner
 
@@ -51,3 +53,33 @@ def in_child(run_python: PythonRunner, steered_library: Path) -> Callable[..., s
         return run_python(start + code, steered_library, ROOT, status=status).stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def recording_library() -> Path:
+    """Return the recording plugin's file."""
+    return build_recording_plugin()
+
+
+@pytest.fixture
+def recording(recording_library: Path) -> RecordingPlugin:
+    """Return the recording plugin, well-behaved and not loaded yet."""
+    return RecordingPlugin(recording_library)
+
+
+@pytest.fixture
+def device(recording: RecordingPlugin) -> Iterator[Device]:
+    """Return the first device of the recording plugin."""
+    with recording.devices() as [first, _]:
+        yield first
+
+
+@pytest.fixture
+def host_device() -> Iterator[Device]:
+    """Return the bundled host device, whose streams are threads."""
+    from modular_tf.service import PluginService  # (most tests here do without a service)
+
+    with PluginService() as service:
+        service.discover()
+        service.load("host_device")
+        yield service.device("CPU:0")

@@ -1,0 +1,305 @@
+"""Host callbacks into Python: order, errors, and every way to lock up that was thought of."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+from modular_tf.codes import Code
+from modular_tf.errors import (
+    ClosedError,
+    DataLossError,
+    FailedPreconditionError,
+    InternalError,
+    ModularTFError,
+)
+from tests.device.recording import THROWS, Callbacks
+
+
+def test_callbacks_run_in_the_streams_order(host_device):
+    stream, memory, seen = host_device.create_stream(), host_device.allocate(4), []
+    out = bytearray(4)
+    for value in range(20):
+        stream.memset(memory, value)
+        stream.memcpy_dtoh(out, memory)
+        stream.add_callback(lambda: seen.append(out[0]))
+    stream.block_until_done()
+    assert seen == list(range(20))
+
+
+def test_work_behind_a_callback_waits_for_it(host_device):
+    stream, memory = host_device.create_stream(), host_device.allocate(4)
+    go_on, data, out = threading.Event(), bytearray(b"old!"), bytearray(4)
+
+    def prepare():
+        go_on.wait()
+        data[:] = b"new!"
+
+    stream.add_callback(prepare)
+    stream.memcpy_htod(memory, data)
+    stream.memcpy_dtoh(out, memory)
+    go_on.set()
+    stream.block_until_done()
+    assert out == b"new!"
+
+
+@pytest.mark.parametrize("how", [Callbacks.AT_ONCE, Callbacks.ON_THREAD])
+def test_what_a_callback_raises_is_the_streams_error(recording, device, how):
+    recording.call_back(how)
+    stream = device.create_stream()
+    stream.add_callback(lambda: 1 // 0)
+    if how is Callbacks.ON_THREAD:
+        recording.join()
+        assert recording.calls[-1] == "callback 13"
+    assert stream.status is Code.INTERNAL
+    with pytest.raises(InternalError, match="ZeroDivisionError") as caught:
+        stream.block_until_done()
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert device.create_stream().status is Code.OK
+
+
+def test_the_plugin_is_told_the_code(recording, device):
+    recording.call_back(Callbacks.ON_THREAD)
+    stream = device.create_stream()
+
+    def fail():
+        raise DataLossError("it is gone \udcff")
+
+    stream.add_callback(fail)
+    recording.join()
+    assert recording.calls[-1] == "callback 15"
+    assert stream.status is Code.DATA_LOSS
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_not_even_these_leave_a_callback(host_device, error):
+    stream = host_device.create_stream()
+
+    def fail():
+        raise error
+
+    stream.add_callback(fail)
+    seen = []
+    stream.add_callback(lambda: seen.append(1))
+    with pytest.raises(InternalError, match=error.__name__):
+        stream.block_until_done()
+    assert seen == [1]
+
+
+def test_a_refused_callback_is_an_error(recording, device):
+    recording.call_back(Callbacks.REFUSED)
+    stream, seen = device.create_stream(), []
+    with pytest.raises(InternalError, match="host_callback returned 0"):
+        stream.add_callback(lambda: seen.append(1))
+    assert (seen, stream.status) == ([], Code.OK)
+
+
+def test_a_plugin_that_refuses_and_calls_does_no_harm(recording, device):
+    recording.call_back(Callbacks.REFUSED_AND_CALLED)
+    stream, seen = device.create_stream(), []
+    with pytest.raises(InternalError, match="returned 0"):
+        stream.add_callback(lambda: seen.append(1))
+    recording.call_late()
+    assert seen == []
+    assert recording.calls[-1] == "callback 1"
+
+
+def test_a_plugin_that_calls_twice_is_heard_once(recording, device):
+    recording.call_back(Callbacks.TWICE)
+    stream, seen = device.create_stream(), []
+    stream.add_callback(lambda: seen.append(1))
+    assert seen == [1]
+
+
+def test_a_throwing_slot_is_typed(recording, device):
+    recording.fail("host_callback", THROWS)
+    with pytest.raises(ModularTFError, match="thrown by host_callback"):
+        device.create_stream().add_callback(print)
+
+
+def test_a_callback_that_is_never_called_is_let_go_in_the_end(recording):
+    class Function:
+        def __call__(self):
+            raise AssertionError("called")
+
+    recording.call_back(Callbacks.DROPPED)
+    with recording.devices() as [device, _]:
+        function = Function()
+        watched = weakref.ref(function)
+        stream = device.create_stream()
+        stream.add_callback(function)
+        del function
+        stream.close()
+        assert watched() is not None
+    gc.collect()
+    assert watched() is None
+    assert recording.count("destroy_stream") == 1
+
+
+# -- no way to lock up -------------------------------------------------------------------------
+
+
+def test_a_callback_may_enqueue(host_device):
+    stream, other, seen = host_device.create_stream(), host_device.create_stream(), []
+    memory, out = host_device.allocate(4), bytearray(4)
+
+    def enqueue():
+        other.memcpy_htod(memory, b"abcd")
+        stream.memcpy_dtoh(out, memory)
+        stream.add_callback(lambda: seen.append(bytes(out)))
+        other.record_event().wait()
+
+    stream.add_callback(enqueue)
+    stream.block_until_done()
+    stream.block_until_done()
+    assert seen == [b"abcd"]
+
+
+def test_a_callback_that_is_called_at_once_may_add_another(device):
+    stream, seen = device.create_stream(), []
+    stream.add_callback(lambda: stream.add_callback(lambda: seen.append(1)))
+    assert seen == [1]
+
+
+def test_callbacks_of_two_streams_may_wait_for_each_other(host_device):
+    one, two, met = host_device.create_stream(), host_device.create_stream(), threading.Barrier(2)
+    one.add_callback(met.wait)
+    two.add_callback(met.wait)
+    host_device.synchronize()
+    assert (one.status, two.status) == (Code.OK, Code.OK)
+
+
+def test_waiting_for_oneself_is_refused(host_device):
+    stream = host_device.create_stream()
+    caught = []
+
+    def wait():
+        for forbidden in (
+            stream.block_until_done,
+            host_device.synchronize,
+            host_device.factory.close,
+            host_device.executor.close,
+        ):
+            try:
+                forbidden()
+            except FailedPreconditionError as error:
+                caught.append(error.operation)
+
+    stream.add_callback(wait)
+    stream.block_until_done()
+    assert caught == ["block_until_done", "synchronize_all_activity", "close", "close"]
+    assert not host_device.executor.closed
+
+
+def test_a_callback_may_close_its_own_stream(host_device):
+    done = threading.Event()
+
+    def close():
+        stream.close()
+        done.set()
+
+    stream = host_device.create_stream()
+    stream.add_callback(close)
+    stream.add_callback(lambda: None)
+    done.wait()
+    host_device.synchronize()
+    with pytest.raises(ClosedError):
+        _ = stream.status
+
+
+def test_a_callback_may_hold_the_last_reference(host_device):
+    stream, done = host_device.create_stream(), threading.Event()
+    held = [stream]
+    stream.add_callback(held.clear)
+    stream.add_callback(done.set)
+    del stream
+    done.wait()
+    host_device.synchronize()
+
+
+def test_a_stream_is_dropped_while_callbacks_wait(host_device):
+    seen, go_on = [], threading.Event()
+    stream = host_device.create_stream()
+    stream.add_callback(go_on.wait)
+    for value in range(5):
+        stream.add_callback(lambda value=value: seen.append(value))
+    last = stream.record_event()
+    stream.close()
+    del stream
+    go_on.set()
+    last.wait()
+    assert seen == list(range(5))
+
+
+def test_closing_waits_for_callbacks(host_device):
+    seen, started = [], threading.Event()
+    stream = host_device.create_stream()
+    stream.add_callback(started.set)
+    for value in range(10):
+        stream.add_callback(lambda value=value: seen.append(value))
+    started.wait()
+    host_device.factory.close()
+    assert seen == list(range(10))
+
+
+def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
+    stream, entered, caught = host_device.create_stream(), threading.Event(), []
+
+    def use():
+        entered.set()
+        while not host_device.executor.closed:
+            pass
+        try:
+            host_device.executor.create_event()
+        except ClosedError as error:
+            caught.append(error)
+
+    stream.add_callback(use)
+    entered.wait()
+    host_device.factory.close()
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("left", ["service.close()", "pass"], ids=["closed", "left open"])
+def test_the_interpreter_ends_with_callbacks_outstanding(run_python, left):
+    result = run_python(
+        "import threading\n"
+        "from modular_tf.service import PluginService\n"
+        "service = PluginService(); service.discover(); service.load('host_device')\n"
+        "device = service.device('CPU:0')\n"
+        "streams = [device.create_stream() for _ in range(4)]\n"
+        "seen = []\n"
+        "for stream in streams * 50: stream.add_callback(lambda: seen.append(1))\n"
+        f"{left}\n"
+        "print('end')\n"
+    )
+    assert (result.stdout, result.stderr) == ("end\n", "")
+
+
+def test_the_interpreter_ends_while_a_plugin_calls(run_python, recording_library):
+    from tests.device.conftest import ROOT
+
+    result = run_python(
+        "import atexit, sys; sys.path.append(sys.argv[2])\n"
+        "atexit.register(lambda: recording.join())\n"  # after callbacks end: last in, first out
+        "from pathlib import Path\n"
+        "from tests.device.recording import Callbacks, RecordingPlugin\n"
+        "recording = RecordingPlugin(Path(sys.argv[1]))\n"
+        "recording.call_back(Callbacks.ON_THREAD)\n"
+        "import threading\n"
+        "loaded = recording.devices()\n"
+        "device = loaded.__enter__()[0]\n"
+        "stream, entered = device.create_stream(), threading.Event()\n"
+        "def for_ever():\n"
+        "    entered.set()\n"
+        "    threading.Event().wait()\n"
+        "stream.add_callback(for_ever)\n"
+        "entered.wait()\n"
+        "print('end')\n",
+        recording_library,
+        ROOT,
+    )
+    assert (result.stdout, result.stderr) == ("end\n", "")

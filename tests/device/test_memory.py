@@ -1,0 +1,197 @@
+"""Memory: device, pinned and unified; what the plugin says of it; when there is none."""
+
+from __future__ import annotations
+
+import gc
+import time
+
+import pytest
+
+from modular_tf.codes import Code
+from modular_tf.errors import (
+    ClosedError,
+    InvalidArgumentError,
+    ModularTFError,
+    OutOfMemoryError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
+
+KINDS = {
+    "allocate": lambda device, size: device.allocate(size),
+    "host_memory_allocate": lambda device, size: device.allocate_host(size),
+    "unified_memory_allocate": lambda device, size: device.allocate_unified(size),
+}
+
+
+def test_device_memory(recording, device):
+    with device.allocate(100) as memory:
+        assert (memory.size, len(memory)) == (100, 100)
+        assert memory.address
+        assert recording.calls[-1] == "allocate 100 0"
+    assert memory.closed
+    memory.close()
+    assert recording.calls[-1] == "deallocate 100 77"  # as the plugin described it
+    assert recording.allocated == 0
+
+
+def test_pinned_memory_is_a_buffer(recording, device):
+    pinned, memory = device.allocate_host(4), device.allocate(4)
+    pinned.view[:] = b"abcd"
+    stream, back = device.create_stream(), device.allocate_host(4)
+    stream.memcpy_htod(memory, pinned)
+    stream.memcpy_dtoh(back, memory)
+    stream.block_until_done()
+    assert bytes(back.view) == b"abcd"
+    pinned.close()
+    with pytest.raises(ClosedError, match="host memory"):
+        _ = pinned.view
+    assert recording.count("host_memory_deallocate") == 1
+
+
+def test_unified_memory_is_both(recording, device):
+    unified, memory, out = device.allocate_unified(4), device.allocate(4), bytearray(4)
+    unified.view[:] = b"abcd"
+    with device.create_stream() as stream:
+        stream.memcpy_dtod(memory, unified)
+    device.memcpy_dtoh(out, memory)
+    assert out == b"abcd"
+    device.memcpy_htod(unified, b"wxyz")
+    assert bytes(unified.view) == b"wxyz"
+    unified.close()
+    assert recording.count("unified_memory_deallocate") == 1
+
+
+def test_unified_memory_is_optional(recording):
+    recording.leave_out("unified_memory_allocate", "unified_memory_deallocate")
+    with (
+        recording.devices() as [device, _],
+        pytest.raises(UnimplementedError, match="no unified_memory_allocate"),
+    ):
+        device.allocate_unified(4)
+
+
+@pytest.mark.parametrize("slot", KINDS)
+def test_no_bytes_need_no_plugin(recording, device, slot):
+    memory = KINDS[slot](device, 0)
+    assert memory.size == 0
+    memory.close()
+    assert recording.count(slot) == 0
+    assert not [call for call in recording.calls if "deallocate" in call]
+
+
+@pytest.mark.parametrize("slot", KINDS)
+def test_no_memory_is_a_memory_error_and_the_device_goes_on(recording, device, slot):
+    recording.fail(slot, LEAVES_OUTPUTS_ALONE)
+    with pytest.raises(MemoryError, match=f"{slot}.* 4096 bytes") as caught:
+        KINDS[slot](device, 4096)
+    assert isinstance(caught.value, OutOfMemoryError)
+    assert isinstance(caught.value, ResourceExhaustedError)
+    assert (caught.value.code, caught.value.plugin) == (Code.RESOURCE_EXHAUSTED, "recording")
+    recording.heal()
+    KINDS[slot](device, 4096).close()
+    assert recording.allocated == 0
+
+
+@pytest.mark.parametrize("slot", KINDS)
+def test_a_throwing_allocation_is_typed(recording, device, slot):
+    recording.fail(slot, THROWS)
+    with pytest.raises(ModularTFError, match=f"thrown by {slot}"):
+        KINDS[slot](device, 16)
+    recording.heal()
+    KINDS[slot](device, 16)
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 63])
+def test_sizes_that_cannot_be(device, size):
+    with pytest.raises(InvalidArgumentError, match="cannot be allocated"):
+        device.allocate(size)
+
+
+def test_more_than_there_is(host_device):
+    with pytest.raises(MemoryError):
+        host_device.allocate((1 << 63) - 1)
+    assert host_device.allocate(8).size == 8
+
+
+def test_memory_usage_and_stats(recording, device):
+    assert device.memory_usage() == (600, 1000)
+    stats = device.allocator_stats()
+    assert (stats.num_allocs, stats.bytes_limit, stats.bytes_reservable_limit) == (5, 1000, None)
+    for slot, ask in (
+        ("device_memory_usage", device.memory_usage),
+        ("get_allocator_stats", device.allocator_stats),
+    ):
+        recording.fail(slot, LEAVES_OUTPUTS_ALONE)
+        with pytest.raises(UnavailableError, match=f"{slot}: the plugin does not know"):
+            ask()
+        recording.fail(slot, THROWS)
+        with pytest.raises(ModularTFError, match=f"thrown by {slot}"):
+            ask()
+
+
+def test_the_host_device_counts(host_device):
+    usage = host_device.memory_usage()
+    assert 0 < usage.free <= usage.total
+    before = host_device.allocator_stats()
+    with host_device.allocate(1000):
+        inside = host_device.allocator_stats()
+    assert inside.bytes_in_use - before.bytes_in_use == 1000
+    assert inside.num_allocs == before.num_allocs + 1
+    assert host_device.allocator_stats().bytes_in_use == before.bytes_in_use
+
+
+def test_borrowed_memory_keeps_its_owner(recording, device):
+    class Owner:
+        freed = 0
+
+        def __del__(self):
+            Owner.freed += 1
+
+    whole, owner = device.allocate(64), Owner()
+    borrowed = type(whole).borrow(device.executor, whole.address + 16, 16, owner=owner)
+    del owner
+    device.memcpy_htod(borrowed, b"0123456789abcdef")
+    out = bytearray(16)
+    device.memcpy_dtoh(out, whole, offset=16)
+    assert out == b"0123456789abcdef"
+    assert Owner.freed == 0
+    borrowed.close()
+    assert Owner.freed == 1
+    assert recording.count("deallocate") == 0
+
+
+def test_views_of_host_memory_keep_the_device(recording):
+    with recording.devices() as [device, _]:
+        pinned = device.allocate_host(4)
+        view = pinned.view
+        unified = device.allocate_unified(4).view
+        pinned.close()
+    assert recording.count("destroy_device") == 0
+    view[:] = b"safe"
+    assert bytes(view) == b"safe"
+    unified[:] = b"safe"
+    del view
+    gc.collect()
+    assert recording.count("destroy_platform") == 0
+    del unified
+    gc.collect()
+    while recording.count("destroy_platform") == 0:  # by a thread, since a collector may end it
+        time.sleep(0.001)
+    ends = [call for call in recording.calls if call.split()[0].endswith(("deallocate", "device"))]
+    assert ends[-3:] == [
+        "host_memory_deallocate",
+        "unified_memory_deallocate",
+        "destroy_device",
+    ]
+    assert recording.allocated == 0
+
+
+def test_host_memory_that_nobody_views_goes_with_its_object(recording):
+    with recording.devices() as [device, _]:
+        pinned = device.allocate_host(4)
+        del pinned
+        assert recording.count("host_memory_deallocate") == 1
+    assert recording.count("destroy_platform") == 1

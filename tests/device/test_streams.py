@@ -1,0 +1,365 @@
+"""Streams: order, waiting, failures, and the end in any order."""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+
+import pytest
+
+from modular_tf.codes import Code
+from modular_tf.errors import (
+    ClosedError,
+    DataLossError,
+    InternalError,
+    ModularTFError,
+    ResourceExhaustedError,
+)
+from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
+
+
+def test_dependencies_and_events_reach_the_plugin(recording, device):
+    one, two = device.create_stream(), device.create_stream()
+    recording.clear()
+    two.wait_for(one)
+    event = one.record_event()
+    two.wait_event(event)
+    event.record(two)
+    assert recording.calls == [
+        "create_stream_dependency s2 s1",
+        "create_event",
+        "record_event s1 e1",
+        "wait_for_event s2 e1",
+        "record_event s2 e1",
+    ]
+
+
+def test_waiting_by_the_plugin_or_by_an_event(recording):
+    with recording.devices() as [device, _]:
+        stream = device.create_stream()
+        recording.clear()
+        stream.block_until_done()
+        assert recording.calls == ["block_host_until_done s1", "get_stream_status s1"]
+    recording.leave_out("block_host_until_done")
+    with recording.devices() as [device, _]:
+        stream = device.create_stream()
+        recording.clear()
+        stream.block_until_done()
+        assert recording.calls == [
+            "create_event",
+            "record_event s2 e1",
+            "block_host_for_event e1",
+            "destroy_event e1",
+            "get_stream_status s2",
+        ]
+
+
+def test_the_status_of_a_stream(recording, device):
+    stream = device.create_stream()
+    assert (stream.status, stream.error) == (Code.OK, None)
+    recording.fail("get_stream_status", Code.DATA_LOSS)
+    assert stream.status is Code.DATA_LOSS
+    assert isinstance(stream.error, DataLossError)
+    with pytest.raises(DataLossError, match="told to fail"):
+        stream.block_until_done()
+
+
+SLOTS = {
+    "create_stream": lambda d, s, o, e: d.create_stream(),
+    "create_stream_dependency": lambda d, s, o, e: s.wait_for(o),
+    "create_event": lambda d, s, o, e: d.create_event(),
+    "record_event": lambda d, s, o, e: s.record_event(),
+    "wait_for_event": lambda d, s, o, e: s.wait_event(e),
+    "block_host_for_event": lambda d, s, o, e: e.block(),
+    "block_host_until_done": lambda d, s, o, e: s.block_until_done(),
+    "synchronize_all_activity": lambda d, s, o, e: d.synchronize(),
+}
+
+
+@pytest.mark.parametrize("code", [Code.RESOURCE_EXHAUSTED, Code.UNAVAILABLE, THROWS])
+@pytest.mark.parametrize("slot", SLOTS)
+def test_a_failing_slot_is_typed_and_the_device_goes_on(recording, device, slot, code):
+    stream, other = device.create_stream(), device.create_stream()
+    event = stream.record_event()
+    recording.fail(slot, code)
+    with pytest.raises(ModularTFError, match=slot) as caught:
+        SLOTS[slot](device, stream, other, event)
+    assert caught.value.code == (Code.INTERNAL if code == THROWS else code)
+    recording.heal()
+    SLOTS[slot](device, stream, other, event)
+
+
+def test_outputs_that_are_left_alone_are_null_handles(recording, device):
+    recording.fail("create_stream", LEAVES_OUTPUTS_ALONE)
+    recording.fail("create_event", LEAVES_OUTPUTS_ALONE)
+    stream = device.create_stream()
+    stream.record_event().wait()
+    assert "record_event s0 e0" in recording.calls
+
+
+def test_null_handles_are_handles(recording):
+    recording.give_null_handles()
+    with recording.devices() as [device, _]:
+        stream, other, memory = device.create_stream(), device.create_stream(), device.allocate(4)
+        stream.wait_for(other)
+        stream.memcpy_htod(memory, b"abcd")
+        stream.record_event().wait()
+        stream.block_until_done()
+        with device.create_timer() as timer:
+            timer.start(stream)
+            timer.stop(stream)
+            assert timer.nanoseconds == 1234
+        stream.close()
+    assert recording.count("destroy_stream") == 2
+    assert recording.count("destroy_event") == recording.count("create_event")
+
+
+def test_a_stream_that_cannot_be_made_leaves_nothing(recording):
+    with recording.devices() as [device, _]:
+        recording.fail("create_stream", Code.RESOURCE_EXHAUSTED)
+        with pytest.raises(ResourceExhaustedError):
+            _ = device.context.compute
+        recording.heal()
+        assert len(device.context.streams) == 4
+    assert recording.count("destroy_stream") == 4
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+DESTROYERS = ("destroy_timer", "destroy_event", "destroy_stream", "deallocate")
+
+
+def test_the_end_of_the_platform_ends_all_in_order(recording):
+    with recording.devices() as [device, _]:
+        kept = [
+            device.allocate(4),
+            device.create_stream(),
+            device.create_event(),
+            device.create_timer(),
+        ]
+        recording.clear()
+    assert [call.split()[0] for call in recording.calls] == [
+        "synchronize_all_activity",
+        *DESTROYERS,
+        "destroy_device",
+        "destroy_timer_fns",
+        "destroy_platform",
+    ]
+    assert all(one.closed for one in kept)
+    for one in kept:
+        one.close()
+    kept.clear()
+    gc.collect()
+    assert [recording.count(slot) for slot in DESTROYERS] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_closing_in_any_order_destroys_each_once(recording, seed):
+    order = random.Random(seed)
+    with recording.devices() as [device, _]:
+        made = [device.allocate(4) for _ in range(3)]
+        made += [device.create_stream() for _ in range(3)]
+        made += [device.create_event() for _ in range(3)]
+        made += [device.create_timer() for _ in range(3)]
+        order.shuffle(made)
+        for one in made[: order.randrange(13)]:
+            one.close()
+            if order.random() < 0.5:
+                one.close()
+        del one
+    made.clear()
+    gc.collect()
+    assert [recording.count(slot) for slot in DESTROYERS] == [3, 3, 3, 3]
+    assert recording.allocated == 0
+
+
+def test_dropping_is_closing(recording, device):
+    device.create_stream().record_event()
+    device.allocate(4)
+    gc.collect()
+    assert [recording.count(slot) for slot in DESTROYERS] == [0, 1, 1, 1]
+
+
+def test_after_the_end_everything_is_closed(recording):
+    with recording.devices() as [device, _]:
+        stream, event, memory = device.create_stream(), device.create_event(), device.allocate(4)
+        timer = device.create_timer()
+    recording.clear()
+    for use in (
+        device.create_stream,
+        lambda: device.allocate(4),
+        lambda: stream.memcpy_htod(memory, b"abcd"),
+        stream.record_event,
+        stream.block_until_done,
+        lambda: stream.add_callback(print),
+        lambda: event.status,
+        event.wait,
+        lambda: timer.start(stream),
+        lambda: stream.error,
+        device.synchronize,
+        device.memory_usage,
+    ):
+        with pytest.raises(ClosedError):
+            use()
+    assert recording.calls == []
+
+
+def test_a_failure_while_all_ends_is_raised_in_the_end(recording):
+    recording.fail("synchronize_all_activity", Code.DATA_LOSS)
+    with pytest.raises(DataLossError, match="told to fail"), recording.devices() as [device, _]:
+        stream = device.create_stream()
+    assert stream.closed
+    assert recording.calls[-1] == "destroy_platform"
+    assert recording.count("destroy_stream") == 1
+
+
+def test_a_throwing_destroy_function_harms_nobody(recording):
+    with recording.devices() as [device, _]:
+        stream, other = device.create_stream(), device.create_stream()
+        recording.fail("destroy_stream", THROWS)
+        stream.close()
+        other.record_event().wait()
+    assert recording.count("destroy_stream") == 2
+
+
+def test_two_platforms_of_one_plugin_end_apart(recording):
+    with recording.devices() as [first, _]:
+        kept = first.create_stream()
+        with recording.devices() as [again, _]:
+            ended = again.create_stream()
+        assert ended.closed
+        kept.record_event().wait()
+        assert recording.count("destroy_device") == 0
+    assert recording.count("destroy_device") == 1
+
+
+def test_work_in_flight_is_done_before_the_end(host_device):
+    out = bytearray(8 << 20)
+    service_device = host_device
+    memory = service_device.allocate(len(out))
+    stream = service_device.create_stream()
+    for value in range(30):
+        stream.memset(memory, value)
+    stream.memcpy_dtoh(out, memory)
+    service_device.factory.close()
+    assert out == bytes([29]) * len(out)
+    assert stream.closed
+
+
+def test_calls_of_other_threads_end_before_the_platform(recording):
+    with recording.devices() as [device, _]:
+        started, errors = threading.Barrier(5), []
+
+        def work():
+            stream, memory = device.create_stream(), device.allocate(64)
+            started.wait()
+            try:
+                while True:
+                    stream.memcpy_htod(memory, b"x" * 64)
+                    stream.record_event().wait()
+            except ModularTFError as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+    for thread in threads:
+        thread.join()
+    assert [type(error) for error in errors] == [ClosedError] * 4
+    assert recording.allocated == 0
+    assert recording.count("destroy_event") == recording.count("create_event")
+
+
+def test_a_forked_child_destroys_nothing(run_python, recording_library):
+    from tests.device.conftest import ROOT
+
+    result = run_python(
+        "import gc, os, sys; sys.path.append(sys.argv[2])\n"
+        "from pathlib import Path\n"
+        "from modular_tf.errors import ClosedError\n"
+        "from tests.device.recording import RecordingPlugin\n"
+        "recording = RecordingPlugin(Path(sys.argv[1]))\n"
+        "with recording.devices() as [device, other]:\n"
+        "    stream, memory = device.create_stream(), device.allocate(8)\n"
+        "    pinned = device.allocate_host(8)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        closed = 0\n"
+        "        for use in (stream.record_event, device.create_stream, other.create_stream):\n"
+        "            try: use()\n"
+        "            except ClosedError: closed += 1\n"
+        "        pinned.view[:4] = b'mine'\n"
+        "        before = len(recording.calls)\n"
+        "        stream.close(); memory.close(); pinned.close()\n"
+        "        del stream, memory, pinned; gc.collect(); device.factory.close()\n"
+        "        os._exit(0 if closed == 3 and len(recording.calls) == before else 1)\n"
+        "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "    stream.memcpy_htod(memory, b'still up'); stream.block_until_done()\n"
+        "    pinned.close()\n"
+        "print(recording.allocated, recording.count('destroy_stream'))\n",
+        recording_library,
+        ROOT,
+    )
+    assert result.stdout.split() == ["0", "0", "1"]
+
+
+def test_the_end_of_the_interpreter_is_quiet(run_python, recording_library):
+    from tests.device.conftest import ROOT
+
+    result = run_python(
+        "import sys; sys.path.append(sys.argv[2])\n"
+        "from pathlib import Path\n"
+        "from tests.device.recording import RecordingPlugin\n"
+        "recording = RecordingPlugin(Path(sys.argv[1]))\n"
+        "loaded = recording.devices()\n"
+        "device = loaded.__enter__()[0]\n"
+        "stream, memory = device.create_stream(), device.allocate(8)\n"
+        "event = device.create_event()\n"
+        "stream.memcpy_htod(memory, b'inflight')\n"
+        "stream.add_callback(lambda: None)\n"
+        "view = device.allocate_host(16).view\n"
+        "cycle = [stream, memory, event, view]; cycle.append(cycle)\n"
+        "print('end')\n",
+        recording_library,
+        ROOT,
+    )
+    assert (result.stdout, result.stderr) == ("end\n", "")
+
+
+def test_python_devices_say_that_they_do_no_work():
+    from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.errors import UnimplementedError
+
+    class Factory:
+        device_type = "SPECTATOR"
+        platform = "SPECTATORS"
+
+        def device_count(self):
+            return 1
+
+    registry = DeviceRegistry()
+    from modular_tf.device.python_factory import PythonDeviceFactory
+
+    registry.register(PythonDeviceFactory(Factory(), plugin="mine"), plugin="mine")
+    [device] = registry.devices("SPECTATOR")
+    with pytest.raises(UnimplementedError, match="mine describes devices"):
+        device.create_stream()
+
+
+def test_waiting_leaves_other_threads_alone(host_device):
+    stream, go_on = host_device.create_stream(), threading.Event()
+    stream.add_callback(go_on.wait)
+    waiter = threading.Thread(target=stream.block_until_done)
+    waiter.start()
+    assert waiter.is_alive()
+    go_on.set()
+    waiter.join()
+    assert stream.status is Code.OK
+
+
+def test_an_internal_error_of_the_core_names_the_plugin(recording, device):
+    recording.fail("create_stream", THROWS)
+    with pytest.raises(InternalError, match=r"thrown by create_stream \(plugin recording\)"):
+        device.create_stream()
