@@ -67,7 +67,7 @@ def _of_numpy(numpy: Any, array: Any) -> ArrayContent:
     try:
         element = by_numpy(array.dtype)
     except ValueError as error:
-        raise InvalidArgumentError(str(error)) from None
+        raise InvalidArgumentError(f"numpy array of dtype {array.dtype}: {error}") from None
     data = numpy.asarray(array, order="C").reshape(-1).view(numpy.uint8)
     return ArrayContent(array.shape, element.dtype, element.is_subbyte, data)
 

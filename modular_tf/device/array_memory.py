@@ -15,8 +15,10 @@ from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
     from modular_tf.device.device import Device
+    from modular_tf.device.event import Event
     from modular_tf.device.executor import Executor
     from modular_tf.device.host_buffer import HostBuffer
+    from modular_tf.device.stream import Stream
 
 MemoryKind: TypeAlias = Literal["device", "host", "unified"]
 """Device memory; pinned memory of the host; memory that both use."""
@@ -46,7 +48,8 @@ def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
 def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
     """Copy bytes of the host into a memory; raises as the operations of `Stream`."""
     if isinstance(target, DeviceMemory):
-        executor.context.copy_host_to_device(target, data).wait()
+        context = executor.context
+        _finish(context.copy_host_to_device(target, data), context.host_to_device)
     else:
         _copy_bytes(writable_host_buffer(target), host_buffer(data))
 
@@ -54,7 +57,8 @@ def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
 def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
     """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
     if isinstance(source, DeviceMemory):
-        executor.context.copy_device_to_host(target, source).wait()
+        context = executor.context
+        _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
         executor.synchronize()
         _copy_bytes(writable_host_buffer(target), host_buffer(source))
@@ -66,11 +70,20 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
         from_.synchronize()
         write(to, target, source)
     elif from_ is to:
-        context = to.context
-        context.copy_on_device(target, source)
-        context.compute.record_event().wait()
+        stream = to.context.compute
+        to.context.copy_on_device(target, source)
+        _finish(stream.record_event(), stream)
     else:
-        from_.context.copy_to_device(to.context, target, source).wait()
+        here, there = from_.context, to.context
+        event = here.copy_to_device(there, target, source)
+        _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
+
+
+def _finish(event: Event, *streams: Stream) -> None:
+    """Wait for a copy, and have its streams let go of what it used, which they do in batches."""
+    event.wait()  # alone tells that the copy failed
+    for stream in streams:
+        stream.block_until_done()
 
 
 def _copy_bytes(target: Any, source: Any) -> None:

@@ -227,4 +227,7 @@ def test_a_device_shows_itself_as_a_dictionary():
         "memory_bandwidth": None,
         "gflops": None,
         "error": None,
+        "memory_free": None,
+        "memory_total": None,
+        "streams": None,
     }

@@ -1,0 +1,236 @@
+"""Arrays there and back: every kind of source, shape, element type and memory."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+
+from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
+from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
+from modular_tf.service import PluginService
+
+MIB = 1 << 20
+OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    """The bundled host device."""
+    with PluginService() as service:
+        service.load("host_device")
+        yield service.device("CPU:0")
+
+
+def pattern(n_bytes):
+    return (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 4096, 64 * MIB])
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_bytes_come_back_as_they_were(cpu, n_bytes, memory):
+    data = pattern(n_bytes)
+    with cpu.put(data, memory=memory) as there:
+        assert (there.shape, there.dtype, there.nbytes) == ((n_bytes,), "uint8", n_bytes)
+        assert there.to_bytes() == data
+        assert there.to_memoryview() == data
+        assert there.to_numpy().tobytes() == data
+
+
+@pytest.mark.parametrize("element", OF_NUMPY, ids=lambda element: element.name)
+def test_every_element_type_of_numpy_and_ml_dtypes(cpu, element):
+    if element.module == "ml_dtypes":
+        pytest.importorskip("ml_dtypes")
+    dtype = element.to_numpy()
+    values = np.arange(6).reshape(2, 3).astype(dtype)
+    with cpu.put(values) as there:
+        assert (there.dtype, there.shape) == (element.name, (2, 3))
+        back = there.to_numpy()
+        assert back.dtype == dtype
+        assert back.tobytes() == values.tobytes()
+    with cpu.empty((2, 3), element.name) as room:
+        room.copy_from(values)
+        assert room.to_numpy().tobytes() == values.tobytes()
+        assert room.dlpack_dtype == element.dtype
+
+
+@pytest.mark.parametrize("element", ELEMENT_TYPES, ids=lambda element: element.name)
+def test_room_for_every_element_type_of_dlpack(cpu, element):
+    with cpu.empty((3, 5), element.name) as room:
+        n_bytes = 15 * -(-element.bits * element.lanes // 8)
+        assert len(room.to_bytes()) == n_bytes
+        assert cpu.put(room).dlpack_dtype == element.dtype
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(24, dtype="f4").reshape(2, 3, 4)[:, ::2, ::-1],
+        np.asfortranarray(np.arange(6, dtype="i8").reshape(2, 3)),
+        np.broadcast_to(np.float64(2.5), (3, 4)),
+        np.zeros((0, 3), "c16"),
+        np.zeros((2, 0, 5), "i2"),
+        np.array(7, "u4"),
+        np.float16(1.5),
+        np.arange(5)[3:3],
+    ],
+    ids=["strided", "fortran", "broadcast", "empty", "empty-inside", "0-d", "scalar", "slice"],
+)
+def test_shapes_and_strides_of_numpy(cpu, values):
+    with cpu.put(values) as there:
+        assert there.shape == values.shape
+        back = there.to_numpy()
+        np.testing.assert_array_equal(back, values)
+        assert back.dtype == values.dtype
+        assert there.to_bytes() == values.tobytes()
+
+
+def test_python_buffers(cpu):
+    mapped = mmap.mmap(-1, 16)
+    mapped.write(b"sixteen bytes!!!")
+    for found, dtype, shape in [
+        (bytearray(b"abc"), "uint8", (3,)),
+        (array.array("d", [1.5, -2]), "float64", (2,)),
+        (array.array("h", [1, -2, 3]), "int16", (3,)),
+        (memoryview(b"abcdef")[::-2], "uint8", (3,)),
+        (memoryview(bytes(24)).cast("I", (2, 3)), "uint32", (2, 3)),
+        (memoryview(b"\1").cast("?"), "bool", (1,)),
+        (mapped, "uint8", (16,)),
+        ((ctypes.c_int32 * 4)(1, 2, 3, 4), "int32", (4,)),
+    ]:
+        with cpu.put(found) as there:
+            assert (there.dtype, there.shape) == (dtype, shape)
+            assert there.to_bytes() == memoryview(found).tobytes()
+            assert there.to_memoryview().shape == shape
+    mapped.close()
+
+
+def test_pinned_memory_is_a_source(cpu):
+    with cpu.allocate_host(5) as pinned:
+        pinned.view[:] = b"hello"
+        assert cpu.put(pinned).to_bytes() == b"hello"
+
+
+def test_numpy_is_not_needed(run_python):
+    run_python(
+        """
+        import sys
+        from modular_tf import PluginService
+
+        with PluginService() as service:
+            service.load("host_device")
+            device = service.device("CPU:0")
+            with device.put(b"abcd") as there, device.empty((2,), "float32") as room:
+                assert there.to_memoryview().tolist() == [97, 98, 99, 100]
+                room.copy_from(memoryview(bytes(8)).cast("f"))
+                assert room.to_memoryview().tolist() == [0.0, 0.0]
+                assert there.copy_to(device).to_bytes() == b"abcd"
+        assert "numpy" not in sys.modules
+        """
+    )
+
+
+def test_packed_elements_are_unpacked_for_numpy(cpu):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    packed = cpu.put(PackedInt4())
+    assert (packed.dtype, packed.is_padded, packed.nbytes) == ("int4", False, 2)
+    assert packed.to_bytes() == PackedInt4.DATA
+    assert packed.copy_to(cpu).to_bytes() == PackedInt4.DATA
+    expected = np.array([-8, 7, -1], dtype=ml_dtypes.int4)
+    np.testing.assert_array_equal(packed.to_numpy(), expected)
+
+
+class PackedInt4:
+    """Three numbers of 4 bits in two bytes, as a DLPack producer."""
+
+    DATA = b"\x78\x0f"
+
+    def __init__(self):
+        from modular_tf.native.tensor import Tensor
+
+        room = (ctypes.c_char * 2).from_buffer_copy(self.DATA)
+        self._tensor = Tensor(ctypes.addressof(room), (3,), None, (0, 4, 1), (1, 0), room)
+
+    def __dlpack__(self, **wishes):
+        return self._tensor.__dlpack__(**wishes)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+def test_into_given_memory(cpu):
+    values = np.arange(12, dtype="f4").reshape(3, 4)
+    with cpu.put(values) as there:
+        out = np.zeros_like(values)
+        assert there.to_numpy(out) is out
+        np.testing.assert_array_equal(out, values)
+        there.copy_from(values + 1)
+        np.testing.assert_array_equal(there.to_numpy(), values + 1)
+        for wrong in (out.T, out.astype("f8"), out[:, ::2], out.reshape(-1)):
+            with pytest.raises(InvalidArgumentError, match=r"expected float32 \(3, 4\)"):
+                there.to_numpy(wrong)
+        with pytest.raises(InvalidArgumentError, match=r"float64 \(3, 4\).*float32 \(3, 4\)"):
+            there.copy_from(out.astype("f8"))
+        with pytest.raises(InvalidArgumentError, match=r"float32 \(12,\)"):
+            there.copy_from(out.reshape(-1))
+        np.testing.assert_array_equal(there.to_numpy(), values + 1)
+
+
+def test_the_source_may_be_changed_afterwards(cpu):
+    source = bytearray(pattern(MIB))
+    there = cpu.put(source)
+    source[:] = bytes(MIB)
+    assert there.to_bytes() == pattern(MIB)
+
+
+@pytest.mark.parametrize(
+    ("found", "error", "says"),
+    [
+        (np.array([1], ">i4"), InvalidArgumentError, "int32|i4"),
+        (np.array(["x"]), InvalidArgumentError, "U1"),
+        (np.array([None]), InvalidArgumentError, "O"),
+        (np.zeros(2, "M8[s]"), InvalidArgumentError, "datetime"),
+        (np.zeros(2, [("a", "i4")]), InvalidArgumentError, "i4"),
+        (memoryview(b"12345678").cast("P"), InvalidArgumentError, "'P'"),
+        ([1, 2, 3], TypeError, "list"),
+        (None, TypeError, "NoneType"),
+    ],
+)
+def test_what_is_no_array_is_refused(cpu, found, error, says):
+    with pytest.raises(error, match=says):
+        cpu.put(found)
+
+
+def test_what_no_array_can_be_is_refused(cpu):
+    for shape, dtype, says in [
+        ((-1,), "float32", "none below 0"),
+        ((1,) * 65, "float32", "at most 64"),
+        ((1,), "float31", "float31"),
+        ((1,), "M8[s]", "M8"),
+        ((1 << 40, 1 << 40), "float32", "more than memory"),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=says):
+            cpu.empty(shape, dtype)
+    with pytest.raises(InvalidArgumentError, match="'pinned'"):
+        cpu.empty(3, "int8", memory="pinned")
+    with pytest.raises(OutOfMemoryError) as caught:
+        cpu.empty(1 << 60, "int8")
+    assert isinstance(caught.value, MemoryError)
+    assert cpu.put(b"still works").to_bytes() == b"still works"
+
+
+def test_dtypes_of_numpy_name_elements_too(cpu):
+    assert cpu.empty((), np.float64).dtype == "float64"
+    assert cpu.empty(3, np.dtype("i2")).shape == (3,)
+
+
+def test_an_array_describes_itself(cpu):
+    with cpu.put(np.zeros((3, 4), "f4")) as there:
+        assert repr(there) == "<DeviceArray float32 (3, 4) on CPU:0>"
+        assert (there.device, there.ndim, there.strides, len(there)) == (cpu, 2, (4, 1), 3)
+        with pytest.raises(TypeError, match="without dimensions"):
+            len(cpu.put(np.float32(1)))
+    assert repr(there) == "<DeviceArray float32 (3, 4) on CPU:0, closed>"
