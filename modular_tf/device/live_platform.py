@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.factory import checked_count
 from modular_tf.device.plugin_device import PluginDevice
-from modular_tf.device.timer_functions import TimerFunctions
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import (
@@ -77,7 +76,7 @@ class LivePlatform:
         self.entry = entry
         self.holders = 0
         self._devices: dict[int, PluginDevice] = {}
-        self._timer_functions: TimerFunctions | None = None
+        self._timer_nanoseconds: int | None = None
         self._is_up = True
         self._lock = ForkLock()
         self._process = os.getpid()
@@ -102,9 +101,12 @@ class LivePlatform:
         """Return SP_TimerFns.nanoseconds, 0 for none, having the plugin fill it if need be."""
         with self._lock:
             self._check_up()
-            if self._timer_functions is None:
-                self._timer_functions = TimerFunctions(self.tables)
-            return self._timer_functions.nanoseconds
+            if self._timer_nanoseconds is None:
+                tables = self.tables
+                self._timer_nanoseconds = tables.registration.create_timer_fns(
+                    tables.platform, tables.platform_fns
+                )
+            return self._timer_nanoseconds
 
     def _device(self, ordinal: int) -> PluginDevice:
         self._check_up()
@@ -122,8 +124,6 @@ class LivePlatform:
             if os.getpid() != self._process:
                 return []
             failures = [failure for device in devices.values() for failure in device.destroy()]
-            if self._timer_functions is not None:
-                failures += self._timer_functions.destroy()
             return failures + self.tables.registration.tear_down()
 
     @property

@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 _PARAMS = layout("SE_PlatformRegistrationParams")
 _DEVICE_FNS_PARAMS = layout("SE_CreateDeviceFnsParams")
 _EXECUTOR_PARAMS = layout("SE_CreateStreamExecutorParams")
+_TIMER_FNS = layout("SP_TimerFns")
 _ROOM = 128
 """Bytes lent for a params struct: four times what any dialect has."""
 
 _TEAR_DOWN_ORDER = (
     "destroy_device_fns",
     "destroy_stream_executor",
+    "destroy_timer_fns",
     "destroy_platform",
     "destroy_platform_fns",
 )
@@ -59,6 +61,7 @@ class DeviceRegistration:
         platform_fns: SP_PlatformFns.
         device_fns: SP_DeviceFns.
         executor: SP_StreamExecutor.
+        timer_fns: SP_TimerFns, None until somebody needs a timer.
     """
 
     def __init__(self, plugin: str) -> None:
@@ -71,6 +74,7 @@ class DeviceRegistration:
         )
         self.device_fns = LentStruct(layout("SP_DeviceFns"))
         self.executor = _lent_executor()
+        self.timer_fns: LentStruct | None = None
         self._params = LentStruct(_PARAMS)
         self._destroyers: dict[str, _Destroyer] = {}
         self._process = os.getpid()
@@ -146,6 +150,32 @@ class DeviceRegistration:
         params = HostStruct(_EXECUTOR_PARAMS, _ROOM, struct_size=_EXECUTOR_PARAMS.size)
         yield from self._create("stream_executor", self.executor, params, platform, fns)
 
+    def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
+        """Have the plugin fill SP_TimerFns, if it has the functions for that.
+
+        Returns:
+            The address of the slot `nanoseconds`, 0 where there is none that is code.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+        """
+        if not (fns.has("create_timer_fns") and fns.has("destroy_timer_fns")):
+            return 0
+        self.timer_fns = LentStruct(_TIMER_FNS)
+        address = self.timer_fns.address
+        device_calls.create(  # unlike the others it has no params struct
+            fns.value("create_timer_fns"),
+            platform.address,
+            address,
+            plugin=self.plugin,
+            operation="create_timer_fns",
+        )
+        self._destroyers["destroy_timer_fns"] = _Destroyer(
+            fns.value("destroy_timer_fns"), address, platform
+        )
+        nanoseconds = self.timer_fns.memory.get("nanoseconds")
+        return nanoseconds if is_executable(nanoseconds) else 0
+
     def _create(
         self,
         name: str,
@@ -171,8 +201,8 @@ class DeviceRegistration:
     def tear_down(self) -> list[Violation]:
         """Call the destroy functions of what exists, in TensorFlow's order. Safe to call twice.
 
-        Order: device functions, stream executor, platform, platform functions. A forked child
-        calls none of them: what they would release belongs to the parent.
+        Order: device functions, stream executor, timer functions, platform, platform functions. A
+        forked child calls none of them: what they would release belongs to the parent.
 
         Returns:
             What went wrong; the other functions ran nevertheless.

@@ -251,7 +251,9 @@ void destroy_device(const SP_Platform*, SP_Device*) { called("destroy_device", n
 void create_device_fns(const SP_Platform*, SE_CreateDeviceFnsParams* params, TF_Status*) {
   params->device_fns->struct_size = SP_DEVICE_FNS_STRUCT_SIZE;
 }
-void destroy_device_fns(const SP_Platform*, SP_DeviceFns*) {}
+void destroy_device_fns(const SP_Platform*, SP_DeviceFns*) {
+  called("destroy_device_fns", nullptr);
+}
 
 template <class Slot>
 void put(Slot& slot, Slot function, const char* name) {
@@ -297,7 +299,9 @@ void create_stream_executor(const SP_Platform*, SE_CreateStreamExecutorParams* p
   put(table.memset32, fill32, "memset32");
   PUT(host_callback);
 }
-void destroy_stream_executor(const SP_Platform*, SP_StreamExecutor*) {}
+void destroy_stream_executor(const SP_Platform*, SP_StreamExecutor*) {
+  called("destroy_stream_executor", nullptr);
+}
 void create_timer_fns(const SP_Platform*, SP_TimerFns* fns, TF_Status* status) {
   if (!called("create_timer_fns", status)) return;
   fns->struct_size = SP_TIMER_FNS_STRUCT_SIZE;
@@ -305,7 +309,7 @@ void create_timer_fns(const SP_Platform*, SP_TimerFns* fns, TF_Status* status) {
 }
 void destroy_timer_fns(const SP_Platform*, SP_TimerFns*) { called("destroy_timer_fns", nullptr); }
 void destroy_platform(SP_Platform*) { called("destroy_platform", nullptr); }
-void destroy_platform_fns(SP_PlatformFns*) {}
+void destroy_platform_fns(SP_PlatformFns*) { called("destroy_platform_fns", nullptr); }
 
 }  // namespace
 

@@ -143,8 +143,11 @@ def test_the_end_of_the_platform_ends_all_in_order(recording):
         "synchronize_all_activity",
         *DESTROYERS,
         "destroy_device",
+        "destroy_device_fns",
+        "destroy_stream_executor",
         "destroy_timer_fns",
         "destroy_platform",
+        "destroy_platform_fns",
     ]
     assert all(one.closed for one in kept)
     for one in kept:
@@ -210,7 +213,7 @@ def test_a_failure_while_all_ends_is_raised_in_the_end(recording):
     with pytest.raises(DataLossError, match="told to fail"), recording.devices() as [device, _]:
         stream = device.create_stream()
     assert stream.closed
-    assert recording.calls[-1] == "destroy_platform"
+    assert recording.calls[-1] == "destroy_platform_fns"
     assert recording.count("destroy_stream") == 1
 
 
