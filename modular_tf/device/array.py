@@ -37,7 +37,8 @@ class DeviceArray(Tensor):
     Other libraries take it by DLPack. Device memory is of type kDLExtDev there, which few of them
     know; `to_host()` and `numpy.from_dlpack(array, device="cpu")` make copies that all take.
     Pinned and unified memory is the host's: they view it as it is. Whoever took the array keeps
-    it and its memory; closing the service ends device memory nevertheless, and only that.
+    it and its memory; closing the service ends device memory nevertheless, and only that: arrays
+    in pinned and unified memory stay readable until they are closed themselves.
     """
 
     __slots__ = ("__weakref__", "_device", "_executor", "_kept", "_memory")
@@ -94,7 +95,7 @@ class DeviceArray(Tensor):
         The array cannot know what they do from then on: each export waits for the device first.
 
         Raises:
-            ClosedError: The array or its device was closed.
+            ClosedError: The array was closed.
         """
         memory = self._open()
         self._needs_sync = True
@@ -102,8 +103,8 @@ class DeviceArray(Tensor):
 
     @property
     def closed(self) -> bool:
-        """Whether it, or the service, was closed."""
-        return self._memory.closed or self._executor.closed
+        """Whether it was closed; in device memory it also ends with the service."""
+        return array_memory.is_ended(self._memory)
 
     def _open(self) -> ArrayMemory:
         if self.closed:
@@ -127,7 +128,10 @@ class DeviceArray(Tensor):
         found, expected = _summary(content), _summary(self)
         if found != expected:
             raise InvalidArgumentError(f"{found} cannot be copied over an array of {expected}")
-        array_memory.write(self._executor, self._open(), content.data)
+        memory = self._open()
+        if isinstance(memory, HostMemory):  # written without a stream, which would have waited
+            array_memory.settle(self._executor)
+        array_memory.write(self._executor, memory, content.data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.
@@ -222,7 +226,7 @@ class DeviceArray(Tensor):
         self._open()
         if stream is not None and not isinstance(stream, Stream):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
-        self._executor.synchronize()
+        array_memory.settle(self._executor)
 
     def _export_elsewhere(
         self,

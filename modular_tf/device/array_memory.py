@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from modular_tf.device.host_buffer import host_buffer, writable_host_buffer
-from modular_tf.device.memory import DeviceMemory, HostMemory
+from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
 
@@ -47,28 +47,28 @@ def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
 
 def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
     """Copy bytes of the host into a memory; raises as the operations of `Stream`."""
-    if isinstance(target, DeviceMemory):
+    if isinstance(target, DeviceMemory) and not _is_left_to_host(executor, target):
         context = executor.context
         _finish(context.copy_host_to_device(target, data), context.host_to_device)
     else:
-        _copy_bytes(writable_host_buffer(target), host_buffer(data))
+        _copy_bytes(writable_host_buffer(_host_side(target)), host_buffer(data))
 
 
 def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
     """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
-    if isinstance(source, DeviceMemory):
+    if isinstance(source, DeviceMemory) and not _is_left_to_host(executor, source):
         context = executor.context
         _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
-        executor.synchronize()
-        _copy_bytes(writable_host_buffer(target), host_buffer(source))
+        settle(executor)
+        _copy_bytes(writable_host_buffer(target), host_buffer(_host_side(source)))
 
 
 def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
     """Copy a memory to another device, or to the same; raises as the operations of `Stream`."""
-    if not isinstance(source, DeviceMemory):
-        from_.synchronize()
-        write(to, target, source)
+    if not isinstance(source, DeviceMemory) or _is_left_to_host(from_, source):
+        settle(from_)
+        write(to, target, _host_side(source))
     elif from_ is to:
         stream = to.context.compute
         to.context.copy_on_device(target, source)
@@ -77,6 +77,30 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
         here, there = from_.context, to.context
         event = here.copy_to_device(there, target, source)
         _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
+
+
+def settle(executor: Executor) -> None:
+    """Wait until the device neither reads nor writes; a closed one does not.
+
+    Raises:
+        ModularTFError: As `Executor.synchronize`.
+    """
+    if not executor.closed:
+        executor.synchronize()
+
+
+def is_ended(memory: ArrayMemory) -> bool:
+    """Whether a memory was closed, or ended with its device, as plain device memory does."""
+    return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
+
+
+def _is_left_to_host(executor: Executor, memory: ArrayMemory) -> bool:
+    """Whether this is unified memory whose device was closed."""
+    return executor.closed and isinstance(memory, UnifiedMemory)
+
+
+def _host_side(memory: ArrayMemory) -> memoryview:
+    return memory.view  # type: ignore[union-attr]  # plain device memory does not get here
 
 
 def _finish(event: Event, *streams: Stream) -> None:

@@ -1,0 +1,318 @@
+"""Arrays on several devices, in the hands of others, and after the end of their service."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from modular_tf import dlpack
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.errors import ClosedError, InternalError, ModularTFError, OutOfMemoryError
+from modular_tf.service import PluginService
+
+VALUES = np.arange(24, dtype="f4").reshape(2, 3, 4)
+
+
+@pytest.fixture
+def service(fixture_device_plugin):
+    """The host device, and two platforms with two devices each."""
+    with PluginService() as made:
+        made.load("host_device")
+        for name in ("NPU", "DSP"):
+            made.load(str(fixture_device_plugin("good", device_type=name, platform=f"{name}_CHIP")))
+        yield made
+
+
+@pytest.fixture
+def faulty(fixture_device_plugin):
+    """Return the first device of a variant of the fixture plugin."""
+    services = []
+
+    def first_device(variant):
+        services.append(PluginService(bundled=False))
+        services[-1].load(str(fixture_device_plugin(variant)))
+        return services[-1].device("FIXTURE:0")
+
+    yield first_device
+    for made in services:
+        made.close()
+
+
+# -- between devices ------------------------------------------------------------------------------
+
+PAIRS = [
+    ("NPU:0", "NPU:0"),
+    ("NPU:0", "NPU:1"),
+    ("NPU:1", "DSP:0"),
+    ("CPU:0", "DSP:1"),
+    ("DSP:1", "CPU:0"),
+    ("CPU:0", "CPU:0"),
+]
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 4096, 1 << 20])
+@pytest.mark.parametrize(("from_", "to"), PAIRS)
+def test_copies_between_devices(service, from_, to, n_bytes):
+    data = (bytes(range(251)) * (n_bytes // 251 + 1))[:n_bytes]
+    with service.device(from_).put(data) as here:
+        there = here.copy_to(service.device(to))
+        assert there.device.name == to
+        assert here.to_bytes() == there.to_bytes() == data
+        here.copy_from(bytes(n_bytes))
+        assert there.to_bytes() == data
+        assert service.device(to).put(here).to_bytes() == bytes(n_bytes)
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_copies_from_memory_of_the_host(service, memory):
+    here = service.device("CPU:0").put(VALUES, memory=memory)
+    there = here.copy_to(service.device("NPU:0"))
+    np.testing.assert_array_equal(there.to_numpy(), VALUES)
+    back = service.device("CPU:0").put(there, memory=memory)
+    np.testing.assert_array_equal(np.from_dlpack(back), VALUES)
+
+
+def test_work_on_the_compute_stream_comes_before_copies(service):
+    device = service.device("CPU:0")
+    with device.empty(1 << 20, "uint8") as there:
+        for value in range(1, 9):
+            device.context.compute.memset(there.memory, value)
+            assert set(there.to_bytes()) == {value}
+
+
+# -- in the hands of others -----------------------------------------------------------------------
+
+
+def test_device_memory_is_of_no_type_that_numpy_would_read(service):
+    here, there = service.device("NPU:1").put(VALUES), service.device("DSP:1").put(VALUES)
+    assert here.__dlpack_device__()[0] == there.__dlpack_device__()[0] == 12
+    assert here.__dlpack_device__() != there.__dlpack_device__()
+    with pytest.raises((RuntimeError, BufferError)):
+        np.from_dlpack(here)
+
+
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_numpy_gets_a_copy_in_host_memory(service, memory):
+    there = service.device("CPU:0").put(VALUES, memory=memory)
+    made = np.from_dlpack(there, device="cpu", copy=True)
+    assert made.ctypes.data != there.address
+    assert made.ctypes.data % 64 == 0
+    there.copy_from(VALUES + 1)
+    np.testing.assert_array_equal(made, VALUES)
+    assert dlpack.from_dlpack(there, device="cpu", copy=True).is_copied
+    assert dlpack.from_dlpack(there, device="cpu").is_copied is (memory == "device")
+
+
+def test_device_memory_does_not_get_to_the_host_without_a_copy(service):
+    there = service.device("NPU:0").put(VALUES)
+    np.testing.assert_array_equal(np.from_dlpack(there, device="cpu"), VALUES)
+    with pytest.raises(BufferError, match="copy=False"):
+        np.from_dlpack(there, device="cpu", copy=False)
+    with pytest.raises(BufferError, match=r"cannot go to \(2, 0\)"):
+        there.__dlpack__(dl_device=(2, 0), max_version=(1, 0))
+    copied = there.to_host()
+    assert (copied.dlpack_device, copied.is_copied) == (HOST, False)
+    np.testing.assert_array_equal(np.from_dlpack(copied), VALUES)
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_memory_of_the_host_is_taken_without_a_copy(service, memory):
+    device = service.device("CPU:0")
+    there = device.put(VALUES, memory=memory)
+    assert there.__dlpack_device__() == HOST
+    view = np.from_dlpack(there)
+    assert view.ctypes.data == there.address
+    with device.create_stream() as stream:
+        if memory == "unified":
+            stream.memset(there.memory, 0)
+        else:
+            with device.allocate(VALUES.nbytes) as zeros:
+                stream.memset(zeros, 0)
+                stream.memcpy_dtoh(there.memory, zeros)
+        np.testing.assert_array_equal(np.from_dlpack(there), VALUES * 0)  # waits for the stream
+
+
+def test_a_copy_on_the_device_says_that_it_is_one(service):
+    there = service.device("NPU:0").put(VALUES)
+    taken = dlpack.from_dlpack(there)
+    copied = dlpack.from_dlpack(there, copy=True)
+    assert (taken.address, taken.is_copied) == (there.address, False)
+    assert copied.dlpack_device == there.dlpack_device
+    assert (copied.address != there.address, copied.is_copied) == (True, True)
+
+
+def test_streams(service):
+    device = service.device("NPU:0")
+    there = device.put(VALUES)
+    for fine in (None, device.context.compute):
+        assert dlpack.consume(there.__dlpack__(stream=fine, max_version=(1, 0)))
+    with pytest.raises(ValueError, match="stream 3"):
+        there.__dlpack__(stream=3)
+    with pytest.raises(BufferError, match="stream"):
+        there.__dlpack__(stream="mine")
+    with pytest.raises(ValueError, match="stream"):
+        device.put(VALUES, memory="host").__dlpack__(stream=1)
+
+
+def test_torch_takes_and_gives(service):
+    torch = pytest.importorskip("torch")
+    device = service.device("CPU:0")
+    there = device.put(torch.arange(6).reshape(2, 3).T)
+    assert there.to_numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert torch.from_dlpack(there.to_host()).tolist() == [[0, 3], [1, 4], [2, 5]]
+    shared = device.put(torch.ones(3, dtype=torch.bfloat16), memory="unified")
+    view = torch.from_dlpack(shared)
+    assert (view.dtype, view.data_ptr()) == (torch.bfloat16, shared.address)
+
+
+# -- ends -----------------------------------------------------------------------------------------
+
+
+def uses_of(there, device):
+    """Return whatever needs the elements of an array."""
+    return (
+        there.to_numpy, there.to_bytes, there.to_host, there.to_memoryview, there.__enter__,
+        there.__dlpack__, lambda: there.memory, lambda: there.copy_to(device),
+        lambda: there.copy_from(VALUES), lambda: device.put(there),
+        lambda: device.put(there, memory="host"), lambda: np.from_dlpack(there, device="cpu"),
+        lambda: np.from_dlpack(there, device="cpu", copy=True),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_a_closed_array_is_refused_everywhere(service, memory):
+    device = service.device("CPU:0")
+    there = device.put(VALUES, memory=memory)
+    there.close()
+    there.close()
+    assert (there.closed, there.shape, there.dtype) == (True, (2, 3, 4), "float32")
+    for use in uses_of(there, device):
+        with pytest.raises(ClosedError, match="the array was closed"):
+            use()
+
+
+def test_device_memory_ends_with_its_service(service):
+    with PluginService() as ended:
+        ended.load("host_device")
+        there = ended.device("CPU:0").put(VALUES)
+        assert not there.closed
+    assert there.closed
+    for use in uses_of(there, service.device("NPU:0")):
+        with pytest.raises(ClosedError, match="the array was closed"):
+            use()
+    there.close()
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_memory_of_the_host_outlives_its_service(service, memory):
+    with PluginService() as ended:
+        ended.load("host_device")
+        there = ended.device("CPU:0").put(VALUES, memory=memory)
+        view = np.from_dlpack(there)
+        assert there.memory  # from now on exports wait for the device, as long as there is one
+    assert not there.closed
+    there.copy_from(VALUES + 1)
+    for read in (
+        there.to_numpy(), np.from_dlpack(there), np.from_dlpack(there.to_host()),
+        np.from_dlpack(there, device="cpu", copy=True), np.asarray(there.to_memoryview()), view,
+        there.copy_to(service.device("NPU:0")).to_numpy(),
+        service.device("DSP:0").put(there, memory=memory).to_numpy(),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(read, VALUES + 1)
+    there.close()
+    for use in uses_of(there, service.device("NPU:0")):
+        with pytest.raises(ClosedError, match="the array was closed"):
+            use()
+    np.testing.assert_array_equal(view, VALUES + 1)
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_an_array_on_an_ended_device_is_no_target(memory):
+    with PluginService() as ended:
+        ended.load("host_device")
+        device = ended.device("CPU:0")
+        there = device.put(VALUES, memory=memory)
+    for use in (
+        lambda: there.copy_to(device),
+        lambda: device.put(there),
+        lambda: device.empty(1, "int8"),
+    ):
+        with pytest.raises(ClosedError):
+            use()
+
+
+def test_consumers_keep_memory_that_was_closed(service):
+    device = service.device("CPU:0")
+    there = device.put(VALUES, memory="host")
+    view = np.from_dlpack(there)
+    there.close()
+    gone = weakref.ref(there)
+    del there
+    device.put(VALUES * 0, memory="host")
+    np.testing.assert_array_equal(view, VALUES)
+    assert gone() is not None
+    del view
+    gc.collect()
+    assert gone() is None
+
+
+def test_memory_goes_back_at_once(service):
+    device = service.device("CPU:0")
+    before = device.allocator_stats().bytes_in_use
+    there = device.put(bytes(1 << 20))
+    taken = there.__dlpack__(max_version=(1, 0))
+    copy = there.copy_to(device)
+    assert device.allocator_stats().bytes_in_use == before + (2 << 20)
+    copy.to_bytes()
+    copy.close()
+    assert device.allocator_stats().bytes_in_use == before + (1 << 20)
+    there.close()
+    del there
+    assert device.allocator_stats().bytes_in_use == before + (1 << 20)
+    del taken
+    assert device.allocator_stats().bytes_in_use == before
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+def test_no_memory_is_a_memory_error(faulty):
+    device = faulty("allocate-null")
+    with pytest.raises(OutOfMemoryError) as caught:
+        device.put(VALUES)
+    assert isinstance(caught.value, MemoryError)
+    with pytest.raises(MemoryError):
+        device.empty((4,), "float64")
+    np.testing.assert_array_equal(device.put(VALUES[:0]).to_numpy(), VALUES[:0])
+
+
+@pytest.mark.parametrize(
+    ("variant", "says"),
+    [
+        ("event-error", "ERROR"),
+        ("event-unknown", "UNKNOWN"),
+        ("stream-status-bad", "an earlier kernel failed"),
+        ("create-stream-fails", "no stream is left"),
+    ],
+)
+def test_a_failing_put_says_why(faulty, variant, says):
+    device = faulty(variant)
+    for _ in range(2):
+        with pytest.raises(ModularTFError, match=says):
+            device.put(VALUES)
+
+
+def test_a_failing_copy_back_leaves_the_array(faulty):
+    there = faulty("copies-fail").put(VALUES)
+    for read in (there.to_numpy, there.to_bytes, there.to_host):
+        with pytest.raises(InternalError, match="a bus error"):
+            read()
+    assert not there.closed
+    there.copy_from(VALUES)
+
+
+def test_null_handles_are_handles(faulty):
+    np.testing.assert_array_equal(faulty("handles-null").put(VALUES).to_numpy(), VALUES)
