@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
+FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
+FIRST_CONTACT_POLICIES = ("always", "never")
 FILE_NAME = "modular-tf.toml"
 
 
@@ -28,6 +30,9 @@ class Config:
         priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
         scheme_pins: Name of the plugin that alone may serve a scheme.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
+        first_contact: Whether a device plugin runs in a child process before it runs in this one:
+            "always" or "never".
+        first_contact_timeout_s: Seconds that one plugin may take there.
         path: The file it was read from, None for none.
     """
 
@@ -37,6 +42,8 @@ class Config:
     priorities: Mapping[str, int] = field(default_factory=dict)
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
+    first_contact: str = "always"
+    first_contact_timeout_s: float = 30.0
     path: str | None = None
 
     def __post_init__(self) -> None:
@@ -44,6 +51,9 @@ class Config:
             value = getattr(self, key)
             if isinstance(value, str | bytes):  # it would count as a list of its letters
                 raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
+        for key in ("first_contact", "first_contact_timeout_s"):
+            if (expected := _why_wrong(key, value := getattr(self, key))) is not None:
+                raise ValueError(f"Config.{key}: expected {expected}, found {value!r}")
 
     def why_disabled(self, plugin: str) -> str | None:
         """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
@@ -75,20 +85,34 @@ def config_path(environment: Mapping[str, str]) -> str:
 def load_config(
     environment: Mapping[str, str] | None = None, *, privileged: bool = False
 ) -> Config:
-    """Read the configuration file; without one, all is at its default.
+    """Read the configuration file, and what the environment says instead of it.
+
+    Without either, all is at its default.
 
     Args:
         environment: Instead of `os.environ`.
-        privileged: The process has rights that its user lacks: no file of the user is read.
+        privileged: The process has rights that its user lacks: neither the user's file nor their
+            environment counts.
 
     Raises:
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
-            `MODULAR_TF_CONFIG` names a file that does not exist.
+            `MODULAR_TF_CONFIG` names a file that does not exist, or `MODULAR_TF_FIRST_CONTACT` is
+            no policy.
     """
-    variables = os.environ if environment is None else environment
-    path = config_path(variables)
     if privileged:
         return Config()
+    variables = os.environ if environment is None else environment
+    config = _read_config(variables)
+    if policy := variables.get(FIRST_CONTACT_VARIABLE):
+        if (expected := _why_wrong("first_contact", policy)) is not None:
+            message = f"{FIRST_CONTACT_VARIABLE}: expected {expected}, found {policy!r}"
+            raise ConfigError(message)
+        config = replace(config, first_contact=policy)
+    return config
+
+
+def _read_config(variables: Mapping[str, str]) -> Config:
+    path = config_path(variables)
     try:
         with open(path, "rb") as stream:
             text = stream.read().decode("utf-8")
@@ -134,8 +158,20 @@ def _checked(key: str, value: Any, path: str) -> Any:
         if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
             return dict(value)
         expected = f"a table of {kind.__name__} values"
+    elif key in ("first_contact", "first_contact_timeout_s"):
+        if (wrong := _why_wrong(key, value)) is None:
+            return value
+        expected = wrong
     else:
         if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
             return tuple(value)
         expected = "a list of strings"
     raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
+
+
+def _why_wrong(key: str, value: Any) -> str | None:
+    """Return what a value of first contact should be, None if it is that."""
+    if key == "first_contact":
+        return None if value in FIRST_CONTACT_POLICIES else f"one of {FIRST_CONTACT_POLICIES}"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return None if number and 0 < value < float("inf") else "a number of seconds above 0"
