@@ -61,7 +61,8 @@ double nanoseconds(int loops, Work work) {
 
 mtf_arena* make_arena(mtf_host_memory* memory) {
   const mtf_arena_options options = {"benchmark", uint64_t{1} << 33, 1, 1,
-                                     mtf_host_memory_allocate, mtf_host_memory_free, memory};
+                                     mtf_host_memory_allocate, mtf_host_memory_free,
+                                     nullptr, memory};
   mtf_arena* arena = nullptr;
   mtf_arena_new(&options, &arena);
   return arena;

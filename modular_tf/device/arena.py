@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ class Arena:
     collected.
     """
 
-    __slots__ = ("__weakref__", "_arena", "_name")
+    __slots__ = ("__weakref__", "_arena", "_name", "_source")
 
     def __init__(
         self,
@@ -99,15 +98,16 @@ class Arena:
                 "garbage_collection": garbage_collection,
                 "allocate": source.allocate,
                 "free": source.free,
+                "end": source.end or ffi.NULL,
                 "context": source.context,
             },
         )
         made = ffi.new("mtf_arena **")
         self._name = name
         self._check(lib.mtf_arena_new(options, made), "make")
-        self._arena: Any = made[0]
-        # At exit the system takes all back; until then the source must outlive the arena.
-        weakref.finalize(self, _release, self._arena, source).atexit = False
+        # The collector may end these in any order: the core counts who needs the arena.
+        self._arena: Any = ffi.gc(made[0], lib.mtf_arena_release)
+        self._source = source
 
     @property
     def name(self) -> str:
@@ -134,6 +134,22 @@ class Arena:
         address = ffi.new("uintptr_t *")
         self._check(lib.mtf_arena_allocate(self._arena, n_bytes, address), "allocate")
         return int(address[0])
+
+    def allocate_block(self, n_bytes: int) -> tuple[Any, int]:
+        """Allocate what frees itself with the last reference to the first part of the result.
+
+        Returns:
+            A native `mtf_arena_block`, which keeps the native arena, and the address.
+
+        Raises:
+            ModularTFError: As `allocate`.
+        """
+        if not 0 <= n_bytes <= _LARGEST_SIZE:
+            self.allocate(n_bytes)  # raises
+        made = ffi.new("mtf_arena_block **")
+        self._check(lib.mtf_arena_block_new(self._arena, n_bytes, made), "allocate")
+        block = ffi.gc(made[0], lib.mtf_arena_block_free)
+        return block, lib.mtf_arena_block_address(block)
 
     def free(self, address: int) -> None:
         """Take an allocation back; it may be given out again at once.
@@ -199,9 +215,3 @@ class Arena:
         if isinstance(failure, ResourceExhaustedError):
             return OutOfMemoryError(failure.message, operation=operation)
         return failure
-
-
-def _release(arena: Any, source: RegionSource) -> None:
-    """Return the regions; the source is an argument so that it lives until here."""
-    lib.mtf_arena_release(arena)
-    del source

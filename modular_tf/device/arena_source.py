@@ -21,12 +21,15 @@ class RegionSource:
         allocate: `mtf_region_allocate`: the address of `bytes` more bytes, or NULL.
         free: `mtf_region_free`: takes a region back, with the size that was asked for.
         context: The first argument of both.
-        owner: Whatever must live as long as the three; an arena keeps it alive.
+        end: `mtf_region_end` or None: the arena has made its last call. A source with one serves
+            one arena, and keeps by itself what its functions need.
+        owner: What an arena keeps alive beside; enough for functions that need nothing else.
     """
 
     allocate: Any
     free: Any
     context: Any
+    end: Any = None
     owner: object = None
 
 
@@ -71,10 +74,12 @@ class HostMemory:
 
     @property
     def source(self) -> RegionSource:
-        """Itself, as arenas take it."""
+        """Itself, as one arena takes it."""
+        lib.mtf_host_memory_retain(self._memory)
         return RegionSource(
             ffi.addressof(lib, "mtf_host_memory_allocate"),
             ffi.addressof(lib, "mtf_host_memory_free"),
             self._memory,
+            ffi.addressof(lib, "mtf_host_memory_release"),
             self,
         )

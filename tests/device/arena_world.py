@@ -50,7 +50,7 @@ class PaperMemory:
 
     @property
     def source(self):
-        return RegionSource(self._allocate, self._free, ffi.NULL, self)
+        return RegionSource(self._allocate, self._free, ffi.NULL, owner=self)
 
     def arena(self, bytes_limit=1 << 40, **options):
         return Arena(self.source, bytes_limit, **options)

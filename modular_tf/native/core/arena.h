@@ -23,14 +23,17 @@ typedef struct mtf_arena mtf_arena;
 typedef void* (*mtf_region_allocate)(void* context, uint64_t bytes);
 /* Takes back what mtf_region_allocate returned, with the same size. */
 typedef void (*mtf_region_free)(void* context, void* address, uint64_t bytes);
+/* The arena has made its last call. */
+typedef void (*mtf_region_end)(void* context);
 
 typedef struct mtf_arena_options {
   const char* name;             /* for messages; copied */
   uint64_t bytes_limit;         /* regions together are never larger */
   int32_t growth;               /* 0: one region of the whole limit at the first request */
   int32_t garbage_collection;   /* 1: unused regions go back to the source on pressure */
-  mtf_region_allocate allocate; /* the source; it and its context must outlive the arena */
+  mtf_region_allocate allocate; /* the source */
   mtf_region_free free;
+  mtf_region_end end;           /* called once when the arena has ended; may be NULL */
   void* context;
 } mtf_arena_options;
 
@@ -74,8 +77,17 @@ char* mtf_arena_picture(mtf_arena* arena);
 /* Refuses allocations from now on. Regions go back now, or when the last allocation is freed. */
 mtf_error* mtf_arena_close(mtf_arena* arena);
 
-/* Ends the arena; regions go back whatever lives in them. [nobody else uses the arena] */
+/* Drops the caller's reference. The arena ends with its last reference, and then regions go back
+ * whatever lives in them. [nobody else uses this reference] */
 void mtf_arena_release(mtf_arena* arena);
+
+/* An allocation that frees itself: it has a reference to the arena, so the two may end in any
+ * order, as garbage collectors want it. */
+typedef struct mtf_arena_block mtf_arena_block;
+
+mtf_error* mtf_arena_block_new(mtf_arena* arena, uint64_t bytes, mtf_arena_block** block);
+uintptr_t mtf_arena_block_address(const mtf_arena_block* block);
+void mtf_arena_block_free(mtf_arena_block* block);
 
 #ifdef __cplusplus
 }

@@ -31,7 +31,11 @@ Arena::Arena(const mtf_arena_options& options)
   if (!options.growth) next_region_ = std::max(round_down(limit), kChunkUnit);
 }
 
-Arena::~Arena() { mtf_error_free(drop_all()); }
+Arena::~Arena() {
+  mtf_error_free(drop_all());
+  if (options_.end == nullptr) return;
+  mtf_error_free(guarded([&](TF_Status*) { options_.end(options_.context); }));
+}
 
 uintptr_t Arena::take(uint64_t bytes) {
   if (closed_ || bytes == 0 || bytes > kLargestLimit) return 0;
@@ -131,7 +135,7 @@ bool Arena::extend(uint64_t rounded, mtf_error** error) {
   uint64_t asked = std::min(std::max(size, rounded + padding_), room());
   while (asked >= rounded + padding_) {
     const uint64_t least = rounded + padding_;
-    switch (add_region(asked, error)) {
+    switch (add_region(asked, rounded, error)) {
       case Outcome::kAdded:
         next_region_ = size > next_region_ ? size : std::min(size * 2, kLargestLimit);
         return true;
@@ -149,12 +153,12 @@ bool Arena::extend(uint64_t rounded, mtf_error** error) {
   return false;
 }
 
-Arena::Outcome Arena::add_region(uint64_t bytes, mtf_error** error) {
+// Asks for `bytes` and keeps what comes if `least` bytes of it can be used.
+Arena::Outcome Arena::add_region(uint64_t bytes, uint64_t least, mtf_error** error) {
   auto region = std::make_unique<Region>();
   regions_.reserve(regions_.size() + 1);
   pool_.reserve();
-  void* given = nullptr;
-  *error = guarded([&](TF_Status*) { given = options_.allocate(options_.context, bytes); });
+  void* given = ask_source(bytes, error);
   if (*error != nullptr) return Outcome::kFailed;
   if (given == nullptr) return Outcome::kRefused;
   region->given = reinterpret_cast<uintptr_t>(given);
@@ -165,14 +169,28 @@ Arena::Outcome Arena::add_region(uint64_t bytes, mtf_error** error) {
     return Outcome::kFailed;  // it is not ours to give back
   }
   region->start = round_up(region->given);
-  if (region->start != region->given && padding_ == 0) {
-    padding_ = kChunkUnit;
+  region->bytes = round_down(region->given + bytes - region->start);
+  if (region->start != region->given) padding_ = kChunkUnit;
+  if (region->bytes < least) {
     *error = give_to_source(region->given, bytes);
     return *error != nullptr ? Outcome::kFailed : Outcome::kUnaligned;
   }
-  region->bytes = bytes - padding_;
   adopt(std::move(region));
   return Outcome::kAdded;
+}
+
+void* Arena::ask_source(uint64_t bytes, mtf_error** error) const {
+  void* given = nullptr;
+  mtf_error* said = nullptr;
+  *error = guarded([&](TF_Status*) {
+    try {
+      given = options_.allocate(options_.context, bytes);
+    } catch (const SourceError& refusal) {
+      said = refusal.error;
+    }
+  });
+  if (*error == nullptr) *error = said;
+  return given;
 }
 
 void Arena::adopt(std::unique_ptr<Region> region) {

@@ -12,6 +12,11 @@
 
 namespace mtf {
 
+// Thrown by a source of ours that has more to say than "no memory". Whoever catches it owns `error`.
+struct SourceError {
+  mtf_error* error;
+};
+
 // One piece of memory from the source. Its chunks, from `first` on, cover it without gaps.
 struct Region {
   uintptr_t given = 0;  // as the source gave it, and as it goes back
@@ -48,7 +53,8 @@ class Arena {
   void absorb_next(Chunk* chunk);
 
   bool extend(uint64_t rounded, mtf_error** error);
-  Outcome add_region(uint64_t bytes, mtf_error** error);
+  Outcome add_region(uint64_t bytes, uint64_t least, mtf_error** error);
+  void* ask_source(uint64_t bytes, mtf_error** error) const;
   void adopt(std::unique_ptr<Region> region);
   const Region* overlapping(uintptr_t start, uint64_t bytes) const;
   bool collect_garbage(uint64_t rounded, mtf_error** error);

@@ -10,6 +10,7 @@ struct mtf_host_memory {
   uint64_t alignment;
   std::atomic<uint64_t> limit;
   std::atomic<uint64_t> bytes;
+  std::atomic<int64_t> references;
 };
 
 namespace {
@@ -37,6 +38,7 @@ mtf_error* mtf_host_memory_new(uint64_t alignment, uint64_t bytes_limit, mtf_hos
   made->alignment = alignment;
   made->limit = bytes_limit;
   made->bytes = 0;
+  made->references = 1;
   *memory = made;
   return nullptr;
 }
@@ -61,6 +63,11 @@ void mtf_host_memory_free(void* context, void* address, uint64_t bytes) {
   static_cast<mtf_host_memory*>(context)->bytes -= bytes;
 }
 
-void mtf_host_memory_release(mtf_host_memory* memory) { delete memory; }
+void mtf_host_memory_retain(mtf_host_memory* memory) { ++memory->references; }
+
+void mtf_host_memory_release(void* memory) {
+  auto* source = static_cast<mtf_host_memory*>(memory);
+  if (--source->references == 0) delete source;
+}
 
 }  // extern "C"

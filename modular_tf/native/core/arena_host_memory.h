@@ -25,8 +25,9 @@ uint64_t mtf_host_memory_bytes(mtf_host_memory* memory);
 void* mtf_host_memory_allocate(void* context, uint64_t bytes);
 void mtf_host_memory_free(void* context, void* address, uint64_t bytes);
 
-/* What is still allocated stays so. */
-void mtf_host_memory_release(mtf_host_memory* memory);
+/* References; with the last one the source ends, and what is still allocated stays so. */
+void mtf_host_memory_retain(mtf_host_memory* memory);
+void mtf_host_memory_release(void* memory);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,78 @@
+#include "arena_executor_memory.h"
+
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "arena_allocator.h"
+#include "guard.h"
+
+struct mtf_executor_memory {
+  mtf_executor* executor;
+  int32_t source;
+  std::mutex mutex;
+  std::unordered_map<void*, mtf_memory*> regions;  // what an executor takes back, by address
+};
+
+namespace {
+
+constexpr int kResourceExhausted = 8;
+
+// Reads why the executor gave nothing: NULL stands for exhaustion, anything else is thrown.
+void* refuse() {
+  mtf_error* error = mtf_take_error();
+  if (error != nullptr && error->code != kResourceExhausted) throw mtf::SourceError{error};
+  mtf_error_free(error);
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+mtf_error* mtf_executor_memory_new(mtf_executor* executor, int32_t source,
+                                   mtf_executor_memory** memory) {
+  auto* made = new (std::nothrow) mtf_executor_memory;
+  if (made == nullptr) return mtf::make_error(kResourceExhausted, "no memory for a region source");
+  made->executor = executor;
+  made->source = source;
+  *memory = made;
+  return nullptr;
+}
+
+void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
+  auto* memory = static_cast<mtf_executor_memory*>(context);
+  mtf_memory* region = mtf_memory_new(memory->executor, memory->source, bytes);
+  if (region == nullptr) return refuse();
+  void* address = mtf_memory_address(region);
+  const std::lock_guard<std::mutex> lock(memory->mutex);
+  try {
+    if (memory->regions.emplace(address, region).second) return address;
+  } catch (const std::bad_alloc&) {
+    mtf_memory_free(region);
+    throw;
+  }
+  // The plugin returned one address twice; freeing it here would take the first one away.
+  throw mtf::SourceError{mtf::make_error(13, "the plugin returned memory that is in use")};
+}
+
+void mtf_executor_memory_free(void* context, void* address, uint64_t) {
+  auto* memory = static_cast<mtf_executor_memory*>(context);
+  mtf_memory* region = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(memory->mutex);
+    const auto found = memory->regions.find(address);
+    if (found == memory->regions.end()) return;
+    region = found->second;
+    memory->regions.erase(found);
+  }
+  mtf_memory_free(region);
+}
+
+void mtf_executor_memory_release(void* context) {
+  auto* memory = static_cast<mtf_executor_memory*>(context);
+  for (const auto& region : memory->regions) mtf_memory_free(region.second);
+  delete memory;
+}
+
+}  // extern "C"
