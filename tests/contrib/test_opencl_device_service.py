@@ -67,6 +67,65 @@ def test_missing_loader_is_named(
     assert "needs libOpenCL.so.0" in message
 
 
+def test_arrays_travel_between_devices_of_both_plugins(
+    run_python: PythonRunner, opencl_library: Path
+) -> None:
+    run_python(
+        """
+        import random, sys
+        from modular_tf import PluginService
+
+        with PluginService() as service:
+            service.load("host_device", sys.argv[1])
+            names = ("OPENCL:0", "CPU:0", "OPENCL:1", "OPENCL:0", "CPU:0")
+            first, *others = map(service.device, names)
+            for size in (0, 1, 4096, 64 << 20):
+                data = random.Random(size).randbytes(size)
+                array = first.put(data)
+                for device in others:
+                    array = array.copy_to(device)
+                    assert array.device is device
+                assert array.to_bytes() == data
+            for memory in ("host", "unified"):
+                assert first.put(data, memory=memory).to_bytes() == data
+        """,
+        opencl_library,
+        env=TWO_DEVICES,
+    )
+
+
+def test_work_on_streams(run_python: PythonRunner, opencl_library: Path) -> None:
+    run_python(
+        """
+        import sys, threading
+        from modular_tf import PluginService
+
+        with PluginService() as service:
+            service.load(sys.argv[1])
+            device, gate, log = service.device("OPENCL:0"), threading.Event(), []
+            one, two, timer = device.create_stream(), device.create_stream(), device.create_timer()
+            memory, result = device.allocate(1024), bytearray(1024)
+            timer.start(one)
+            one.add_callback(gate.wait)
+            one.memset32(memory, 0x01020304)
+            one.add_callback(lambda: log.append("one"))
+            event = one.record_event()
+            two.wait_event(event)
+            two.memcpy_dtoh(result, memory)
+            two.add_callback(lambda: log.append("two"))
+            timer.stop(two)
+            assert (log, bytes(result)) == ([], bytes(1024))
+            gate.set()
+            device.synchronize()
+            assert log == ["one", "two"]
+            assert bytes(result) == bytes((4, 3, 2, 1)) * 256
+            assert timer.nanoseconds > 0 and not timer.emulated
+        """,
+        opencl_library,
+        env=ON_POCL,
+    )
+
+
 @pytest.mark.parametrize("repetition", range(3))
 def test_the_process_ends_in_order_with_a_callback_thread_alive(
     run_python: PythonRunner, opencl_library: Path, repetition: int
