@@ -12,6 +12,7 @@ from tests.contrib.outcome import FAILED_PRECONDITION, INVALID_ARGUMENT, OK
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
 
 ALIGNMENT = 256
+COMPLETE = 3
 
 
 def _meminfo(key: str) -> int:
@@ -167,3 +168,35 @@ def test_destroyed_streams_leave_no_threads(device: PluginProcess) -> None:
     while _threads(device) > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert _threads(device) == before
+
+
+SHORT = b"does not need a thread"
+
+
+def test_short_work_on_an_idle_stream_is_done_at_once(device: PluginProcess) -> None:
+    """Nothing has waited for the stream when the host looks."""
+    stream, event = device.create("stream").value, device.create("event").value
+    memory, result = device.allocate(len(SHORT))[0], device.host_buffer(bytes(len(SHORT)))
+    size = (len(SHORT),)
+    device.call("memcpy_htod", stream, memory, device.host_buffer(SHORT), size)
+    device.call("memcpy_dtoh", stream, result, memory, size)
+    assert device.host_bytes(result) == SHORT
+    device.call("memset", stream, memory, (0,), size)
+    device.call("sync_memcpy_dtoh", result, memory, size)
+    assert device.host_bytes(result) == bytes(len(SHORT))
+    assert device.call("record_event", stream, event).code == OK
+    assert device.event_status(event) == COMPLETE
+
+
+@pytest.mark.parametrize("size", [1, 1 << 16, (1 << 16) + 1, 1 << 20])
+def test_work_of_any_length_keeps_the_order(device: PluginProcess, size: int) -> None:
+    """Short and long by turns, on a stream that is idle and busy by turns."""
+    stream, memory = device.create("stream").value, device.allocate(1 << 20)[0]
+    result = device.host_buffer(bytes(1 << 20))
+    for value in range(1, 101):
+        device.call("memset", stream, memory, (value,), (1 << 20,))
+        device.call("memset", stream, memory, (value + 1,), (size,))
+        device.call("memcpy_dtoh", stream, result, memory, (1,))
+    device.call("memcpy_dtoh", stream, result, memory, (1 << 20,))
+    assert device.call("synchronize_all_activity").code == OK
+    assert device.host_bytes(result) == b"\x65" * size + b"\x64" * ((1 << 20) - size)

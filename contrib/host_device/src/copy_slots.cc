@@ -1,5 +1,6 @@
 // Copies and fills. Device memory is plain memory here, so every direction is the same move; on a
-// stream it happens on the stream's thread, the sync_ ones on the caller's.
+// stream it happens on the stream's thread, or at once where that is idle and there is little to
+// do; the sync_ ones happen on the caller's.
 #include <cstring>
 
 #include "reported.h"
@@ -9,10 +10,22 @@
 namespace host {
 namespace {
 
+// A copy of so many bytes takes less than waking a thread.
+constexpr uint64_t kShortBytes = uint64_t{64} << 10;
+
+// `size`: of what the task writes.
+template <class Task>
+void write_on(SP_Stream stream, uint64_t size, TF_Status* status, Task task) {
+  reported(status, [&] {
+    if (size > kShortBytes) return stream->stream.enqueue(task);
+    stream->stream.enqueue_short(task);
+  });
+}
+
 // memmove: copies within one allocation may overlap.
 void move_on(SP_Stream stream, void* target, const void* source, uint64_t size,
              TF_Status* status) {
-  reported(status, [&] { stream->stream.enqueue([=] { std::memmove(target, source, size); }); });
+  write_on(stream, size, status, [=] { std::memmove(target, source, size); });
 }
 
 void move_now(void* target, const void* source, uint64_t size, TF_Status* status) {
@@ -53,7 +66,7 @@ void sync_memcpy_dtod(const SP_Device*, SP_DeviceMemoryBase* device_dst,
 void fill_bytes(const SP_Device*, SP_Stream stream, SP_DeviceMemoryBase* location,
                 uint8_t pattern, uint64_t size, TF_Status* status) {
   void* target = location->opaque;
-  reported(status, [&] { stream->stream.enqueue([=] { std::memset(target, pattern, size); }); });
+  write_on(stream, size, status, [=] { std::memset(target, pattern, size); });
 }
 
 void zero_bytes(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* location,
@@ -74,7 +87,7 @@ void fill_words(const SP_Device*, SP_Stream stream, SP_DeviceMemoryBase* locatio
     return TF_SetStatus(status, TF_INVALID_ARGUMENT, "memset32: size is no multiple of 4");
   }
   auto* target = static_cast<char*>(location->opaque);
-  reported(status, [&] { stream->stream.enqueue([=] { write_words(target, pattern, size); }); });
+  write_on(stream, size, status, [=] { write_words(target, pattern, size); });
 }
 
 }  // namespace

@@ -22,6 +22,12 @@ void Mark::wait() const {
   changed_.wait(lock, [this] { return passed_; });
 }
 
+MarkPointer passed_mark() {
+  auto mark = std::make_shared<Mark>();
+  mark->pass();
+  return mark;
+}
+
 void Event::set(MarkPointer mark) {
   const std::lock_guard lock(mutex_);
   mark_ = std::move(mark);

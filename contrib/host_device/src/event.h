@@ -22,6 +22,9 @@ class Mark {
 
 using MarkPointer = std::shared_ptr<Mark>;
 
+// Of a place that needs no waiting for.
+MarkPointer passed_mark();
+
 // Points at the mark that it was last recorded as. Recording it again leaves those alone who wait
 // for the earlier mark, and destroying it nobody. [any thread]
 class Event {

@@ -20,12 +20,17 @@ struct Stream::Queue {
   std::mutex mutex;
   std::condition_variable filled;
   std::vector<std::function<void()>> tasks;
+  bool working = false;  // on tasks that were taken
   bool closing = false;
+
+  bool is_idle() const { return tasks.empty() && !working; }
 
   // The next tasks in order, or none when the stream ends.
   std::vector<std::function<void()>> take_all() {
     std::unique_lock lock(mutex);
+    working = false;
     filled.wait(lock, [this] { return closing || !tasks.empty(); });
+    working = true;
     return std::exchange(tasks, {});
   }
 };
@@ -65,7 +70,14 @@ void Stream::enqueue(std::function<void()> task) {
   queue_->filled.notify_one();
 }
 
+std::unique_lock<std::mutex> Stream::lock_if_idle() {
+  std::unique_lock lock(queue_->mutex);
+  if (!queue_->is_idle()) lock.unlock();
+  return lock;
+}
+
 MarkPointer Stream::mark() {
+  if (lock_if_idle().owns_lock()) return passed_;
   auto mark = std::make_shared<Mark>();
   enqueue([mark] { mark->pass(); });
   return mark;

@@ -38,14 +38,14 @@ void destroy_timer(const SP_Device*, SP_Timer timer) { delete timer; }
 
 void start_timer(const SP_Device*, SP_Stream stream, SP_Timer timer, TF_Status* status) {
   reported(status, [&] {
-    stream->stream.enqueue([timer = timer->timer] { timer->started = Clock::now(); });
+    stream->stream.enqueue_short([timer = timer->timer] { timer->started = Clock::now(); });
     timer->timer->start.set(stream->stream.mark());
   });
 }
 
 void stop_timer(const SP_Device*, SP_Stream stream, SP_Timer timer, TF_Status* status) {
   reported(status, [&] {
-    stream->stream.enqueue([timer = timer->timer] { timer->stopped = Clock::now(); });
+    stream->stream.enqueue_short([timer = timer->timer] { timer->stopped = Clock::now(); });
     timer->timer->stop.set(stream->stream.mark());
   });
 }
