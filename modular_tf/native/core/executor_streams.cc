@@ -14,9 +14,11 @@ namespace {
 
 constexpr int32_t kFailed = -1;
 
-// Polling gets slower while nothing changes: at first like TensorFlow's event manager.
-constexpr std::chrono::microseconds kFirstPause(10);
-constexpr std::chrono::microseconds kLongestPause(500);
+// Polling starts at the pace of TensorFlow's event manager, and slows down while nothing changes, so
+// that what is lost by sleeping too long stays a small part of the whole wait.
+constexpr std::chrono::nanoseconds kFirstPause(10'000);
+constexpr std::chrono::nanoseconds kLongestPause(500'000);
+constexpr int kPausesInWait = 32;
 
 template <class Handle, class Destroy>
 void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
@@ -125,7 +127,7 @@ int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds) {
     const int32_t status = mtf_event_status(event);
     if (status != SE_EVENT_PENDING || Clock::now() >= end) return status;
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause + pause / 4, kLongestPause);
+    pause = std::min(pause + pause / kPausesInWait, kLongestPause);
   }
 }
 
