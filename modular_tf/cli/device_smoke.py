@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +13,16 @@ from modular_tf.cli.failures import EXPECTED, message_of
 from modular_tf.errors import DataLossError, DeadlineExceededError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from modular_tf.cli.time_limit import TimeLimit
     from modular_tf.device.device import Device
 
-_PATIENCE_S = 60.0
 _COPIED_BYTES = (0, 1, 4096, 1 << 20)
 _FILLED_BYTES = 4096
-_FILL = 0xA5
+_BYTE = 0xA5
+_WORD = 0x01020304
+_OWN_SHARE = 0.8
+"""How much of the time limit a check may wait by itself: it can tell what it waited for."""
+_NOT_TRIED = "the device has not come back from an earlier check"
 
 
 @dataclass(frozen=True)
@@ -27,15 +31,22 @@ class Outcome:
 
     Attributes:
         check: Its name.
-        works: Whether it did.
+        works: Whether it did; None when it was not tried.
         elapsed_ms: How long it took.
         message: What went wrong, or is worth knowing; empty for nothing.
     """
 
     check: str
-    works: bool
+    works: bool | None
     elapsed_ms: float
     message: str = ""
+
+    @property
+    def word(self) -> str:
+        """What `works` says, for people."""
+        if self.works is None:
+            return "not tried"
+        return "works" if self.works else "failed"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as `devices --smoke --json` shows it."""
@@ -47,76 +58,106 @@ class Outcome:
         }
 
 
-def try_device(device: Device) -> list[Outcome]:
+def try_device(device: Device, limit: TimeLimit) -> list[Outcome]:
     """Try each operation; a failure of one does not keep the others from being tried.
 
-    A device that only describes itself is offered no work, and has no outcomes.
+    One that does not return does: the device is not touched any more. A device that only describes
+    itself is offered no work, and has no outcomes.
     """
     if getattr(device.factory, "executor", None) is None:
         return []
-    return [_try(name, check, device) for name, check in _CHECKS.items()]
+    outcomes: list[Outcome] = []
+    stuck_before = limit.stuck_calls
+    for name, check in _CHECKS.items():
+        is_stuck = limit.stuck_calls > stuck_before
+        not_tried = Outcome(name, works=None, elapsed_ms=0.0, message=_NOT_TRIED)
+        outcomes.append(not_tried if is_stuck else _try(name, check, device, limit))
+    return outcomes
 
 
-def _try(name: str, check: Callable[[Device], str], device: Device) -> Outcome:
+def _try(name: str, check: _Check, device: Device, limit: TimeLimit) -> Outcome:
     start = time.perf_counter()
     works, message = True, ""
     try:
-        message = check(device)
+        patience = limit.seconds * _OWN_SHARE
+        message = limit.call(f"{device.name}: {name}", lambda: check(device, patience))
     except EXPECTED as error:
-        works, message = False, message_of(error)
+        works, message = False, message_of(error, device.name)
     return Outcome(name, works, (time.perf_counter() - start) * 1e3, message)
 
 
-def _allocate(device: Device) -> str:
+# Each check is given the device and the seconds it may wait; what it returns is worth knowing.
+
+
+def _allocate(device: Device, _: float) -> str:
     with device.allocate(_FILLED_BYTES):
         return ""
 
 
-def _copy(device: Device) -> str:
+def _copy(device: Device, _: float) -> str:
+    """Send bytes to the device and fetch them."""
     for size in _COPIED_BYTES:
-        data = (bytes(range(256)) * (size // 256 + 1))[:size]
+        data = _bytes(size)
         with device.put(data) as array:
             _compare(array.to_bytes(), data, f"{size} bytes to the device and back")
     return ""
 
 
-def _memset(device: Device) -> str:
+def _copy_within(device: Device, _: float) -> str:
+    """Copy from one place on the device to another."""
+    for size in _COPIED_BYTES:
+        data = _bytes(size)
+        with device.put(data) as array, array.copy_to(device) as copied:
+            _compare(copied.to_bytes(), data, f"{size} bytes within the device")
+    return ""
+
+
+def _fill(device: Device, _: float) -> str:
+    """Fill with words, the second half with bytes, and the last quarter with zeros."""
+    half, quarter = _FILLED_BYTES // 2, _FILLED_BYTES // 4
     found = bytearray(_FILLED_BYTES)
     with device.allocate(_FILLED_BYTES) as memory, device.create_stream() as stream:
-        stream.memset(memory, _FILL)
+        stream.memset32(memory, _WORD)
+        stream.memset(memory, _BYTE, offset=half)
+        stream.mem_zero(memory, offset=half + quarter)
         stream.memcpy_dtoh(found, memory)
         stream.block_until_done()
-    _compare(bytes(found), bytes([_FILL]) * _FILLED_BYTES, "bytes that were set")
+    words = _WORD.to_bytes(4, sys.byteorder) * (half // 4)
+    _compare(bytes(found), words + bytes([_BYTE]) * quarter + bytes(quarter), "memory filled")
     return ""
 
 
-def _event(device: Device) -> str:
+def _event(device: Device, patience: float) -> str:
     with device.create_stream() as stream, stream.record_event() as event:
-        event.wait(_PATIENCE_S)
+        event.wait(patience)
     return ""
 
 
-def _timer(device: Device) -> str:
+def _timer(device: Device, _: float) -> str:
     with (
         device.allocate(_FILLED_BYTES) as memory,
         device.create_stream() as stream,
         device.create_timer() as timer,
     ):
         timer.start(stream)
-        stream.memset(memory, _FILL)
+        stream.memset(memory, _BYTE)
         timer.stop(stream)
         elapsed_us = timer.nanoseconds / 1e3
         return f"{elapsed_us:.1f} µs by the host's clock" if timer.emulated else ""
 
 
-def _callback(device: Device) -> str:
+def _callback(device: Device, patience: float) -> str:
     called = threading.Event()
     with device.create_stream() as stream:
         stream.add_callback(called.set)
-        if not called.wait(_PATIENCE_S):
-            raise DeadlineExceededError(f"the callback was not called within {_PATIENCE_S:.0f} s")
+        if not called.wait(patience):
+            raise DeadlineExceededError(f"the callback was not called within {patience:g} s")
         stream.block_until_done()
     return ""
+
+
+def _bytes(size: int) -> bytes:
+    return (bytes(range(256)) * (size // 256 + 1))[:size]
 
 
 def _compare(found: bytes, expected: bytes, what: str) -> None:
@@ -128,10 +169,12 @@ def _compare(found: bytes, expected: bytes, what: str) -> None:
     )
 
 
-_CHECKS: dict[str, Callable[[Device], str]] = {
+_Check = Callable[["Device", float], str]
+_CHECKS: dict[str, _Check] = {
     "allocate": _allocate,
     "copy": _copy,
-    "memset": _memset,
+    "copy_within": _copy_within,
+    "fill": _fill,
     "event": _event,
     "timer": _timer,
     "callback": _callback,

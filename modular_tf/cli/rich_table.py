@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 _STYLES = {
     "loaded": "green",
+    "works": "green",
     "rejected": "red",
     "failed": "red",
     "quarantined": "red",
     "disabled": "yellow",
     "shadowed": "yellow",
+    "not tried": "yellow",
 }
 
 

@@ -1,5 +1,6 @@
 /* Variants whose functions misbehave when the host calls them. */
 #include <string.h>
+#include <unistd.h>
 
 #include "good_device.h"
 #include "ledger.h"
@@ -130,6 +131,19 @@ static void copy_now_fails(const SP_Device* device, void* target,
 CHANGE(copies_fail, plan.executor.memcpy_dtoh = copy_fails;
        plan.executor.sync_memcpy_dtoh = copy_now_fails)
 
+static void copy_hangs(const SP_Device* device, SP_Stream stream, void* target,
+                       const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
+  (void)device, (void)stream, (void)target, (void)source, (void)size, (void)status;
+  for (;;) pause();
+}
+
+static void copy_now_hangs(const SP_Device* device, void* target,
+                           const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
+  copy_hangs(device, NULL, target, source, size, status);
+}
+CHANGE(copies_hang, plan.executor.memcpy_dtoh = copy_hangs;
+       plan.executor.sync_memcpy_dtoh = copy_now_hangs)
+
 /* ---- Streams and events ---- */
 
 static void stream_fails(const SP_Device* device, SP_Stream* stream, TF_Status* status) {
@@ -211,6 +225,7 @@ const variant behaviour_variants[] = {
     {"memory-usage-unknown", unknown_usage},
     {"allocator-stats-unknown", unknown_stats},
     {"copies-fail", copies_fail},
+    {"copies-hang", copies_hang},
     {"create-stream-fails", failing_stream},
     {"stream-status-bad", bad_stream_status},
     {"event-error", event_error},
