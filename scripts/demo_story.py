@@ -51,6 +51,26 @@ print(mtf.gfile.GFile("scratch://here/totals.csv").readline(), end="")
 print("scratch:// is served by", service.schemes()["scratch"])
 """
 
+DEVICE = """\
+import modular_tf as mtf
+import numpy as np
+
+with mtf.PluginService() as service:
+    service.load()
+    cpu = service.device("CPU:0")
+
+    array = cpu.put(np.arange(6.0).reshape(2, 3))
+    print(array, array.to_numpy().sum())
+
+    stream = cpu.create_stream()
+    stream.add_callback(lambda: print("the stream got here"))
+    stream.block_until_done()
+
+    shared = cpu.put(np.ones(3), memory="host")
+    np.from_dlpack(shared)[0] = 7  # no copy: numpy writes to the array itself
+    print(shared.to_numpy())
+"""
+
 
 class Stage:
     """Where the story happens: an environment of its own, and the screen."""
@@ -150,6 +170,7 @@ def main() -> None:
         tell_of_files(stage, endpoint)
         tell_of_pandas(stage)
         tell_of_python(stage)
+    tell_of_devices(stage)
     tell_of_reasons(stage, plugin)
     tell_what_next()
 
@@ -179,9 +200,8 @@ def tell_of_a_plugin(stage: Stage, plugin: Path) -> None:
     shutil.copy(plugin, stage.files)
     stage.run(f'mv {plugin.name} "$XDG_DATA_HOME/modular_tf/plugins/"')
     stage.run("modular-tf list")
-    stage.say("Its schemes are served now, and a device plugin's devices would be listed here:")
+    stage.say("Its schemes are served now:")
     stage.run("modular-tf schemes")
-    stage.run("modular-tf devices")
 
 
 def tell_of_files(stage: Stage, endpoint: str) -> None:
@@ -217,6 +237,22 @@ def tell_of_python(stage: Stage) -> None:
     stage.python(PYTHON_FILESYSTEM)
 
 
+def tell_of_devices(stage: Stage) -> None:
+    """The other kind of plugin."""
+    stage.step(
+        "Devices",
+        "Device plugins come the same way; the CPU's is the one at hand. --smoke tries what"
+        " everything else is made of, on each device:",
+    )
+    stage.run("modular-tf devices")
+    stage.run("modular-tf devices --smoke")
+    stage.say(
+        "In Python a device has memory, streams, events and timers, and arrays that numpy, torch,"
+        " jax and tvm-ffi take by DLPack:"
+    )
+    stage.python(DEVICE)
+
+
 def tell_of_reasons(stage: Stage, plugin: Path) -> None:
     """What is absent or broken explains itself."""
     stage.step("Why not?", "A scheme that nobody serves (exit status 1: the answer is no):")
@@ -235,7 +271,7 @@ def tell_what_next() -> None:
         """\
 That was it. Next:
    README.md                    the same for your own plugins and stores
-   contrib/*/README.md          how to write a plugin: three of them, in C and C++
+   contrib/*/README.md          how to write a plugin: four of them, in C and C++
    scripts/test                 everything that is checked about all this
 """
     )
