@@ -17,6 +17,7 @@ from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.loading.binding import is_bound
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import init_filesystems, map_library
@@ -92,15 +93,37 @@ class PluginEntry:
             warnings=tuple(self.warnings),
         )
 
-    def load(
-        self,
-        config: Config,
-        veto: Callable[[Probe], str | None],
-        schemes: FilesystemRegistry,
-        devices: DeviceRegistry,
-    ) -> None:
+    def apply_policy(self, config: Config, veto: Callable[[Probe], str | None]) -> None:
+        """Disable the plugin where configuration or a hook says so, before its code runs."""
+        if self.state is not State.FOUND:
+            return
+        for rule_id, why in (
+            ("LD-054", config.why_disabled(self.name)),
+            ("LD-055", veto(self.probe)),
+        ):
+            if why is not None:
+                reason = Reason.of_violation("policy", Violation(rule_id, why))
+                self._end(State.DISABLED, reason)
+                return
+
+    @property
+    def awaits_first_contact(self) -> bool:
+        """Whether its code is new to this process, and that of a device, and not our own."""
+        return (
+            self.state is State.FOUND
+            and Kind.DEVICE in self.probe.kinds
+            and self.probe.candidate.source is not Source.BUNDLED
+            and not is_bound(self.path)
+        )
+
+    def fail_first_contact(self, violation: Violation) -> None:
+        """End the way before the library is opened here, for what it did in a child process."""
+        state = State.FAILED if violation.rule_id == "LD-063" else State.QUARANTINED
+        self._end(state, Reason.of_violation("first contact", violation))
+
+    def load(self, config: Config, schemes: FilesystemRegistry, devices: DeviceRegistry) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred."""
-        if self.state is not State.FOUND or not self._allowed(config, veto):
+        if self.state is not State.FOUND:
             return
         try:
             self.library = map_library(self.probe)
@@ -112,17 +135,6 @@ class PluginEntry:
         if Kind.DEVICE in self.probe.kinds:
             self._load_devices(self.library, devices)
         self._conclude()
-
-    def _allowed(self, config: Config, veto: Callable[[Probe], str | None]) -> bool:
-        for rule_id, why in (
-            ("LD-054", config.why_disabled(self.name)),
-            ("LD-055", veto(self.probe)),
-        ):
-            if why is not None:
-                reason = Reason.of_violation("policy", Violation(rule_id, why))
-                self._end(State.DISABLED, reason)
-                return False
-        return True
 
     # -- filesystems ----------------------------------------------------------------------------
 

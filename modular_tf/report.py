@@ -38,7 +38,8 @@ class Reason:
     """Why a plugin, or a part of it, does not serve.
 
     Attributes:
-        stage: Where on the way it was decided: `probe`, `policy`, `load`, `init`, `register`.
+        stage: Where on the way it was decided: `probe`, `policy`, `first contact`, `load`, `init`,
+            `register`, `list`.
         rule: Id of the rule, None where a plugin failed by its own word.
         message: What was found.
         remedy: What to do, None where nobody can know.

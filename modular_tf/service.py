@@ -18,6 +18,7 @@ from modular_tf.hooks import Hooks
 from modular_tf.known_plugins import KnownPlugins
 from modular_tf.live_services import keep_in_sight
 from modular_tf.python_contributions import PythonContributions
+from modular_tf.quarantine import quarantine_defective
 from modular_tf.report import Report
 from modular_tf.shadowing import without_lost_schemes
 
@@ -93,6 +94,9 @@ class PluginService:
     def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
         """Load plugins and register what they offer; their code runs from here on.
 
+        Device plugins run in a child process first, if the configuration has it so; one that does
+        not survive that is `quarantined` and never runs in this process.
+
         Args:
             names_or_paths: Names as `plugins` lists them, files, or directories of files; by
                 default all that may load, and what hooks bring.
@@ -111,8 +115,7 @@ class PluginService:
             else:
                 wanted = list(self._known)
                 self._contributions.add_hooked(self._all_hooks())
-            for entry in wanted:
-                self._load(entry)
+            self._load(list(dict.fromkeys(wanted)))
         return self.report()
 
     def search_paths(self) -> SearchPaths:
@@ -133,11 +136,15 @@ class PluginService:
             self._hooks = Hooks(self._given_hooks, paths)
         return self._hooks
 
-    def _load(self, entry: PluginEntry) -> None:
-        before = entry.state
-        entry.load(self.config, self._all_hooks().veto, self._filesystems, self._devices)
-        if entry.state is not before:
-            self._all_hooks().outcome(entry.record())
+    def _load(self, entries: Sequence[PluginEntry]) -> None:
+        before = [entry.state for entry in entries]
+        for entry in entries:
+            entry.apply_policy(self.config, self._all_hooks().veto)
+        quarantine_defective(entries, self.config)
+        for entry, state in zip(entries, before, strict=True):
+            entry.load(self.config, self._filesystems, self._devices)
+            if entry.state is not state:
+                self._all_hooks().outcome(entry.record())
 
     # -- what there is --------------------------------------------------------------------------
 

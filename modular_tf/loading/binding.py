@@ -48,6 +48,14 @@ def bind(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
         return _bound[key]
 
 
+def is_bound(path: str) -> bool:
+    """Tell whether this very file was mapped by `bind` before; a replaced one was not."""
+    try:
+        return _file_key(path) in _bound
+    except OSError:
+        return False
+
+
 def _file_key(path: str) -> tuple[int, int, int, int]:
     status = os.stat(path)
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

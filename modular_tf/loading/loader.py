@@ -22,6 +22,8 @@ from modular_tf.native.status import take_error
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.discovery.probe import Probe
     from modular_tf.native.library import Library
 
@@ -35,8 +37,16 @@ def map_library(probe: Probe) -> Library:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
             cannot be led to the host (LD-053).
     """
-    path = probe.candidate.path
-    companions = [library.path for library in reversed(probe.libraries) if library.is_companion]
+    return map_file(probe.candidate.path, companions_of(probe))
+
+
+def companions_of(probe: Probe) -> list[str]:
+    """Return the files of libraries that a plugin brings along, those that others need first."""
+    return [library.path for library in reversed(probe.libraries) if library.is_companion]
+
+
+def map_file(path: str, companions: Sequence[str]) -> Library:
+    """Map a plugin's file, with its `companions_of`; errors as in `map_library`."""
     try:
         return bind(path, companions, STAND_IN_SONAMES)
     except OSError as error:  # gone or changed since the probe, no descriptors left, ...

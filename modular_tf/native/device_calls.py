@@ -6,10 +6,21 @@ the error class of their code; an address that is not code is an `InternalError`
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_announce: Callable[[str], None] = lambda operation: None  # noqa: ARG005, E731  (a name for a slot)
+
+
+def announce_calls(announce: Callable[[str], None]) -> None:
+    """From now on, tell of each call by its operation before it is made, in the calling thread."""
+    global _announce  # noqa: PLW0603  (one plugin and one listener, in a process of their own)
+    _announce = announce
 
 
 def _pointer(address: int) -> Any:
@@ -18,6 +29,7 @@ def _pointer(address: int) -> Any:
 
 def init_plugin(entry: int, params: int, *, plugin: str) -> None:
     """Call `SE_InitPlugin` on an SE_PlatformRegistrationParams."""
+    _announce("SE_InitPlugin")
     error = lib.mtf_se_init_plugin(_pointer(entry), _pointer(params))
     check(error, plugin=plugin, operation="SE_InitPlugin")
 
@@ -25,6 +37,7 @@ def init_plugin(entry: int, params: int, *, plugin: str) -> None:
 def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
     """Return the number of devices; 0 when the plugin leaves the count untouched."""
     count = ffi.new("int32_t *", 0)
+    _announce("get_device_count")
     error = lib.mtf_se_get_device_count(_pointer(slot), _pointer(platform), count)
     check(error, plugin=plugin, operation="get_device_count")
     return int(count[0])
@@ -32,18 +45,32 @@ def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
 
 def create(slot: int, platform: int, params: int, *, plugin: str, operation: str) -> None:
     """Call one of the `create_*` slots of SP_PlatformFns on its params struct."""
+    _announce(operation)
     error = lib.mtf_se_create(_pointer(slot), _pointer(platform), _pointer(params))
     check(error, plugin=plugin, operation=operation)
 
 
 def destroy(slot: int, platform: int, object_: int, *, plugin: str, operation: str) -> None:
     """Call one of the `destroy_*` slots of SP_PlatformFns."""
+    _announce(operation)
     error = lib.mtf_se_destroy(_pointer(slot), _pointer(platform), _pointer(object_))
+    check(error, plugin=plugin, operation=operation)
+
+
+def destroy_allocator(
+    slot: int, platform: int, allocator: int, fns: int, *, plugin: str, operation: str
+) -> None:
+    """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC."""
+    _announce(operation)
+    error = lib.mtf_se_destroy_allocator(
+        _pointer(slot), _pointer(platform), _pointer(allocator), _pointer(fns)
+    )
     check(error, plugin=plugin, operation=operation)
 
 
 def destroy_registered(slot: int, object_: int, *, plugin: str, operation: str) -> None:
     """Call `destroy_platform` or `destroy_platform_fns` of the registration."""
+    _announce(operation)
     error = lib.mtf_se_destroy_registered(_pointer(slot), _pointer(object_))
     check(error, plugin=plugin, operation=operation)
 
@@ -51,6 +78,7 @@ def destroy_registered(slot: int, object_: int, *, plugin: str, operation: str) 
 def get_numa_node(slot: int, device: int, *, plugin: str) -> int:
     """Return the NUMA node next to the device; negative when not known."""
     node = ffi.new("int32_t *", -1)
+    _announce("get_numa_node")
     error = lib.mtf_se_get_numa_node(_pointer(slot), _pointer(device), node)
     check(error, plugin=plugin, operation="get_numa_node")
     return int(node[0])
@@ -59,6 +87,7 @@ def get_numa_node(slot: int, device: int, *, plugin: str) -> int:
 def get_memory_bandwidth(slot: int, device: int, *, plugin: str) -> int:
     """Return bytes/s of the device's own memory; negative when not known."""
     bandwidth = ffi.new("int64_t *", -1)
+    _announce("get_memory_bandwidth")
     error = lib.mtf_se_get_memory_bandwidth(_pointer(slot), _pointer(device), bandwidth)
     check(error, plugin=plugin, operation="get_memory_bandwidth")
     return int(bandwidth[0])
@@ -67,6 +96,7 @@ def get_memory_bandwidth(slot: int, device: int, *, plugin: str) -> int:
 def get_gflops(slot: int, device: int, *, plugin: str) -> float:
     """Return 1e9 floating point operations per second; negative when not known."""
     gflops = ffi.new("double *", -1.0)
+    _announce("get_gflops")
     error = lib.mtf_se_get_gflops(_pointer(slot), _pointer(device), gflops)
     check(error, plugin=plugin, operation="get_gflops")
     return float(gflops[0])

@@ -67,12 +67,20 @@ class Violation:
 @cache
 def all_rules() -> dict[str, Rule]:
     """Return every rule by id, in the order of their numbers."""
-    from modular_tf.rules import device, device_listing, filesystem, loading, mapping  # noqa: PLC0415  (they import Rule)
+    from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
+        device,
+        device_listing,
+        filesystem,
+        first_contact,
+        loading,
+        mapping,
+    )
 
     table: dict[str, Rule] = {}
     for group in (
         loading.RULES,
         mapping.RULES,
+        first_contact.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

@@ -95,7 +95,8 @@ static void of_rfc_silent(void) {
 /* The RFC's own example: it assigns a fresh struct to *params and goes on through its pointers. */
 static void assign_params(SE_PlatformRegistrationParams* params) {
   *params = (SE_PlatformRegistrationParams){.struct_size = params->struct_size};
-  SP_Platform* volatile platform = params->platform;
+  /* A compiler that saw that this is NULL would leave out what follows. */
+  SP_Platform* platform = ((volatile SE_PlatformRegistrationParams*)params)->platform;
   platform->name = "NEVER";
 }
 

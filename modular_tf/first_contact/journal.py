@@ -1,0 +1,63 @@
+"""What the child process tells while it tries a plugin: each call before it is made.
+
+One JSON object a line: `{"enters": CALL}`, then `{"lost": STREAM}`, `{"fault": TEXT}` or
+`{"finished": true}` as the last. The pipe is not standard output, which plugins may write to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+MUTE_STATUS = 119
+"""The child's exit status where the descriptor of the report itself is lost."""
+
+_STREAMS = {0: "standard input", 1: "standard output", 2: "standard error"}
+
+
+class Journal:
+    """Writes the report. Used by one thread.
+
+    Attributes:
+        device: The ordinal of the device that is being looked at, None for none.
+    """
+
+    def __init__(self, report: int) -> None:
+        self.device: int | None = None
+        self._report = report
+        self._own = {fd: _identity(fd) for fd in (report, *_STREAMS)}
+
+    def enter(self, call: str) -> None:
+        """Tell which call comes next; ends the process if the last one took a descriptor."""
+        self._check_descriptors()
+        of_device = "" if self.device is None else f" of device {self.device}"
+        self._write({"enters": f"{call}{of_device}"})
+
+    def finish(self) -> None:
+        """Tell that all calls came back."""
+        self._check_descriptors()
+        self._write({"finished": True})
+
+    def fail(self, text: str) -> None:
+        """Tell that the host's own code failed."""
+        self._check_descriptors()
+        self._write({"fault": text})
+
+    def _check_descriptors(self) -> None:
+        lost = [fd for fd, identity in self._own.items() if _identity(fd) != identity]
+        if self._report in lost:
+            os._exit(MUTE_STATUS)
+        if lost:
+            self._write({"lost": " and ".join(_STREAMS[fd] for fd in lost)})
+            os._exit(0)
+
+    def _write(self, entry: dict[str, object]) -> None:
+        os.write(self._report, json.dumps(entry).encode() + b"\n")
+
+
+def _identity(fd: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,98 @@
+"""What a child process is told, and the command and environment that it is started with."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Modules of the child that do not come with Python, and packages that may lie in two folders.
+_FOREIGN_MODULES = ("_cffi_backend",)
+_PACKAGES = ("modular_tf", "modular_tf.native")
+
+_INTERPRETER_NAMES = ("python", "pypy")
+# Of the interpreter, of this package, and of a supervisor that would take the child for the parent.
+_KEPT_BACK_PREFIXES = ("PYTHON", "MODULAR_TF_")
+_KEPT_BACK = frozenset(
+    ("LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One plugin to try.
+
+    Attributes:
+        plugin: Its name for users.
+        file: Its library.
+        companions: Files of libraries that it brings along, as `companions_of` gives them.
+    """
+
+    plugin: str
+    file: str
+    companions: tuple[str, ...] = ()
+
+
+def command_for(task: Task, *, python: str, report: int) -> list[str]:
+    """Return the command of the child process.
+
+    Args:
+        task: What to do.
+        python: The interpreter.
+        report: The descriptor that the child writes its report to.
+    """
+    script = os.path.join(os.path.dirname(__file__), "start.py")
+    given = {
+        "paths": _folders(_FOREIGN_MODULES),
+        "packages": {name: list(import_module(name).__path__) for name in _PACKAGES},
+        "task": {
+            "plugin": task.plugin,
+            "file": task.file,
+            "companions": list(task.companions),
+            "report": report,
+            "parent": os.getpid(),
+        },
+    }
+    return [python, "-I", "-S", script, json.dumps(given)]
+
+
+def _folders(modules: tuple[str, ...]) -> list[str]:
+    origins = (spec.origin for name in modules if (spec := find_spec(name)) is not None)
+    return [os.path.dirname(origin) for origin in origins if origin and os.sep in origin]
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what plugins may look at: all but what is meant for this process alone."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(_KEPT_BACK_PREFIXES) and name not in _KEPT_BACK
+    }
+
+
+def find_interpreter() -> str | None:
+    """Return a command that runs Python code, of this version; None where there is none.
+
+    An application that embeds Python or was frozen is no such command, and would start once more.
+    It can name one with `multiprocessing.set_executable`.
+    """
+    spawn = sys.modules.get("multiprocessing.spawn")
+    named = spawn.get_executable() if spawn is not None else None
+    if named and os.fsdecode(named) != sys.executable:
+        return os.fsdecode(named)
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    prefixes = (sys.exec_prefix, sys.base_exec_prefix)
+    own = () if getattr(sys, "frozen", False) else (sys.executable or "",)
+    candidates = (*own, *(os.path.join(prefix, "bin", name) for prefix in prefixes))
+    return next((path for path in candidates if _is_interpreter(path)), None)
+
+
+def _is_interpreter(path: str) -> bool:
+    return os.path.basename(path).startswith(_INTERPRETER_NAMES) and os.access(path, os.X_OK)

@@ -1,0 +1,252 @@
+"""What becomes of the plugins of a service, and what the command line tells of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import modular_tf as mtf
+from modular_tf.configuration import Config, load_config, parse_config
+from modular_tf.errors import ConfigError, PluginError
+from modular_tf.hookspecs import hookimpl
+from modular_tf.report import State
+from modular_tf.service import PluginService
+from tests.cli.conftest import mtf as mtf_command  # noqa: F401  (a fixture under another name)
+from tests.plugins.matrix import variants
+
+_ENDS_ITS_PROCESS = [variant for variant in variants("device").values() if variant.fault]
+
+
+@pytest.fixture
+def good(fixture_device_plugin):
+    return fixture_device_plugin("good", device_type="GOOD", platform="GOOD_CHIP")
+
+
+def test_the_rfcs_example_is_a_state_in_the_list(rfc_example, good):
+    with PluginService(plugin_paths=[rfc_example, good], bundled=False) as service:
+        report = service.load()
+
+        example = report["rfc_example"]
+        assert example.state is State.QUARANTINED
+        assert example.device_types == ()
+        assert (example.reason.stage, example.reason.rule) == ("first contact", "LD-060")
+        assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in example.reason.message
+        assert example.reason.remedy
+        assert [device.name for device in service.devices()] == ["GOOD:0", "GOOD:1"]
+        assert service.entry("rfc_example").library is None
+
+
+def test_each_defective_plugin_beside_a_good_one(misdeed, good):
+    deeds = {"CRASH": "LD-060", "ABORT": "LD-060", "EXIT_0": "LD-060", "CLOSE_ALL": "LD-062"}
+    bad = [misdeed(deed) for deed in deeds]
+    with PluginService(plugin_paths=[*bad, good], bundled=False) as service:
+        report = service.load()
+        records = [report[f"{deed.lower()}_at_init"] for deed in deeds]
+
+        assert {record.state for record in records} == {State.QUARANTINED}
+        assert [record.reason.rule for record in records] == list(deeds.values())
+        assert service.device("GOOD:1").hardware_name == "Fixture 1000"
+
+
+@pytest.mark.parametrize("variant", _ENDS_ITS_PROCESS, ids=str)
+def test_a_variant_that_ends_its_process(variant, fixture_device_plugin):
+    library = fixture_device_plugin(variant.name)
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        (record,) = service.load().plugins
+
+    assert record.state.value == variant.state
+
+
+def test_what_breaks_rules_is_refused_as_before(fixture_device_plugin, misdeed):
+    paths = [fixture_device_plugin("destroy-platform-null"), misdeed("THROW", "INIT")]
+    with PluginService(plugin_paths=paths, bundled=False) as service:
+        records = service.load().plugins
+
+    assert [(r.state, r.reason.rule) for r in records] == [
+        (State.FAILED, "SE-009"),
+        (State.FAILED, "SE-002"),
+    ]
+
+
+def test_a_quarantined_plugin_is_not_tried_again(misdeed, monkeypatch):
+    library = misdeed("CRASH")
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        first = service.load(library)["crash_at_init"]
+        monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
+
+        assert service.load()["crash_at_init"] == first
+
+
+def test_a_loaded_library_is_not_tried_in_a_second_service(tmp_path, misdeed, monkeypatch):
+    library = shutil.copy(misdeed("LOOK_AROUND", "INIT"), tmp_path / "liblooks.so")
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("MISDEED_NOTES", str(notes))
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        service.load()
+        notes.unlink()
+        with PluginService(plugin_paths=[library], bundled=False) as second:
+            assert second.load()["looks"].state is State.LOADED
+
+    assert not notes.exists()
+
+
+def test_a_plugin_that_is_disabled_runs_nowhere(misdeed, tmp_path, monkeypatch):
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("MISDEED_NOTES", str(notes))
+    library = misdeed("LOOK_AROUND", "CONSTRUCTOR")
+    with PluginService(
+        config=Config(disable=("look*",)), plugin_paths=[library], bundled=False
+    ) as service:
+        (record,) = service.load().plugins
+
+    assert (record.state, record.reason.rule) == (State.DISABLED, "LD-054")
+    assert not notes.exists()
+
+
+def test_hooks_hear_of_the_quarantine(rfc_example):
+    class Listener:
+        def __init__(self):
+            self.outcomes = []
+
+        @hookimpl
+        def modular_tf_outcome(self, record):
+            self.outcomes.append((record.name, record.state))
+
+    listener = Listener()
+    with PluginService(plugin_paths=[rfc_example], bundled=False, hooks=[listener]) as service:
+        service.load(rfc_example, "rfc_example")
+
+    assert listener.outcomes == [("rfc_example", State.QUARANTINED)]
+
+
+def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
+    with PluginService(bundled=False) as service:
+        monkeypatch.setattr("modular_tf.tensorflow_habits.default_service", lambda: service)
+
+        with pytest.raises(PluginError, match="crashed with SIGSEGV") as failure:
+            mtf.load_pluggable_device_library(rfc_example)
+
+    assert failure.value.rule == "LD-060"
+
+
+# ---- The policy ----------------------------------------------------------------------------------
+
+
+def test_the_environment_overrides_the_file(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text('first_contact = "never"\nfirst_contact_timeout_s = 5')
+    environment = {"MODULAR_TF_CONFIG": str(file)}
+
+    assert load_config(environment).first_contact == "never"
+    assert load_config(environment).first_contact_timeout_s == 5
+    environment["MODULAR_TF_FIRST_CONTACT"] = "always"
+    assert load_config(environment).first_contact == "always"
+    environment["MODULAR_TF_FIRST_CONTACT"] = "never"
+    assert load_config(environment, privileged=True).first_contact == "always"
+
+
+def test_without_a_word_of_the_user_it_takes_place(tmp_path):
+    config = load_config({"XDG_CONFIG_HOME": str(tmp_path)})
+
+    assert (config.first_contact, config.first_contact_timeout_s) == ("always", 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('first_contact = "perhaps"', r"first_contact: expected one of .*'always', 'never'"),
+        ("first_contact = true", r"first_contact: expected one of .*found True"),
+        ("first_contact_timeout_s = 0", r"first_contact_timeout_s: expected a number of seconds"),
+        ("first_contact_timeout_s = inf", r"first_contact_timeout_s: .* found inf"),
+        ("first_contact_timeout_s = true", r"first_contact_timeout_s: .* found True"),
+    ],
+)
+def test_a_wrong_policy_is_an_error(text, said):
+    with pytest.raises(ConfigError, match=said):
+        parse_config(text, "/etc/c.toml")
+
+
+def test_a_wrong_policy_of_the_environment_or_an_argument_is_an_error():
+    with pytest.raises(ConfigError, match="MODULAR_TF_FIRST_CONTACT: expected one of"):
+        load_config({"MODULAR_TF_FIRST_CONTACT": "yes"})
+    with pytest.raises(ValueError, match="first_contact: expected one of"):
+        Config(first_contact="yes")
+
+
+def test_never_runs_the_plugin_here_at_once(tmp_path, misdeed, monkeypatch):
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("MISDEED_NOTES", str(notes))
+    library = shutil.copy(misdeed("LOOK_AROUND", "INIT"), tmp_path / "liblooks.so")
+    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)
+    with PluginService(
+        config=Config(first_contact="never"), plugin_paths=[library], bundled=False
+    ) as service:
+        assert service.load()["looks"].state is State.LOADED
+
+    assert notes.exists()
+
+
+# ---- The command line ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(mtf_command, rfc_example, good):  # noqa: F811
+    return lambda *words: mtf_command(
+        "--plugin", rfc_example, "--plugin", good, "--no-bundled", *words
+    )
+
+
+def test_the_list_shows_it(command):
+    listed = command("list")
+
+    assert listed.code == 0
+    (line,) = (line for line in listed.lines if line.startswith("rfc_example"))
+    assert "quarantined" in line
+    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in line
+    assert "[LD-060]" in line
+
+
+def test_the_list_shows_it_as_json(command):
+    plugins = {plugin["name"]: plugin for plugin in command("--json", "list").object["plugins"]}
+
+    assert plugins["rfc_example"]["state"] == "quarantined"
+    assert plugins["rfc_example"]["kinds"] == ["device"]
+    assert plugins["rfc_example"]["reason"]["rule"] == "LD-060"
+    assert plugins["rfc_example"]["reason"]["stage"] == "first contact"
+    assert plugins["fixture_device_good"]["state"] == "loaded"
+
+
+def test_devices_of_others_are_listed(command):
+    listed = command("--json", "devices")
+
+    assert listed.code == 0
+    assert [device["name"] for device in listed.object["devices"]] == ["GOOD:0", "GOOD:1"]
+
+
+def test_no_device_at_all_is_told(mtf_command, rfc_example):  # noqa: F811
+    listed = mtf_command("--plugin", rfc_example, "--no-bundled", "devices")
+
+    assert listed.code == 3
+    assert "modular-tf list" in listed.err
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_why_tells_the_reason_and_what_to_do(by_path, command, rfc_example):
+    told = command("why", rfc_example if by_path else "rfc_example")
+
+    assert told.code == 0
+    assert told.lines[0].startswith("plugin rfc_example is quarantined: ")
+    assert told.lines[1].startswith("  first contact: ")
+    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in told.lines[1]
+    assert told.lines[1].endswith("[LD-060]")
+    assert "tell its author" in told.lines[2]
+
+
+def test_inspect_shows_what_the_bytes_say(command):
+    shown = json.loads(command("--json", "inspect", "rfc_example").out)["plugin"]
+
+    assert shown["state"] == "quarantined"
+    assert shown["tables"] == []
+    assert "SE_InitPlugin" in json.dumps(shown["probe"])
