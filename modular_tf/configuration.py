@@ -29,6 +29,8 @@ class Config:
         disable: Globs over plugin names that are not loaded, whatever `enable` says.
         priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
         scheme_pins: Name of the plugin that alone may serve a scheme.
+        dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
+            `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`); `EXT_DEV` where nothing is said.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
         first_contact: Whether a device plugin runs in a child process before it runs in this one:
             "always" or "never".
@@ -41,6 +43,7 @@ class Config:
     disable: tuple[str, ...] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
+    dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
     first_contact: str = "always"
     first_contact_timeout_s: float = 30.0
@@ -153,7 +156,7 @@ def parse_config(text: str, path: str) -> Config:
 
 def _checked(key: str, value: Any, path: str) -> Any:
     """Bring one value into its type, or say what is wrong with it."""
-    if key in ("priorities", "scheme_pins"):
+    if key in ("priorities", "scheme_pins", "dlpack_types"):
         kind = int if key == "priorities" else str
         if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
             return dict(value)

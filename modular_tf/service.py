@@ -75,6 +75,7 @@ class PluginService:
             priorities=self.config.priorities,
             enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
             visible=self.config.visible_devices or None,
+            dlpack_types=self.config.dlpack_types,
         )
         self._contributions = PythonContributions(
             self._filesystems, self._devices, self.config.scheme_pins, self._known.unused_name

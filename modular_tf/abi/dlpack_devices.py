@@ -40,6 +40,11 @@ class DeviceType(IntEnum):
         """Whether `data` is a handle, so that the memory can be neither offset nor offered."""
         return self in _OPAQUE
 
+    @property
+    def is_device_memory(self) -> bool:
+        """Whether memory of this type is a device's own, at an address."""
+        return not (self.is_host_readable or self.is_opaque or self is DeviceType.TPU_HOST)
+
 
 _HOST_READABLE = frozenset({DeviceType.CPU, DeviceType.CUDA_HOST, DeviceType.ROCM_HOST})
 _OPAQUE = frozenset(

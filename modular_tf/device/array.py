@@ -11,6 +11,7 @@ from modular_tf.device import array_memory
 from modular_tf.device.array_content import ArrayContent, content_of
 from modular_tf.device.array_shape import checked_shape, element_type_of, n_bytes_of
 from modular_tf.device.dlpack_numbers import dlpack_device
+from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.device.host_tensor import new_host_tensor
 from modular_tf.device.memory import HostMemory, UnifiedMemory
 from modular_tf.device.packed_elements import unpack
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from modular_tf.device.array_memory import ArrayMemory, MemoryKind
     from modular_tf.device.device import Device
 
+_NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
+
 
 class DeviceArray(Tensor):
     """An array in C order on a device. [any thread].
@@ -35,10 +38,11 @@ class DeviceArray(Tensor):
     is closed.
 
     Other libraries take it by DLPack. Device memory is of type kDLExtDev there, which few of them
-    know; `to_host()` and `numpy.from_dlpack(array, device="cpu")` make copies that all take.
-    Pinned and unified memory is the host's: they view it as it is. Whoever took the array keeps
-    it and its memory; closing the service ends device memory nevertheless, and only that: arrays
-    in pinned and unified memory stay readable until they are closed themselves.
+    know, unless `dlpack_types` of the configuration says better; `to_host()` and
+    `numpy.from_dlpack(array, device="cpu")` make copies that all take. Pinned and unified memory
+    is the host's: they view it as it is. Whoever took the array keeps it and its memory; closing
+    the service ends device memory nevertheless, and only that: arrays in pinned and unified memory
+    stay readable until they are closed themselves.
     """
 
     __slots__ = ("__weakref__", "_device", "_executor", "_kept", "_memory")
@@ -64,7 +68,10 @@ class DeviceArray(Tensor):
             is_copied: Whether the array is for a consumer who asked for a copy.
         """
         is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
-        place = dlpack_device(device.platform, device.ordinal, is_host_readable=is_host_readable)
+        place = dlpack_device(
+            device.platform, device.ordinal, is_host_readable=is_host_readable,
+            kind=device.dlpack_type,
+        )  # fmt: skip
         super().__init__(
             memory.address, shape, None, dtype, place, None, is_copied=is_copied,
             is_padded=is_padded,
@@ -213,20 +220,25 @@ class DeviceArray(Tensor):
             array_memory.read(self._executor, data, self._open())
         return out
 
-    def _read(self) -> bytearray:
+    def _read(self) -> memoryview:
         size = n_bytes_of(self.shape, self.dlpack_dtype, is_padded=self.is_padded)
-        data = bytearray(size)
+        data = fresh_host_memory(size)
         array_memory.read(self._executor, data, self._open())
         return data
 
     # -- DLPack -----------------------------------------------------------------------------------
 
     def _before_export(self, stream: Any, /) -> None:
-        """Wait until nothing writes to the memory; refuse where there is none any more."""
+        """Wait until nothing writes to the memory; refuse where there is none any more.
+
+        A number is a stream of a vendor's, which nothing here can be ordered with: it may come
+        as early as it likes, once all is done. -1 says that the consumer orders the work itself.
+        """
         self._open()
-        if stream is not None and not isinstance(stream, Stream):
+        if stream is not None and not isinstance(stream, (Stream, int)):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
-        array_memory.settle(self._executor)
+        if stream != _NO_ORDER:
+            array_memory.settle(self._executor)
 
     def _export_elsewhere(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.array import empty, put
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
@@ -38,18 +39,27 @@ class Device:
         priority: The factory's, as configured.
         ordinal: Its number on the platform.
         index: Its number among the visible devices of its type.
+        dlpack_type: What its memory is to other libraries, as configured.
     """
 
-    __slots__ = ("__weakref__", "factory", "index", "ordinal", "plugin", "priority")
+    __slots__ = ("__weakref__", "dlpack_type", "factory", "index", "ordinal", "plugin", "priority")
 
     def __init__(
-        self, factory: DeviceFactory, *, ordinal: int, index: int, plugin: str, priority: int
+        self,
+        factory: DeviceFactory,
+        *,
+        ordinal: int,
+        index: int,
+        plugin: str,
+        priority: int,
+        dlpack_type: DeviceType = DeviceType.EXT_DEV,
     ) -> None:
         self.factory = factory
         self.ordinal = ordinal
         self.index = index
         self.plugin = plugin
         self.priority = priority
+        self.dlpack_type = dlpack_type
 
     @property
     def name(self) -> str:

@@ -1,28 +1,24 @@
 """Which DLPack device a platform's memory is said to be on (dlpack §4).
 
 kDLExtDev means another device to every maker, and a process may hold several platforms. Each gets
-a range of numbers of its own, so that a number leads back to one platform.
+a range of numbers of its own, so that no two of them share a number.
 """
 
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import ConfigError, InvalidArgumentError
 
-__all__ = ["ORDINALS_OF_A_PLATFORM", "DeviceNumbers", "dlpack_device"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["ORDINALS_OF_A_PLATFORM", "DeviceNumbers", "dlpack_device", "parse_dlpack_types"]
 
 ORDINALS_OF_A_PLATFORM = 4096
-_CONFIGURABLE = frozenset(
-    {
-        DeviceType.CUDA,
-        DeviceType.ROCM,
-        DeviceType.EXT_DEV,
-        DeviceType.CUDA_MANAGED,
-        DeviceType.ONE_API,
-    }
-)
+_CONFIGURABLE = {kind.name: kind for kind in DeviceType if kind.is_device_memory}
 
 
 class DeviceNumbers:
@@ -51,17 +47,29 @@ class DeviceNumbers:
                 self._platforms.append(platform)
             return self._platforms.index(platform) * ORDINALS_OF_A_PLATFORM + ordinal
 
-    def find(self, number: int) -> tuple[str, int] | None:
-        """Return platform and ordinal of a number; None if it was given to nobody."""
-        index, ordinal = divmod(number, ORDINALS_OF_A_PLATFORM)
-        with self._lock:
-            return (self._platforms[index], ordinal) if index in self._indices() else None
-
-    def _indices(self) -> range:
-        return range(len(self._platforms))
-
 
 _NUMBERS = DeviceNumbers()
+
+
+def parse_dlpack_types(named: Mapping[str, str]) -> dict[str, DeviceType]:
+    """Return what a configuration says that the device memory of platforms is.
+
+    Args:
+        named: Names of `DeviceType` by platform.
+
+    Raises:
+        ConfigError: A name is none, or no device has memory of that type at addresses.
+    """
+    return {platform: _parse_type(platform, name) for platform, name in named.items()}
+
+
+def _parse_type(platform: str, name: str) -> DeviceType:
+    if name not in _CONFIGURABLE:
+        raise ConfigError(
+            f"dlpack_types: expected one of {', '.join(_CONFIGURABLE)} for memory of platform "
+            f"{platform!r}, found {name!r}"
+        )
+    return _CONFIGURABLE[name]
 
 
 def dlpack_device(
@@ -69,7 +77,7 @@ def dlpack_device(
     ordinal: int,
     *,
     is_host_readable: bool = False,
-    configured: DeviceType | None = None,
+    kind: DeviceType = DeviceType.EXT_DEV,
 ) -> tuple[int, int]:
     """Return how to describe memory of a device.
 
@@ -79,21 +87,15 @@ def dlpack_device(
 
     Args:
         platform: The platform's name.
-        ordinal: The device's number on it, which a configured type has as its number.
+        ordinal: The device's number on it, which types other than kDLExtDev have as their number.
         is_host_readable: Whether the host may read the memory by its address, now.
-        configured: What the user's configuration says that the platform's memory is.
+        kind: What the user's configuration says that the platform's memory is.
 
     Raises:
-        InvalidArgumentError: No address can be on a device of the configured type.
+        InvalidArgumentError: The ordinal is outside a platform's range.
     """
     if is_host_readable:
         return HOST
-    if configured is None or configured is DeviceType.EXT_DEV:
-        return int(DeviceType.EXT_DEV), _NUMBERS.number(platform, ordinal)
-    if configured not in _CONFIGURABLE:
-        names = ", ".join(sorted(kind.name for kind in _CONFIGURABLE))
-        raise InvalidArgumentError(
-            f"platform {platform!r}: its memory cannot be of DLPack type {configured.name}; "
-            f"expected one of {names}"
-        )
-    return int(configured), ordinal
+    if kind is DeviceType.EXT_DEV:
+        return int(kind), _NUMBERS.number(platform, ordinal)
+    return int(kind), ordinal

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.device import Device
+from modular_tf.device.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
 from modular_tf.device.visible import CPU, VisibleDevices
@@ -59,6 +61,7 @@ class DeviceRegistry:
         priorities: Mapping[str, int] | None = None,
         enabled_types: frozenset[str] | None = None,
         visible: str | Iterable[str | int] | None = None,
+        dlpack_types: Mapping[str, str] | None = None,
     ) -> None:
         """Make an empty registry.
 
@@ -67,13 +70,16 @@ class DeviceRegistry:
                 first form wins. A factory that is not named keeps its own.
             enabled_types: The types that may serve; None for all (`parse_enabled_types`).
             visible: The visible devices, see `VisibleDevices`.
+            dlpack_types: What device memory is said to be, by platform (`parse_dlpack_types`).
 
         Raises:
             InvalidArgumentError: `visible` is malformed or names a device twice.
+            ConfigError: `dlpack_types` names what memory of a device cannot be.
         """
         self._priorities = dict(priorities or {})
         self._enabled_types = enabled_types
         self._visible = VisibleDevices.of(visible)
+        self._dlpack_types = parse_dlpack_types(dlpack_types or {})
         self._lock = ForkLock()
         self._registrations: list[Registration] = []
         self._devices: dict[tuple[Registration, int, int], Device] = {}
@@ -216,5 +222,8 @@ class DeviceRegistry:
                 index=index,
                 plugin=registration.plugin,
                 priority=registration.priority,
+                dlpack_type=self._dlpack_types.get(
+                    registration.factory.platform, DeviceType.EXT_DEV
+                ),
             )
         return self._devices[key]

@@ -24,6 +24,7 @@ VENDOR_WORDS = {
 }  # fmt: skip
 # Names that others gave to things which are no plugin's, by the module that must know them.
 NOT_OF_PLUGINS = {
+    "modular_tf.abi.dlpack_devices": {"cuda", "metal", "rocm"},  # DLPack's list of device types
     "modular_tf.discovery.elf.machine": {"cuda"},  # a processor in the ELF standard's list
     "modular_tf.discovery.symbol_families": {"google"},  # the C++ namespace of protobuf
 }

@@ -11,31 +11,24 @@ from modular_tf.device.dlpack_numbers import (
     ORDINALS_OF_A_PLATFORM,
     DeviceNumbers,
     dlpack_device,
+    parse_dlpack_types,
 )
-from modular_tf.errors import InvalidArgumentError
+from modular_tf.errors import ConfigError, InvalidArgumentError
 
 
 def test_two_platforms_never_share_a_number():
     numbers = DeviceNumbers()
-    given = {
-        (platform, ordinal): numbers.number(platform, ordinal)
+    wanted = [
+        (platform, ordinal)
         for platform in ("A", "B", "A", "C")
         for ordinal in (0, 1, ORDINALS_OF_A_PLATFORM - 1)
-    }
+    ]
+    given = {key: numbers.number(*key) for key in wanted}
 
     assert given["A", 0] == 0
     assert given["A", 1] == 1
     assert len(set(given.values())) == 9
-    assert {key: numbers.find(number) for key, number in given.items()} == {
-        key: key for key in given
-    }
-
-
-def test_numbers_that_nobody_has_lead_nowhere():
-    numbers = DeviceNumbers()
-
-    assert numbers.find(0) is None
-    assert numbers.find(-1) is None
+    assert [numbers.number(*key) for key in wanted] == [given[key] for key in wanted]
 
 
 @pytest.mark.parametrize("ordinal", [-1, ORDINALS_OF_A_PLATFORM])
@@ -50,7 +43,7 @@ def test_memory_of_an_unknown_vendor_is_kdlextdev():
 
     assert kind == DeviceType.EXT_DEV
     assert number % ORDINALS_OF_A_PLATFORM == 3
-    assert dlpack_device(platform, 3, configured=DeviceType.EXT_DEV) == (kind, number)
+    assert dlpack_device(platform, 3) == (kind, number)
 
 
 def test_a_name_is_no_evidence():
@@ -58,18 +51,20 @@ def test_a_name_is_no_evidence():
 
 
 def test_host_readable_memory_is_the_hosts():
-    assert dlpack_device("X", 3, is_host_readable=True, configured=DeviceType.CUDA) == (1, 0)
+    assert dlpack_device("X", 3, is_host_readable=True, kind=DeviceType.CUDA) == (1, 0)
 
 
-@pytest.mark.parametrize("kind", ["CUDA", "ROCM", "ONE_API", "CUDA_MANAGED"])
-def test_the_user_may_say_what_it_is(kind):
-    assert dlpack_device("X", 2, configured=DeviceType[kind]) == (DeviceType[kind], 2)
+@pytest.mark.parametrize("name", ["CUDA", "ROCM", "ONE_API", "CUDA_MANAGED", "TRN", "ASCEND"])
+def test_the_user_may_say_what_it_is(name):
+    (kind,) = parse_dlpack_types({"X": name}).values()
+
+    assert dlpack_device("X", 2, kind=kind) == (DeviceType[name], 2)
 
 
-@pytest.mark.parametrize("kind", ["OPENCL", "METAL", "CPU", "CUDA_HOST"])
-def test_what_memory_of_a_device_cannot_be(kind):
-    with pytest.raises(InvalidArgumentError, match=kind):
-        dlpack_device("X", 0, configured=DeviceType[kind])
+@pytest.mark.parametrize("name", ["OPENCL", "METAL", "CPU", "CUDA_HOST", "TPU_HOST", "cuda", ""])
+def test_what_memory_of_a_device_cannot_be(name):
+    with pytest.raises(ConfigError, match=rf"expected one of CUDA, .* 'X', found '{name}'"):
+        parse_dlpack_types({"A": "CUDA", "X": name})
 
 
 def test_what_the_host_can_read_and_what_is_a_handle():

@@ -20,6 +20,8 @@ NPU = 300
 "GPU:CUDA" = 10
 [scheme_pins]
 s3 = "tensorflow-io"
+[dlpack_types]
+ONE_CHIP = "ONE_API"
 """
 
 
@@ -34,6 +36,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         visible_devices=("NPU:0",),
         priorities={"NPU": 300, "GPU:CUDA": 10},
         scheme_pins={"s3": "tensorflow-io"},
+        dlpack_types={"ONE_CHIP": "ONE_API"},
         path=str(tmp_path / "c.toml"),
     )
     assert pickle.loads(pickle.dumps(config)) == config
@@ -49,6 +52,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ('priorities = {A = "1"}', r"priorities: expected a table of int values"),
         ("priorities = {A = true}", r"priorities: expected a table of int values"),
         ("scheme_pins = {s3 = 5}", r"scheme_pins: expected a table of str values"),
+        ("dlpack_types = {X = 2}", r"dlpack_types: expected a table of str values"),
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; known: .*'plugin_dirs'"),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ("= 5", r"not valid TOML"),

@@ -1,0 +1,181 @@
+"""Arrays on devices, as numpy, torch, jax and tvm-ffi take them."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.device.array import DeviceArray
+from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
+from modular_tf.errors import ConfigError
+from modular_tf.service import PluginService
+from tests.dlpack.consumers import CONSUMERS
+
+CPU = (1, 0)
+VALUES = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def host_device(**config):
+    """Return a service with the bundled host device, and that device."""
+    service = PluginService(config=Config(**config))
+    service.load("host_device")
+    return service, service.device("CPU:0")
+
+
+@pytest.fixture(scope="module")
+def device():
+    service, device = host_device()
+    with service:
+        yield device
+
+
+@pytest.fixture(params=CONSUMERS)
+def consumer(request):
+    return CONSUMERS[request.param]()
+
+
+def released(array) -> bool:
+    if array._n_exports:
+        gc.collect()
+    return array._n_exports == 0
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_host_readable_arrays_are_seen_where_they_lie(device, consumer, memory):
+    array = device.put(VALUES, memory=memory)
+    taken = consumer.take(array)
+
+    assert array.__dlpack_device__() == CPU
+    assert consumer.address(taken) == array.address
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+    del taken
+    assert released(array)
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_consumers_keep_the_memory_of_arrays(device, consumer, memory):
+    array = device.put(VALUES, memory=memory)
+    taken = consumer.take(array)
+    array.close()
+    del array
+    device.put(VALUES * 0, memory=memory)
+
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(taken)), VALUES)
+
+
+def test_device_memory_is_refused_or_a_handle(device, consumer):
+    array = device.put(VALUES)
+    kind, number = array.__dlpack_device__()
+
+    assert kind == DeviceType.EXT_DEV
+    if consumer.name == "tvm_ffi":
+        taken = consumer.take(array)
+        assert (str(taken.device), taken.data_ptr()) == (f"ext_dev:{number}", array.address)
+        del taken
+    else:
+        with pytest.raises(Exception, match=r"(?i)device|dlpack|privateuse"):
+            consumer.take(array)
+    assert released(array)
+
+
+def test_device_memory_gets_to_everybody_by_a_copy(device, consumer):
+    array = device.put(VALUES)
+    copy = array.to_host()
+
+    assert consumer.address(consumer.take(copy)) == copy.address
+    np.testing.assert_array_equal(np.from_dlpack(from_dlpack(consumer.take(copy))), VALUES)
+
+
+def test_arrays_of_theirs_go_to_the_device(device, consumer):
+    theirs = consumer.take(VALUES)
+
+    np.testing.assert_array_equal(device.put(theirs).to_numpy(), VALUES)
+
+
+def test_the_table_serves_arrays_too(device):
+    tvm_ffi = pytest.importorskip("tvm_ffi")
+    torch = pytest.importorskip("torch")
+    array = device.put(VALUES, memory="unified")
+
+    assert DeviceArray.__dlpack_c_exchange_api__ is from_dlpack(array).__dlpack_c_exchange_api__
+    back = tvm_ffi.get_global_func("testing.echo")(array)
+    theirs = to_dlpack(array, torch.Tensor)
+    assert back.address == theirs.data_ptr() == array.address
+    del back, theirs
+    assert released(array)
+
+
+def test_torch_sees_device_memory_once_it_knows_such_devices(run_python):
+    """Registering one is for a whole process and cannot be undone."""
+    pytest.importorskip("torch")
+    code = """
+        import types, numpy, torch
+        from modular_tf.service import PluginService
+        torch.utils.rename_privateuse1_backend("plugins")
+        torch._register_device_module("plugins", types.ModuleType("plugins"))
+        with PluginService() as service:
+            service.load("host_device")
+            array = service.device("CPU:0").put(numpy.ones(2))
+            taken = torch.from_dlpack(array)
+            print(taken.device, taken.data_ptr() == array.address, array._n_exports)
+            del taken
+            print(array._n_exports)
+    """
+
+    assert run_python(code).stdout == "plugins:0 True 1\n0\n"
+
+
+# -- what the configuration says ------------------------------------------------------------------
+
+
+@pytest.fixture
+def vendors_device():
+    """A device of which the user says that it is another library's."""
+    service, listed = host_device()
+    with service:
+        platform = listed.platform
+    service, device = host_device(dlpack_types={platform: "CUDA"})
+    with service:
+        yield device
+
+
+def test_the_user_says_what_device_memory_is(vendors_device):
+    array = vendors_device.put(VALUES)
+
+    assert vendors_device.dlpack_type is DeviceType.CUDA
+    assert array.__dlpack_device__() == (DeviceType.CUDA, vendors_device.ordinal)
+    assert vendors_device.put(VALUES, memory="unified").__dlpack_device__() == CPU
+    np.testing.assert_array_equal(np.from_dlpack(array, device="cpu"), VALUES)
+
+
+def test_a_vendors_stream_comes_once_the_work_is_done(vendors_device):
+    array = vendors_device.put(VALUES)
+    stream = vendors_device.context.compute
+    for number in (None, 1, 1 << 40, stream):
+        done = []
+        stream.add_callback(lambda done=done: (time.sleep(0.02), done.append(True)))
+        taken = consume(array.__dlpack__(stream=number, max_version=(1, 0)))
+        assert (done, taken.address) == ([True], array.address)
+    with pytest.raises(ValueError, match="stream 0"):
+        array.__dlpack__(stream=0)
+
+
+def test_who_orders_the_work_alone_need_not_wait(vendors_device):
+    array = vendors_device.put(VALUES)
+    gate = threading.Event()
+    vendors_device.context.compute.add_callback(lambda: gate.wait(60))
+    taken = consume(array.__dlpack__(stream=-1, max_version=(1, 0)))
+
+    assert (gate.is_set(), taken.address) == (False, array.address)
+    gate.set()
+    vendors_device.context.compute.block_until_done()
+
+
+def test_a_mistake_in_the_configuration_is_named():
+    with pytest.raises(ConfigError, match="'MINE', found 'OPENCL'"):
+        PluginService(config=Config(dlpack_types={"MINE": "OPENCL"}))
