@@ -8,10 +8,10 @@ that the copy returns.
 from __future__ import annotations
 
 import threading
-from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
+from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from modular_tf.device.stream import Stream
 
 _MOST_DEVICE_TO_DEVICE = 4
+_PIECE = 16 << 20
+"""Bytes of the host that a copy between two plugins has in hand at a time; there are two such."""
 
 
 class DeviceContext:
@@ -53,10 +55,7 @@ class DeviceContext:
         self._n_device_to_device = n_device_to_device
         self._lock = threading.Lock()
         self._turn = count()
-
-    @cached_property
-    def _streams(self) -> tuple[Stream, ...]:
-        return tuple(self.executor.create_stream() for _ in range(3 + self._n_device_to_device))
+        self._streams: tuple[Stream, ...] = ()
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -65,7 +64,13 @@ class DeviceContext:
         Raises:
             ModularTFError: The plugin's own status; none of them is kept then.
         """
+        return self._streams or self._created()
+
+    def _created(self) -> tuple[Stream, ...]:
         with self._lock:
+            if not self._streams:
+                create = self.executor.create_stream
+                self._streams = tuple(create() for _ in range(self.n_streams))
             return self._streams
 
     @property
@@ -170,6 +175,19 @@ class DeviceContext:
     def _copy_through_host(
         self, other: DeviceContext, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None
     ) -> Event:
-        staging = bytearray(source.size if n_bytes is None else n_bytes)
-        self.copy_device_to_host(staging, source).wait()
-        return other.copy_host_to_device(target, staging)
+        """Copy piece by piece: one comes from here while the piece before it goes there."""
+        size = source.size if n_bytes is None else n_bytes
+        if (
+            not 0 <= size <= min(source.size, target.size)
+        ):  # or else the first pieces would be there
+            raise InvalidArgumentError(
+                f"{size} bytes reach outside of memories of {source.size} and {target.size} bytes"
+            )
+        pieces = [fresh_host_memory(min(size, _PIECE)) for _ in range(2 if size > _PIECE else 1)]
+        last = other.copy_host_to_device(target, b"")
+        for number, offset in enumerate(range(0, size, _PIECE)):
+            piece = pieces[number % 2][: min(_PIECE, size - offset)]
+            self.copy_device_to_host(piece, source, offset=offset).wait()
+            last.wait()
+            last = other.copy_host_to_device(target, piece, offset=offset)
+        return last

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import TypeCode
 from modular_tf.device.array_shape import n_bytes_of
-from modular_tf.native.ffi import ffi
+from modular_tf.device.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:
     from modular_tf.device.array import DeviceArray
 
-_ALIGNMENT = 64  # jax copies what is aligned less (dlpack §2)
 _BYTE = (int(TypeCode.UINT), 8, 1)
 
 
@@ -24,21 +23,12 @@ def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, mem
         array: Tells shape and elements.
         is_copied: Whether the tensor is for the consumer who asked for a copy.
     """
-    n_bytes = n_bytes_of(array.shape, array.dlpack_dtype, is_padded=array.is_padded)
-    room = ffi.from_buffer("char[]", bytearray(n_bytes + _ALIGNMENT - 1), require_writable=True)
-    address = int(ffi.cast("uintptr_t", room))
-    start = -address % _ALIGNMENT
+    data = fresh_host_memory(n_bytes_of(array.shape, array.dlpack_dtype, is_padded=array.is_padded))
     tensor = Tensor(
-        address + start,
-        array.shape,
-        None,
-        array.dlpack_dtype,
-        HOST,
-        room,
-        is_copied=is_copied,
-        is_padded=array.is_padded,
-    )
-    return tensor, memoryview(ffi.buffer(room))[start : start + n_bytes]
+        address_of(data), array.shape, None, array.dlpack_dtype, HOST, data,
+        is_copied=is_copied, is_padded=array.is_padded,
+    )  # fmt: skip
+    return tensor, data
 
 
 def bytes_of(tensor: Tensor) -> memoryview:

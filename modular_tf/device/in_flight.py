@@ -10,9 +10,8 @@ from modular_tf.device.event import EventStatus
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from modular_tf.device.event import Event
+    from modular_tf.device.stream import Stream
 
 _BATCH = 64
 """Copies between two events of the stream's own, which cost as much as a copy."""
@@ -31,49 +30,58 @@ class InFlight:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batch: list[object] = []
-        self._ended: deque[tuple[Event, list[object]]] = deque()
+        self._ended: deque[tuple[Event | None, list[object]]] = deque()
 
-    def hold(self, used: object, mark: Callable[[], Event]) -> None:
+    def hold(self, used: object, stream: Stream) -> None:
         """Keep what the stream's last operation uses.
 
         Args:
             used: Is dropped when the stream has passed it.
-            mark: Records a new event on the stream.
+            stream: Whose work it is.
         """
         batch = self._batch
         batch.append(used)
         if len(batch) % _BATCH == 0 and self._lock.acquire(blocking=False):
             try:
                 self._drop_passed()
-                self._end_batch(mark)
+                self._end_batch(stream)
             finally:
                 self._lock.release()
 
-    def _end_batch(self, mark: Callable[[], Event]) -> None:
+    def _end_batch(self, stream: Stream) -> None:
         batch, self._batch = self._batch, []
         try:
-            self._ended.append((mark(), batch))
+            self._ended.append((stream.record_event(), batch))
         except ModularTFError:
-            self._batch = batch + self._batch
+            self._ended.append((None, batch))
 
     def _drop_passed(self) -> None:
         ended = self._ended
         while ended and _is_passed(ended[0][0]):
             ended.popleft()
 
+    def take_all(self) -> object:
+        """Hand over what is held now.
+
+        Returns:
+            What keeps it; to be dropped when the stream is known to have passed it all. What the
+            stream is given from now on is not in there.
+        """
+        with self._lock:
+            taken = self._batch, self._ended
+            self._batch, self._ended = [], deque()
+        return taken
+
     def drop_all(self) -> None:
         """Let go of everything: the stream is done."""
-        with self._lock:
-            self._batch, batch = [], self._batch
-            ended, self._ended = self._ended, deque()
-        del batch, ended  # outside of the lock: memory is freed here
+        self.take_all()
 
     def __len__(self) -> int:
         return len(self._batch) + sum(len(batch) for _, batch in self._ended)
 
 
-def _is_passed(event: Event) -> bool:
+def _is_passed(event: Event | None) -> bool:
     try:
-        return event.status is EventStatus.COMPLETE
+        return event is not None and event.status is EventStatus.COMPLETE
     except ModularTFError:
         return False

@@ -10,7 +10,7 @@ from modular_tf.device.host_buffer import checked_size, host_buffer, writable_ho
 from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
 from modular_tf.device.memory_fill import fill_by_copies
-from modular_tf.device.native_object import NativeObject, check_natural, owned, usable
+from modular_tf.device.native_object import NativeObject, check_natural, usable
 from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.device.host_buffer import HostBuffer
     from modular_tf.device.in_flight import InFlight
 
+_free_event = lib.mtf_event_free
 _BYTE_MAX = 0xFF
 _WORD_MAX = 0xFFFFFFFF
 _WORD_BYTES = 4
@@ -60,8 +61,11 @@ class Stream(NativeObject):
             ModularTFError: The plugin's own status.
             ClosedError: The stream or the target was closed.
         """
-        data = host_buffer(source)
-        size = checked_size(n_bytes, data)
+        try:
+            data = ffi.from_buffer("char[]", source)
+        except (TypeError, ValueError, BufferError):
+            data = host_buffer(source)
+        size = len(data) if n_bytes is None else checked_size(n_bytes, data)
         if not size:
             return
         try:
@@ -72,7 +76,7 @@ class Stream(NativeObject):
             raise
         if error:
             raise self._executor.failure(error, "memcpy_htod")
-        self._in_flight.hold((hold, data), self._mark)
+        self._in_flight.hold((hold, data), self)
 
     def memcpy_dtoh(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
@@ -90,8 +94,11 @@ class Stream(NativeObject):
             ModularTFError: The plugin's own status.
             ClosedError: The stream or the source was closed.
         """
-        data = writable_host_buffer(target)
-        size = checked_size(n_bytes, data)
+        try:
+            data = ffi.from_buffer("char[]", target, True)  # noqa: FBT003  (to be written)
+        except (TypeError, ValueError, BufferError):
+            data = writable_host_buffer(target)
+        size = len(data) if n_bytes is None else checked_size(n_bytes, data)
         if not size:
             return
         try:
@@ -102,7 +109,7 @@ class Stream(NativeObject):
             raise
         if error:
             raise self._executor.failure(error, "memcpy_dtoh")
-        self._in_flight.hold((hold, data), self._mark)
+        self._in_flight.hold((hold, data), self)
 
     def memcpy_dtod(
         self,
@@ -142,7 +149,7 @@ class Stream(NativeObject):
         holds = target.hold, source.hold
         error = lib.mtf_memcpy_dtod(usable(self), to, target_offset, start, source_offset, size)
         self._check(error, "memcpy_dtod")
-        self._in_flight.hold(holds, self._mark)
+        self._in_flight.hold(holds, self)
 
     # -- fills ------------------------------------------------------------------------------------
 
@@ -198,7 +205,7 @@ class Stream(NativeObject):
             return
         hold = target.hold
         self._call_fill(operation, native, pattern, size, offset)
-        self._in_flight.hold(hold, self._mark)
+        self._in_flight.hold(hold, self)
 
     def _call_fill(
         self, operation: int, native: Any, pattern: bytes, size: int, offset: int
@@ -241,15 +248,14 @@ class Stream(NativeObject):
             ModularTFError: The plugin's own status.
             ClosedError: The stream was closed.
         """
-        native = self.native
-        if native is None:
+        try:
+            native = lib.mtf_stream_mark(self.native)
+        except TypeError:
             usable(self)
-        return Event(
-            self._executor,
-            owned(lib.mtf_stream_mark(native), lib.mtf_event_free, self._executor, "record_event"),
-        )
-
-    _mark = record_event
+            raise
+        if not native:
+            raise self._executor.failure(lib.mtf_take_error(), "record_event")
+        return Event(self._executor, ffi.gc(native, _free_event))
 
     def add_callback(self, function: Callable[[], object]) -> None:
         """Have a Python function called when the stream gets there; later work waits for it.
@@ -303,9 +309,10 @@ class Stream(NativeObject):
         """
         native = usable(self)
         self._executor.refuse_in_callback("block_until_done")
+        passed = self._in_flight.take_all()  # before the wait: others may feed the stream meanwhile
         failed = lib.mtf_stream_block_until_done(native)
         error = self._executor.failure(failed, "block_host_until_done") if failed else None
-        self._in_flight.drop_all()
+        del passed
         error = self._callback_error or error or self.error
         if error is not None:
             raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 import weakref
 from array import array
@@ -11,6 +12,7 @@ import pytest
 
 from modular_tf.device.device_context import DeviceContext
 from modular_tf.errors import ClosedError, InternalError, InvalidArgumentError, ModularTFError
+from modular_tf.native.ffi import lib
 
 SYNC = "synchronize_all_activity"
 
@@ -119,6 +121,29 @@ def test_between_plugins_bytes_go_through_the_host(device, host_device):
     host_device.memcpy_htod(source, b"abcd")
     host_device.context.copy_to_device(device.context, target, source).wait()
     assert read(device, target) == b"abcd"
+
+
+@pytest.mark.parametrize("missing", [-1, 0, 1])
+def test_long_copies_between_plugins_go_in_pieces(device, host_device, missing, monkeypatch):
+    monkeypatch.setattr("modular_tf.device.device_context._PIECE", 1000)
+    size = 5000 - missing
+    data = random.Random(size).randbytes(size)
+    source, target = device.allocate(size), host_device.allocate(size)
+    device.memcpy_htod(source, data)
+    device.context.copy_to_device(host_device.context, target, source).wait()
+    assert read(host_device, target) == data
+    host_device.context.copy_to_device(device.context, source, target, 2500).wait()
+    assert read(device, source) == data
+
+
+def test_copies_between_plugins_stay_inside_both(recording, device, host_device):
+    small, large = device.allocate(4), host_device.allocate(8)
+    recording.clear()
+    for target, source, n_bytes in ((small, large, None), (large, small, 5), (small, large, -1)):
+        here, there = (host_device, device) if source is large else (device, host_device)
+        with pytest.raises(InvalidArgumentError, match="outside"):
+            here.context.copy_to_device(there.context, target, source, n_bytes)
+    assert recording.calls == []
 
 
 def test_what_belongs_to_two_plugins_is_not_mixed(device, host_device):
@@ -305,6 +330,34 @@ def test_a_copy_keeps_its_buffers_until_it_is_done(host_device):
     assert watched() is None
     assert host_device.allocator_stats().bytes_in_use == 0
     assert out == b"s" * (1 << 20)
+
+
+def test_a_copy_that_comes_during_a_wait_keeps_its_buffer(host_device, monkeypatch):
+    """Another thread feeds the stream between the end of the plugin's wait and the clean-up."""
+    stream, memory, go_on = host_device.create_stream(), host_device.allocate(8), threading.Event()
+    watched = []
+
+    class OtherThread:
+        def __getattr__(self, name):
+            return getattr(lib, name)
+
+        def mtf_stream_block_until_done(self, native):
+            error = lib.mtf_stream_block_until_done(native)
+            source = Source(b"too late")
+            watched.append(weakref.ref(source))
+            stream.add_callback(go_on.wait)
+            stream.memcpy_htod(memory, source)
+            return error
+
+    with monkeypatch.context() as patched:
+        patched.setattr("modular_tf.device.stream.lib", OtherThread())
+        stream.block_until_done()
+    gc.collect()
+    assert watched[0]() is not None
+    go_on.set()
+    stream.block_until_done()
+    assert watched[0]() is None
+    assert read(host_device, memory) == b"too late"
 
 
 def test_a_stream_that_is_dropped_finishes_first(host_device):
