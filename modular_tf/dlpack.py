@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _Object = TypeVar("_Object")
+_CPU, _COMPLEX = int(DeviceType.CPU), int(TypeCode.COMPLEX)
 
 
 def from_dlpack(
@@ -52,16 +53,11 @@ def from_dlpack(
         ValueError: `device` makes no sense.
         TypeError: The object has no `__dlpack__`.
     """
-    if not hasattr(type(producer), "__dlpack__"):
-        raise TypeError(f"{type(producer).__name__!r} objects have no __dlpack__")
-    wanted = _device(device)
-    if wanted is None and copy is None:
-        tensor = import_by_table(producer)
-        if tensor is not None and tensor.dlpack_dtype[0] != TypeCode.COMPLEX:
+    if device is None and copy is None:
+        tensor = _by_table(producer)
+        if tensor is not None:
             return tensor
-        # A table says nothing of a conjugation that is still to be done, where __dlpack__ refuses.
-        del tensor
-    return consume(_ask(producer, wanted, copy=copy))
+    return consume(_ask(producer, _device(device), copy=copy))
 
 
 def to_dlpack(tensor: Tensor, consumer: type[_Object], /) -> _Object:
@@ -86,6 +82,24 @@ def element_type(tensor: Tensor, /) -> ElementType:
     return by_dtype(tensor.dlpack_dtype)
 
 
+def _by_table(producer: Any) -> Tensor | None:
+    """Use the type's C exchange table; None where it has none, or where that may not say enough.
+
+    A table waits for no stream, and hands out what `__dlpack__` refuses: tensors that record
+    gradients, and complex numbers whose conjugation is still to be done.
+    """
+    if getattr(type(producer), "__dlpack_c_exchange_api__", None) is None:
+        return None
+    if getattr(producer, "requires_grad", False):
+        return None
+    tensor = import_by_table(producer)
+    return tensor if tensor is not None and _is_plain(tensor) else None
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.dlpack_device[0] == _CPU and tensor.dlpack_dtype[0] != _COMPLEX
+
+
 def _device(device: tuple[int, int] | str | None) -> tuple[int, int] | None:
     if device is None or isinstance(device, tuple):
         return device
@@ -96,6 +110,8 @@ def _device(device: tuple[int, int] | str | None) -> tuple[int, int] | None:
 
 def _ask(producer: Any, device: tuple[int, int] | None, *, copy: bool | None) -> object:
     """Call `__dlpack__` with what is asked for, and again as producers before 1.0 know it."""
+    if not hasattr(type(producer), "__dlpack__"):
+        raise TypeError(f"{type(producer).__name__!r} objects have no __dlpack__")
     wishes: dict[str, Any] = {}
     if device is not None:
         wishes["dl_device"] = device
@@ -105,14 +121,14 @@ def _ask(producer: Any, device: tuple[int, int] | None, *, copy: bool | None) ->
         wishes["stream"] = None  # the default stream; left out, it means no order at all to some
     try:
         return producer.__dlpack__(max_version=DLPACK_VERSION, **wishes)
-    except TypeError:
+    except TypeError as error:
         if device is not None or copy is not None:
             raise BufferError(
                 f"{type(producer).__name__!r} objects speak a DLPack before 1.0, which has no word "
                 "for a device or a copy"
-            ) from None
+            ) from error
         return producer.__dlpack__(**wishes)
 
 
 def _is_on_host(producer: Any) -> bool:
-    return int(producer.__dlpack_device__()[0]) == DeviceType.CPU
+    return bool(producer.__dlpack_device__()[0] == _CPU)

@@ -10,49 +10,18 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLAIN = frozenset(
-    [
-        "bool",
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float16",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    ]
-)
-TORCH = PLAIN | frozenset(
-    [
-        "bfloat16",
-        "complex32",
-        "float4_e2m1fn_x2",
-        "float8_e4m3fn",
-        "float8_e4m3fnuz",
-        "float8_e5m2",
-        "float8_e5m2fnuz",
-        "float8_e8m0fnu",
-    ]
-)
-JAX = PLAIN | frozenset(
-    [
-        "bfloat16",
-        "float8_e3m4",
-        "float8_e4m3",
-        "float8_e4m3b11fnuz",
-        "float8_e4m3fn",
-        "float8_e4m3fnuz",
-        "float8_e5m2",
-        "float8_e5m2fnuz",
-        "float8_e8m0fnu",
-    ]
-)
+PLAIN = {
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", "complex64", "complex128",
+}  # fmt: skip
+TORCH = PLAIN | {
+    "bfloat16", "complex32", "float4_e2m1fn_x2",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+}  # fmt: skip
+JAX = PLAIN | {
+    "bfloat16", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,7 +38,7 @@ class Consumer:
     name: str
     take: Callable[[Any], Any]
     address: Callable[[Any], int]
-    elements: frozenset[str] | None
+    elements: set[str] | None
 
 
 def _numpy() -> Consumer:

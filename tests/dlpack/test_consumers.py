@@ -232,22 +232,45 @@ def test_values_of_ml_dtypes_travel(name):
     assert torch.from_dlpack(tensor).to(torch.float32).tolist() == [0.5, 1, -2]
 
 
+def test_tensors_that_record_gradients_are_refused():
+    """The table of torch hands them out, and writes to them would go unrecorded."""
+    torch = pytest.importorskip("torch")
+
+    with pytest.raises(BufferError, match="gradient"):
+        from_dlpack(torch.ones(2, requires_grad=True))
+
+
+AT_EXIT = """
+    import gc, os, sys
+    import jax, numpy, torch, tvm_ffi
+    from modular_tf.dlpack import from_dlpack, to_dlpack
+    from tests.dlpack.memory import tensor_of
+
+    def leave_everything_behind(round_):
+        tensor = tensor_of([1, 2, 3])
+        takers = [numpy.from_dlpack, torch.from_dlpack, tvm_ffi.from_dlpack]
+        if round_ % 6 == 0:  # it takes a second to start
+            takers.append(jax.numpy.from_dlpack)
+        kept = [take(tensor) for take in takers]
+        assert tensor._n_exports == len(takers)
+        kept += [from_dlpack(taken) for taken in kept]
+        kept += [tensor.__dlpack__(), to_dlpack(tensor, torch.Tensor), kept]
+        sys.kept = sys.modules["kept"] = kept
+
+    gc.freeze()  # else each child spends a second on what the libraries left, and not on tensors
+    ended = []
+    for round_ in range(30):
+        child = os.fork()
+        if child == 0:
+            leave_everything_behind(round_)
+            sys.exit(0)
+        ended.append(os.waitpid(child, 0)[1])
+    print(ended.count(0))
+"""
+
+
 def test_arrays_of_theirs_may_outlive_the_interpreter(run_python):
     for make in CONSUMERS.values():
         make()
-    code = """
-        import sys
-        import jax.numpy, numpy, torch, tvm_ffi
-        from tests.dlpack.memory import tensor_of
-        tensor = tensor_of([1, 2, 3])
-        sys.kept = sys.modules["kept"] = [
-            take(tensor)
-            for take in (numpy.from_dlpack, torch.from_dlpack, jax.numpy.from_dlpack,
-                         tvm_ffi.from_dlpack)
-            for _ in range(3)
-        ]
-        print(tensor._n_exports)
-    """
 
-    for _ in range(2):
-        assert run_python(code).stdout == "12\n"
+    assert run_python(AT_EXIT).stdout == "30\n"

@@ -215,6 +215,45 @@ def test_a_foreign_table_is_used():
     assert table.producer.deleted == 1
 
 
+class Complete:
+    """A producer of a table and of a `__dlpack__`, for device memory or host memory."""
+
+    def __init__(self, table, **attributes):
+        self.table = table
+        self.calls = []
+        self.__dict__.update(attributes)
+
+    def __dlpack_device__(self):
+        return self.table.producer.dl.device_type, 0
+
+    def __dlpack__(self, **asked):
+        self.calls.append(asked)
+        return self.table.producer.capsule
+
+
+@pytest.mark.parametrize(
+    ("fields", "attributes", "asked"),
+    [
+        ({}, {}, []),
+        ({}, {"requires_grad": False}, []),
+        ({}, {"requires_grad": True}, [{"max_version": (1, 3)}]),
+        ({"code": 5}, {}, [{"max_version": (1, 3)}]),
+        ({"device_type": 2}, {}, [{"max_version": (1, 3), "stream": None}]),
+    ],
+    ids=["plain", "without gradients", "gradients", "complex", "a device's"],
+)
+def test_the_table_is_used_only_where_it_says_enough(fields, attributes, asked):
+    table = Table()
+    for name, value in fields.items():
+        setattr(table.producer.dl, name, value)
+    theirs = type("Theirs", (Complete,), {"__dlpack_c_exchange_api__": table.capsule})
+    producer = theirs(table, **attributes)
+
+    tensor = from_dlpack(producer)
+    assert tensor.address == table.producer.address
+    assert producer.calls == asked
+
+
 def test_an_older_table_is_found_behind_a_newer_one():
     old = Table()
     new = Table(major=2, previous=old.struct)
