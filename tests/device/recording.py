@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.device import Device
+    from modular_tf.device.memory_settings import MemorySettings
     from modular_tf.native.library import Library
 
 SOURCE = Path(__file__).parent / "recording_plugin.cc"
+
+_KINDS: dict[type, Any] = {bytes: ctypes.c_char_p, ctypes.c_void_p: ctypes.c_void_p}
 
 THROWS = -1
 LEAVES_OUTPUTS_ALONE = -2
@@ -36,9 +39,9 @@ class Callbacks(IntEnum):
     TWICE = 5
 
 
-def build_recording_plugin() -> Path:
-    """Compile the plugin, once per machine."""
-    return link_library("librecording.so", [compile_object(SOURCE)], cxx=True)
+def build_recording_plugin(name: str = "librecording.so") -> Path:
+    """Compile the plugin, once per machine; under another name it is another plugin."""
+    return link_library(name, [compile_object(SOURCE)], cxx=True)
 
 
 class RecordingPlugin:
@@ -48,16 +51,22 @@ class RecordingPlugin:
         self.library: Library = bind(str(path), [], frozenset())
         self._call("reset")
 
-    def _call(self, name: str, *arguments: bytes | int, result: Any = None) -> Any:
+    def _call(
+        self, name: str, *arguments: bytes | int | ctypes.c_void_p, result: Any = None
+    ) -> Any:
         address = self.library.symbol(f"record_{name}")
         assert address, name
-        kinds = [ctypes.c_char_p if isinstance(a, bytes) else ctypes.c_int for a in arguments]
+        kinds = [_KINDS.get(type(argument), ctypes.c_int) for argument in arguments]
         return ctypes.CFUNCTYPE(result, *kinds)(address)(*arguments)
 
     @contextmanager
-    def devices(self) -> Iterator[list[Device]]:
-        """Load the plugin and yield its two devices."""
-        with load_device_platform(self.library, plugin_name="recording") as platform:
+    def devices(self, memory: MemorySettings | None = None) -> Iterator[list[Device]]:
+        """Load the plugin, with what a user decided, and yield its two devices."""
+        with load_device_platform(
+            self.library,
+            plugin_name="recording",
+            memory=None if memory is None else lambda _: memory,
+        ) as platform:
             registry = DeviceRegistry()
             registry.register(platform, plugin="recording")
             yield registry.devices("RECORDING")
@@ -76,6 +85,11 @@ class RecordingPlugin:
         """Forget the calls so far."""
         self._call("clear")
 
+    def record_into(self, other: RecordingPlugin, prefix: str) -> None:
+        """Log into the other plugin's log from now on, each entry after a prefix."""
+        log = ctypes.c_void_p(other._call("journal", result=ctypes.c_void_p))
+        self._call("into", log, prefix.encode())
+
     def fail(self, slot: str, code: int) -> None:
         """Let a slot fail by a code, throw, or do nothing."""
         self._call("fail", slot.encode(), code)
@@ -92,6 +106,10 @@ class RecordingPlugin:
     def without_timer_fns(self) -> None:
         """Load the plugin without create_timer_fns."""
         self._call("without_timer_fns")
+
+    def use_bfc_allocator(self, mebibytes: int = 1 << 20, *, force_growth: bool = True) -> None:
+        """Load the plugin as one that has so much memory, and wants it cut by the host."""
+        self._call("bfc_allocator", mebibytes, int(force_growth))
 
     def give_null_handles(self) -> None:
         """Give NULL as every stream, event and timer."""

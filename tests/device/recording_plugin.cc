@@ -31,18 +31,22 @@ enum Callbacks { kAtOnce, kOnThread, kRefused, kDropped, kRefusedAndCalled, kTwi
 
 struct Recording {
   std::string log;
+  std::string prefix;                   // of every entry
   std::map<std::string, int> failures;  // slot -> code; -1 throws; -2 leaves all outputs alone
   std::set<std::string> absent;         // slots that are NULL
   bool null_handles = false;
   int event_status = SE_EVENT_COMPLETE;
   int callbacks = kAtOnce;
   bool without_timer_fns = false;
+  bool use_bfc_allocator = false, force_memory_growth = false;
+  int64_t free_bytes = 600, total_bytes = 1000;
   int streams = 0, events = 0, timers = 0;
   int64_t allocated = 0;
 };
 
 std::mutex mutex;
 Recording recording;
+std::string* journal = &recording.log;  // perhaps another plugin's, to see who was called first
 SE_StatusCallbackFn late_callback = nullptr;
 void* late_argument = nullptr;
 std::thread* callback_thread = nullptr;
@@ -53,12 +57,8 @@ std::string of(SP_Event event) { return of("e", event == nullptr ? 0 : event->nu
 std::string of(SP_Timer timer) { return of("t", timer == nullptr ? 0 : timer->number); }
 std::string of(uint64_t size) { return " " + std::to_string(size); }
 
-// Logs a call; true when the slot is to do its work.
-template <class... Parts>
-bool called(const char* slot, TF_Status* status, Parts... parts) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  if (!recording.log.empty()) recording.log += '\n';
-  recording.log += slot + (std::string() + ... + of(parts));
+// Whether the slot is to do its work; fails or throws where a test has told it to.
+bool may_work(const char* slot, TF_Status* status) {
   const auto failure = recording.failures.find(slot);
   if (failure == recording.failures.end()) return true;
   if (failure->second == -1) throw std::runtime_error("thrown by " + failure->first);
@@ -66,6 +66,16 @@ bool called(const char* slot, TF_Status* status, Parts... parts) {
     TF_SetStatus(status, static_cast<TF_Code>(failure->second), "told to fail");
   }
   return false;
+}
+
+// Logs a call; true when the slot is to do its work.
+template <class... Parts>
+bool called(const char* slot, TF_Status* status, Parts... parts) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::string& log = *journal;
+  if (!log.empty()) log += '\n';
+  log += recording.prefix + slot + (std::string() + ... + of(parts));
+  return may_work(slot, status);
 }
 
 void allocate(const SP_Device*, uint64_t size, int64_t space, SP_DeviceMemoryBase* memory) {
@@ -110,8 +120,8 @@ TF_Bool get_allocator_stats(const SP_Device*, SP_AllocatorStats* stats) {
 }
 TF_Bool device_memory_usage(const SP_Device*, int64_t* free, int64_t* total) {
   if (!called("device_memory_usage", nullptr)) return 0;
-  *free = 600;
-  *total = 1000;
+  *free = recording.free_bytes;
+  *total = recording.total_bytes;
   return 1;
 }
 
@@ -241,15 +251,24 @@ uint64_t nanoseconds(SP_Timer timer) {
   return 1234;
 }
 
-void get_device_count(const SP_Platform*, int* count, TF_Status*) { *count = 2; }
+void get_device_count(const SP_Platform*, int* count, TF_Status* status) {
+  if (may_work("get_device_count", status)) *count = 2;
+}
 void create_device(const SP_Platform*, SE_CreateDeviceParams* params, TF_Status* status) {
   if (!called("create_device", status)) return;
   params->device->struct_size = SP_DEVICE_STRUCT_SIZE;
   params->device->ordinal = params->ordinal;
 }
 void destroy_device(const SP_Platform*, SP_Device*) { called("destroy_device", nullptr); }
-void create_device_fns(const SP_Platform*, SE_CreateDeviceFnsParams* params, TF_Status*) {
-  params->device_fns->struct_size = SP_DEVICE_FNS_STRUCT_SIZE;
+int32_t get_numa_node(const SP_Device*) { return may_work("get_numa_node", nullptr) ? 1 : -1; }
+int64_t get_memory_bandwidth(const SP_Device*) {
+  return may_work("get_memory_bandwidth", nullptr) ? 2 : -1;
+}
+double get_gflops(const SP_Device*) { return may_work("get_gflops", nullptr) ? 3 : -1; }
+void create_device_fns(const SP_Platform*, SE_CreateDeviceFnsParams* params, TF_Status* status) {
+  if (!may_work("create_device_fns", status)) return;
+  *params->device_fns = {SP_DEVICE_FNS_STRUCT_SIZE, nullptr, get_numa_node, get_memory_bandwidth,
+                         get_gflops};
 }
 void destroy_device_fns(const SP_Platform*, SP_DeviceFns*) {
   called("destroy_device_fns", nullptr);
@@ -260,7 +279,9 @@ void put(Slot& slot, Slot function, const char* name) {
   slot = recording.absent.count(name) != 0 ? nullptr : function;
 }
 
-void create_stream_executor(const SP_Platform*, SE_CreateStreamExecutorParams* params, TF_Status*) {
+void create_stream_executor(const SP_Platform*, SE_CreateStreamExecutorParams* params,
+                            TF_Status* status) {
+  if (!may_work("create_stream_executor", status)) return;
   SP_StreamExecutor& table = *params->stream_executor;
   table.struct_size = SP_STREAMEXECUTOR_STRUCT_SIZE;
 #define PUT(slot) put(table.slot, slot, #slot)
@@ -313,10 +334,13 @@ void destroy_platform_fns(SP_PlatformFns*) { called("destroy_platform_fns", null
 
 }  // namespace
 
-EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status*) {
+EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status* status) {
+  if (!may_work("SE_InitPlugin", status)) return;
   params->platform->struct_size = SP_PLATFORM_STRUCT_SIZE;
   params->platform->name = "RECORDING_PLATFORM";
   params->platform->type = "RECORDING";
+  params->platform->use_bfc_allocator = recording.use_bfc_allocator;
+  params->platform->force_memory_growth = recording.force_memory_growth;
   SP_PlatformFns& fns = *params->platform_fns;
   fns.struct_size = SP_PLATFORM_FNS_STRUCT_SIZE;
   fns.get_device_count = get_device_count;
@@ -334,7 +358,15 @@ EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params, TF_Status*) {
   params->destroy_platform_fns = destroy_platform_fns;
 }
 
-EXPORT void record_reset() { recording = {}; }
+EXPORT void record_reset() {
+  recording = {};
+  journal = &recording.log;
+}
+EXPORT void* record_journal() { return &recording.log; }
+EXPORT void record_into(void* log, const char* prefix) {
+  journal = static_cast<std::string*>(log);
+  recording.prefix = prefix;
+}
 EXPORT void record_clear() { recording.log.clear(); }
 EXPORT const char* record_log() {
   static std::string copy;
@@ -349,6 +381,11 @@ EXPORT void record_null_handles() { recording.null_handles = true; }
 EXPORT void record_event_status(int status) { recording.event_status = status; }
 EXPORT void record_callbacks(int mode) { recording.callbacks = mode; }
 EXPORT void record_without_timer_fns() { recording.without_timer_fns = true; }
+EXPORT void record_bfc_allocator(int mebibytes, int force_growth) {
+  recording.use_bfc_allocator = true;
+  recording.force_memory_growth = force_growth != 0;
+  recording.free_bytes = recording.total_bytes = static_cast<int64_t>(mebibytes) << 20;
+}
 EXPORT int64_t record_allocated() { return recording.allocated; }
 EXPORT void record_call_late() { call(late_callback, late_argument); }
 EXPORT void record_join() {
