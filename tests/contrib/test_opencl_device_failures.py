@@ -194,6 +194,14 @@ def test_callback_that_is_not_taken_holds_nobody(start: Starter, function: str) 
         assert device.log() == []
 
 
+def test_callback_that_is_refused_never_runs(start: Starter) -> None:
+    with start(OPENCL_FAIL="clFlush=-5") as device:
+        stream = device.create("stream").value
+        assert device.note(stream, "never") == 0
+        device.destroy("stream", stream)
+        assert device.log() == []
+
+
 def test_memory_that_is_not_to_be_had(start: Starter) -> None:
     with start(OPENCL_FAIL="clSVMAlloc=-4") as device:
         assert device.allocate(8)[1] == 0

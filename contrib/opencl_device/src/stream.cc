@@ -63,8 +63,8 @@ void Stream::call(SE_StatusCallbackFn function, void* argument) {
   const std::lock_guard lock(mutex_);
   const Mark reached = add_marker();
   add_barrier(callback->gate.event());
+  flush();  // before the last step: nothing may fail once the callback is going to run
   callbacks_.run_after(reached.get(), std::move(callback));
-  flush();
 }
 
 Failure Stream::failure() {
