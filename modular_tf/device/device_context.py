@@ -177,17 +177,17 @@ class DeviceContext:
     ) -> Event:
         """Copy piece by piece: one comes from here while the piece before it goes there."""
         size = source.size if n_bytes is None else n_bytes
-        if (
-            not 0 <= size <= min(source.size, target.size)
-        ):  # or else the first pieces would be there
+        fits = 0 <= size <= min(source.size, target.size)
+        if not fits:  # or else the first pieces would be there
             raise InvalidArgumentError(
                 f"{size} bytes reach outside of memories of {source.size} and {target.size} bytes"
             )
         pieces = [fresh_host_memory(min(size, _PIECE)) for _ in range(2 if size > _PIECE else 1)]
-        last = other.copy_host_to_device(target, b"")
+        last: Event | None = None
         for number, offset in enumerate(range(0, size, _PIECE)):
             piece = pieces[number % 2][: min(_PIECE, size - offset)]
             self.copy_device_to_host(piece, source, offset=offset).wait()
-            last.wait()
+            if last is not None:
+                last.wait()
             last = other.copy_host_to_device(target, piece, offset=offset)
-        return last
+        return other.copy_host_to_device(target, b"") if last is None else last
