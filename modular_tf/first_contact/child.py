@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
@@ -39,8 +38,8 @@ def run(*, plugin: str, file: str, companions: Sequence[str], report: int, paren
         with suppress(ModularTFError):
             _try_plugin(plugin, file, companions, journal)
         journal.finish()
-    except Exception:  # noqa: BLE001  (none of ours may count as the plugin's)
-        journal.fail(traceback.format_exc())
+    except Exception as error:  # noqa: BLE001  (none of ours may count as the plugin's)
+        journal.fail(f"{type(error).__name__}: {error}")
     os._exit(0)
 
 

@@ -60,7 +60,13 @@ def command_for(task: Task, *, python: str, report: int) -> list[str]:
             "parent": os.getpid(),
         },
     }
-    return [python, "-I", "-S", script, json.dumps(given)]
+    return [python, *_flags(), script, json.dumps(given)]
+
+
+def _flags() -> list[str]:
+    """Return the flags that leave the user's settings out, but for two that concern files."""
+    flags = ["-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}"]  # names of files mean the same there
+    return [*flags, "-B"] if sys.dont_write_bytecode else flags
 
 
 def _folders(modules: tuple[str, ...]) -> list[str]:

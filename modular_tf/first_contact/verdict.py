@@ -41,7 +41,7 @@ def violation_of(ending: Ending) -> Violation | None:
     if ending.finished:
         return None
     if ending.fault is not None:
-        return cannot_try(ending.file, f"the child process failed: {ending.fault.strip()}")
+        return cannot_try(ending.file, f"the child process failed: {ending.fault}")
     if ending.entered is None:
         how = "hung" if ending.timed_out else _how_ended(ending.status)
         return cannot_try(ending.file, f"the child process {how} before it began{_said(ending)}")

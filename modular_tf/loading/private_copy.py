@@ -60,7 +60,7 @@ def copy_for_host(elf: ElfFile, stand_ins: frozenset[str]) -> str:
 
 def _new_memory(name: str) -> int:
     # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
-    shown = os.fsencode(name)[:200].decode("utf-8", "ignore")
+    shown = os.fsdecode(os.fsencode(name)[:200])
     return os.memfd_create(shown, os.MFD_CLOEXEC)
 
 

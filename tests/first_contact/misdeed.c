@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../device/dialects/layouts.h"
@@ -48,11 +49,13 @@ static void make_noise(void) {
       if (write(fd, line, sizeof(line) - 1) < 0) return;
 }
 
-/* Tells which descriptors are open, and what the environment is. */
+/* Tells which descriptors are open, how large a core dump may be, and what the environment is. */
 static void look_around(void) {
   FILE* file = fopen(getenv("MISDEED_NOTES"), "w");
   for (int fd = 0; fd < 1024; ++fd)
     if (fd != fileno(file) && fcntl(fd, F_GETFD) != -1) fprintf(file, "fd %d\n", fd);
+  struct rlimit core;
+  if (getrlimit(RLIMIT_CORE, &core) == 0) fprintf(file, "core %d\n", (int)core.rlim_max);
   for (char** variable = environ; *variable != NULL; ++variable) fprintf(file, "%s\n", *variable);
   fclose(file);
 }

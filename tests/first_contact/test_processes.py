@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import shutil
 import signal
 import sys
 import time
@@ -49,6 +51,29 @@ def test_no_descriptor_of_the_application_is_inherited(misdeed, tmp_path, monkey
     # The standard streams, the report, and the stub in memory that maps the plugin.
     assert "fd 900" not in notes
     assert len([line for line in notes if line.startswith("fd ")]) <= 5
+
+
+def test_no_core_is_dumped(misdeed, tmp_path, monkeypatch):
+    """At 0 the kernel would still pipe it to a program that asks for dumps."""
+    notes = notes_of(misdeed, tmp_path, monkeypatch)
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+
+    assert f"core {1 if hard else 0}" in notes
+
+
+@pytest.mark.parametrize("locale", ["C.UTF-8", "C", "POSIX"])
+@pytest.mark.parametrize("mode", ["0", "1"])
+def test_a_file_is_found_whatever_its_name(locale, mode, misdeed, run_python, tmp_path):
+    name = os.fsdecode(b"lib\xff \xc3\xa9$ORIGIN'\".so")
+    shutil.copy(misdeed("CRASH"), tmp_path / name)
+    code = """
+    [name] = [name for name in os.listdir() if name.endswith(".so")]
+    [found] = attempt(os.path.abspath(name))
+    print(found.rule_id)
+    """
+    environment = {"LC_ALL": locale, "PYTHONUTF8": mode}
+
+    assert run_python(TRY + code, env=environment).stdout == "LD-060\n"
 
 
 def test_plugins_see_the_environment_but_for_what_is_ours(misdeed, tmp_path, monkeypatch):

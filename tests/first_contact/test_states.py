@@ -223,6 +223,8 @@ def test_devices_of_others_are_listed(command):
 
     assert listed.code == 0
     assert [device["name"] for device in listed.object["devices"]] == ["GOOD:0", "GOOD:1"]
+    assert listed.err.startswith("modular-tf: rfc_example: quarantined: ")
+    assert "[LD-060]" in listed.err
 
 
 def test_no_device_at_all_is_told(mtf_command, rfc_example):  # noqa: F811
@@ -230,6 +232,7 @@ def test_no_device_at_all_is_told(mtf_command, rfc_example):  # noqa: F811
 
     assert listed.code == 3
     assert "modular-tf list" in listed.err
+    assert "modular-tf: rfc_example: quarantined: " in listed.err
 
 
 @pytest.mark.parametrize("by_path", [False, True])
