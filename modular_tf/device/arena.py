@@ -110,6 +110,11 @@ class Arena:
         self._source = source
 
     @property
+    def native(self) -> Any:
+        """The native arena, for functions of the core."""
+        return self._arena
+
+    @property
     def name(self) -> str:
         """The name in messages."""
         return self._name
@@ -134,22 +139,6 @@ class Arena:
         address = ffi.new("uintptr_t *")
         self._check(lib.mtf_arena_allocate(self._arena, n_bytes, address), "allocate")
         return int(address[0])
-
-    def allocate_block(self, n_bytes: int) -> tuple[Any, int]:
-        """Allocate what frees itself with the last reference to the first part of the result.
-
-        Returns:
-            A native `mtf_arena_block`, which keeps the native arena, and the address.
-
-        Raises:
-            ModularTFError: As `allocate`.
-        """
-        if not 0 <= n_bytes <= _LARGEST_SIZE:
-            self.allocate(n_bytes)  # raises
-        made = ffi.new("mtf_arena_block **")
-        self._check(lib.mtf_arena_block_new(self._arena, n_bytes, made), "allocate")
-        block = ffi.gc(made[0], lib.mtf_arena_block_free)
-        return block, lib.mtf_arena_block_address(block)
 
     def free(self, address: int) -> None:
         """Take an allocation back; it may be given out again at once.

@@ -33,8 +33,10 @@ from modular_tf.native.status import take_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.device.executor_arenas import ExecutorArenas
     from modular_tf.device.host_callback import HostCallbacks
     from modular_tf.device.timer import Timer
+    from modular_tf.loading.plugin_allocator import PluginAllocator
 
 _MOST_BYTES = (1 << 63) - 1
 _LAST_LOOK_S = 1.0
@@ -59,7 +61,15 @@ class Executor:
     """
 
     def __init__(
-        self, table: int, device: int, *, name: str, plugin: str, timer: Callable[[], int] | None
+        self,
+        table: int,
+        device: int,
+        *,
+        name: str,
+        plugin: str,
+        timer: Callable[[], int] | None,
+        allocator: PluginAllocator | None = None,
+        arenas: Callable[[Executor], ExecutorArenas] | None = None,
     ) -> None:
         """Make an executor that has not called the plugin yet.
 
@@ -71,6 +81,8 @@ class Executor:
             plugin: The plugin's.
             timer: Returns the address of SP_TimerFns.nanoseconds, 0 for none; asked for the first
                 timer.
+            allocator: The plugin's own, instead of the functions of the table.
+            arenas: Makes what cuts the plugin's memory; None to ask the plugin for each piece.
         """
         self.name = name
         self.plugin = plugin
@@ -82,14 +94,19 @@ class Executor:
         self.context = DeviceContext(self)
         native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
         self.native = owned(native, lib.mtf_executor_free, self, "the executor")
+        self._allocator = allocator  # has the struct that the plugin gets with each call
+        if allocator is not None:
+            self.check(allocator.give_to(self.native), "the allocator")
+        self._arenas = None if arenas is None else arenas(self)
 
     # -- memory -----------------------------------------------------------------------------------
 
     def allocate(self, n_bytes: int) -> DeviceMemory:
-        """Allocate device memory by the plugin's `allocate`; 0 bytes need no plugin.
+        """Allocate device memory, out of an arena where there is one; 0 bytes need no plugin.
 
         Raises:
-            OutOfMemoryError: The plugin gave none.
+            OutOfMemoryError: The plugin gave none, or the limit of the arena is reached, whose
+                picture the message has then.
             InvalidArgumentError: Nobody has so many bytes, or fewer than none.
             ClosedError: The device was closed.
         """
@@ -113,7 +130,11 @@ class Executor:
     def _new_memory(self, source: int, n_bytes: int, operation: str) -> Any:
         if not 0 <= n_bytes <= _MOST_BYTES:
             raise InvalidArgumentError(f"{self.name}: {n_bytes} bytes cannot be allocated")
-        native = lib.mtf_memory_new(self.native, source, n_bytes)
+        arena = None if self._arenas is None else self._arenas.of(source)
+        if arena is None:
+            native = lib.mtf_memory_new(self.native, source, n_bytes)
+        else:
+            native = arena.allocate(n_bytes)
         if not native:
             error = self.failure(lib.mtf_take_error(), operation)
             raise _as_out_of_memory(error)
@@ -139,7 +160,14 @@ class Executor:
         return MemoryUsage(free[0], total[0])
 
     def allocator_stats(self) -> AllocatorStats:
-        """Ask what the plugin counts; errors as in `memory_usage`."""
+        """Return the figures of the device memory's arena, or else ask what the plugin counts.
+
+        Raises:
+            ModularTFError: As `memory_usage`.
+        """
+        arena = None if self._arenas is None else self._arenas.of(lib.MTF_DEVICE_MEMORY)
+        if arena is not None:
+            return arena.allocator_stats()
         stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
         error = lib.mtf_get_allocator_stats(self.native, stats, known)
         self._check_known(error, known[0], "get_allocator_stats")
@@ -223,6 +251,8 @@ class Executor:
             self.events.drain(_LAST_LOOK_S)
         self._closed = True
         error = lib.mtf_executor_close(self.native)
+        if self._arenas is not None:
+            self._arenas.close()
         for callbacks in list(self._callbacks):
             callbacks.cancel_all()
         self.check(error, "synchronize_all_activity")

@@ -2,96 +2,98 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.device.allocator_stats import AllocatorStats
 from modular_tf.device.arena import Arena
 from modular_tf.device.arena_source import RegionSource
-from modular_tf.device.memory import DeviceMemory
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Self
-
     from modular_tf.device.arena import ArenaStats
     from modular_tf.device.executor import Executor
 
+_NO_LIMIT = 1 << 62
+_new_memory = lib.mtf_arena_memory_new
+
 
 class ExecutorArena:
-    """Device memory by way of an arena: the plugin is asked for regions only. [any thread].
+    """One kind of a device's memory by way of an arena. [any thread]
 
-    What it gives out is ordinary `DeviceMemory`, which returns to the arena when nothing, a copy in
-    flight included, uses it any more. When the device is closed the plugin gets its regions back,
-    and the arena gives nothing more.
+    The plugin is asked for regions only. Memory returns to the arena when nothing, a copy in
+    flight included, uses it any more, and at the latest when the device is closed; the plugin gets
+    its regions back when the arena is closed and nothing of it is in use.
     """
 
-    __slots__ = ("_executor", "arena")
+    __slots__ = ("_arena", "_bytes_limit", "_executor", "_kind")
 
     def __init__(
         self,
         executor: Executor,
-        bytes_limit: int,
+        kind: int,
+        bytes_limit: int | None,
         *,
         growth: bool = True,
         garbage_collection: bool = True,
     ) -> None:
-        """Make an arena over `allocate` and `deallocate`; see `Arena` for the arguments.
+        """Make an arena; the plugin is first asked when an allocation needs it.
 
         Args:
             executor: Of the device.
-            bytes_limit: What regions together may reach (`memory_limit.device_bytes_limit`).
+            kind: `MTF_DEVICE_MEMORY` or `MTF_HOST_MEMORY`.
+            bytes_limit: What regions together may reach; None for what the plugin gives.
             growth: Start with a small region; otherwise the first has the size of the limit.
             garbage_collection: Return unused regions when an allocation would fail without that.
         """
         self._executor = executor
-        self.arena = Arena(
-            executor_memory(executor),
-            bytes_limit,
+        self._kind = kind
+        self._bytes_limit = bytes_limit
+        self._arena = Arena(
+            executor_memory(executor, kind),
+            _NO_LIMIT if bytes_limit is None else bytes_limit,
             growth=growth,
             garbage_collection=garbage_collection,
-            name=executor.name,
+            name=executor.name + ("" if kind == lib.MTF_DEVICE_MEMORY else " host memory"),
         )
 
-    def allocate(self, n_bytes: int) -> DeviceMemory:
-        """Allocate; 0 bytes need no plugin and no room.
-
-        Raises:
-            OutOfMemoryError: The limit or the device is exhausted; with the arena's picture.
-            InvalidArgumentError: The size is negative.
-            ClosedError: The arena or the device was closed.
-        """
-        block, address = self.arena.allocate_block(n_bytes)
-        return DeviceMemory.borrow(self._executor, address, n_bytes, owner=block)
+    def allocate(self, n_bytes: int) -> Any:
+        """Return a native memory, NULL where `mtf_take_error` tells why; 0 bytes need no room."""
+        return _new_memory(self._executor.native, self._arena.native, self._kind, n_bytes)
 
     def stats(self) -> ArenaStats:
-        """Return the arena's figures."""
-        return self.arena.stats()
+        """Return the arena's own figures."""
+        return self._arena.stats()
+
+    def allocator_stats(self) -> AllocatorStats:
+        """Return the figures under TensorFlow's names."""
+        stats = self._arena.stats()
+        return AllocatorStats(
+            num_allocs=stats.num_allocs,
+            bytes_in_use=stats.bytes_in_use,
+            peak_bytes_in_use=stats.peak_bytes_in_use,
+            largest_alloc_size=stats.largest_alloc_size,
+            bytes_limit=self._bytes_limit,
+            bytes_reserved=stats.bytes_reserved,
+            peak_bytes_reserved=stats.peak_bytes_reserved,
+            bytes_reservable_limit=None,
+            largest_free_block_bytes=stats.largest_free_block_bytes,
+        )
 
     def close(self) -> None:
-        """Refuse further allocations; regions go back with the last memory in use."""
-        self.arena.close()
+        """Refuse further allocations; regions go back with the last memory in use.
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        Raises:
+            InternalError: The plugin threw; all regions count as returned.
+        """
+        self._arena.close()
 
 
-def executor_memory(executor: Executor, kind: int = lib.MTF_DEVICE_MEMORY) -> RegionSource:
-    """Return the device's memory, or another kind of it, as a source of regions for one arena.
+def executor_memory(executor: Executor, kind: int) -> RegionSource:
+    """Return a kind of the device's memory as a source of regions for one arena.
 
     Args:
         executor: Of the device; an arena keeps it alive.
-        kind: `MTF_DEVICE_MEMORY`, `MTF_HOST_MEMORY` for an arena of pinned memory, or
-            `MTF_UNIFIED_MEMORY`. Whoever drops an arena of the latter two tells the executor so,
-            by `host_memory_ended`.
+        kind: `MTF_DEVICE_MEMORY`, or `MTF_HOST_MEMORY` for an arena of pinned memory.
     """
     made = ffi.new("mtf_executor_memory **")
     executor.check(lib.mtf_executor_memory_new(executor.native, kind, made), "make an arena")

@@ -18,12 +18,14 @@ from modular_tf.loading.device_loader import (
     RefusedDeviceTables,
     read_device_tables,
 )
+from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native import device_calls
 
 if TYPE_CHECKING:
     from modular_tf.device.details import DeviceDetails
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.loading.plugin_allocator import PluginAllocator
     from modular_tf.rules import Violation
 
 _sharing = ForkLock()
@@ -77,6 +79,7 @@ class LivePlatform:
         self.holders = 0
         self._devices: dict[int, PluginDevice] = {}
         self._timer_nanoseconds: int | None = None
+        self._allocator: PluginAllocator | None = None
         self._is_up = True
         self._lock = ForkLock()
         self._process = os.getpid()
@@ -108,6 +111,18 @@ class LivePlatform:
                 )
             return self._timer_nanoseconds
 
+    def allocator(self) -> PluginAllocator | None:
+        """Return the plugin's own allocator, having it created if need be; None for none.
+
+        Raises:
+            ModularTFError: As `modular_tf.loading.plugin_allocator.create_allocator`.
+        """
+        with self._lock:
+            self._check_up()
+            if self._allocator is None:
+                self._allocator = create_allocator(self.tables)
+            return self._allocator
+
     def _device(self, ordinal: int) -> PluginDevice:
         self._check_up()
         device = self._devices.get(ordinal)
@@ -117,13 +132,18 @@ class LivePlatform:
         return device
 
     def take_down(self) -> list[Violation]:
-        """Destroy the devices, then the platform; in a forked child, nothing."""
+        """Destroy the allocator, which may hold memory of devices, the devices, the platform.
+
+        In a forked child, nothing.
+        """
         with self._lock:
             self._is_up = False
             devices, self._devices = self._devices, {}
             if os.getpid() != self._process:
                 return []
-            failures = [failure for device in devices.values() for failure in device.destroy()]
+            failures = [] if self._allocator is None else self._allocator.destroy()
+            for device in devices.values():
+                failures += device.destroy()
             return failures + self.tables.registration.tear_down()
 
     @property

@@ -1,7 +1,7 @@
 """How much memory an arena may take, and how: by configuration and TensorFlow's environment.
 
 The rules and numbers are those that TensorFlow 2.21 applies to the devices of plugins. Functions
-are pure: the environment is an argument. [any thread]
+know nothing but their arguments, the environment included. [any thread]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import InternalError, InvalidArgumentError
 from modular_tf.events import EventLog
 
@@ -24,7 +25,7 @@ _LARGE_DEVICE = 2 << 30
 _RESERVE_OF_SMALL = 255 * MIB
 _LEAST_RESERVE_OF_LARGE = 300 * MIB
 _PERCENT_OF_LARGE = 6
-_DEFAULT_HOST_LIMIT_MIB = 131072
+_DEFAULT_HOST_LIMIT = 131072 * MIB
 _HOST_LIMIT = re.compile("[0-9]{1,12}")  # up to an exbibyte
 # TensorFlow reads the two switches by different functions: one takes these two words exactly, the
 # other also digits and capitals.
@@ -75,48 +76,55 @@ def device_bytes_limit(
     return free_bytes - system_reserve(free_bytes)
 
 
-def memory_growth(
-    configured: bool,  # noqa: FBT001  (a setting, not a switch of behaviour)
-    environment: Mapping[str, str],
-    *,
-    forced_by_plugin: bool = False,
-) -> bool:
-    """Return whether an arena starts small and grows.
+def environment_settings(environment: Mapping[str, str]) -> MemorySettings:
+    """Return what TensorFlow's environment variables say; what cannot be read is logged."""
+    return MemorySettings(
+        growth=_flag(environment, GROWTH_VARIABLE, _GROWTH_WORDS),
+        garbage_collection=_flag(environment, GARBAGE_COLLECTION_VARIABLE, _SWITCH_WORDS),
+        host_limit_bytes=_host_limit(environment),
+    )
 
-    A platform's `force_memory_growth` comes before TF_FORCE_GPU_ALLOW_GROWTH, and that before the
-    configuration. What is overruled is logged, and so is a value other than `true` and `false`.
+
+def memory_growth(settings: MemorySettings, *, forced_by_plugin: bool = False) -> bool:
+    """Return whether an arena starts small and grows; by default it does not, as in TensorFlow.
+
+    A platform's `force_memory_growth` comes first; what it overrules is logged.
     """
-    wanted = _flag(environment, GROWTH_VARIABLE, _GROWTH_WORDS, default=configured)
-    if forced_by_plugin and not wanted:
-        _log.warning("memory_growth.forced", configured=configured)
-    return wanted or forced_by_plugin
+    if forced_by_plugin and settings.growth is False:
+        _log.warning("memory_growth.forced")
+    return forced_by_plugin or bool(settings.growth)
 
 
-def garbage_collection(environment: Mapping[str, str]) -> bool:
-    """Return whether unused regions go back on pressure: yes, unless the environment says no."""
-    return _flag(environment, GARBAGE_COLLECTION_VARIABLE, _SWITCH_WORDS, default=True)
+def garbage_collection(settings: MemorySettings) -> bool:
+    """Return whether unused regions go back on pressure: yes, unless somebody says no."""
+    return settings.garbage_collection is not False
 
 
-def host_bytes_limit(environment: Mapping[str, str]) -> int:
-    """Return the limit of the arena of host memory that devices can reach: 128 GiB by default."""
+def host_bytes_limit(settings: MemorySettings) -> int:
+    """Return the limit of an arena of host memory that devices can reach: 128 GiB by default."""
+    limit = settings.host_limit_bytes
+    return _DEFAULT_HOST_LIMIT if limit is None else limit
+
+
+def _host_limit(environment: Mapping[str, str]) -> int | None:
     text = environment.get(HOST_LIMIT_VARIABLE)
     if not text:
-        return _DEFAULT_HOST_LIMIT_MIB * MIB
-    if _HOST_LIMIT.fullmatch(text):
-        return int(text) * MIB
-    return _misread(HOST_LIMIT_VARIABLE, text, _DEFAULT_HOST_LIMIT_MIB) * MIB
+        return None
+    if not _HOST_LIMIT.fullmatch(text):
+        _misread(HOST_LIMIT_VARIABLE, text)
+        return None
+    return int(text) * MIB
 
 
-def _flag(
-    environment: Mapping[str, str], variable: str, words: Mapping[str, bool], *, default: bool
-) -> bool:
+def _flag(environment: Mapping[str, str], variable: str, words: Mapping[str, bool]) -> bool | None:
     text = environment.get(variable)
     if not text:
-        return default
+        return None
     value = words.get(text if words is _GROWTH_WORDS else text.lower())
-    return bool(_misread(variable, text, default)) if value is None else value
+    if value is None:
+        _misread(variable, text)
+    return value
 
 
-def _misread(variable: str, text: str, used: int) -> int:
-    _log.warning("environment.misread", variable=variable, value=text, used=used)
-    return used
+def _misread(variable: str, text: str) -> None:
+    _log.warning("environment.misread", variable=variable, value=text)

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, final
 
 from modular_tf.device.executor import Executor
+from modular_tf.device.executor_arenas import ExecutorArenas
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
+from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError, ModularTFError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from modular_tf.device.details import DeviceDetails
     from modular_tf.device.live_platform import LivePlatform
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.loading.plugin_allocator import PluginAllocator
     from modular_tf.rules import Violation
 
 
 def load_device_platform(
-    library: ExportingLibrary, *, plugin_name: str, priority: int = PLUGIN_PRIORITY
+    library: ExportingLibrary,
+    *,
+    plugin_name: str,
+    priority: int = PLUGIN_PRIORITY,
+    memory: Callable[[str], MemorySettings] | None = None,
 ) -> DevicePlatform:
     """Run a mapped library's SE_InitPlugin and accept what it leaves, or refuse it.
 
@@ -33,6 +42,7 @@ def load_device_platform(
         library: The plugin.
         plugin_name: Its name for users.
         priority: Of its factory, where the configuration does not say otherwise.
+        memory: Returns what the user decided about the memory of a device type.
 
     Raises:
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
@@ -41,7 +51,8 @@ def load_device_platform(
     live = hold_platform(library, plugin=plugin_name)
     if isinstance(live, RefusedDeviceTables):
         raise live.error()
-    return DevicePlatform(live, plugin=plugin_name, priority=priority)
+    settings = MemorySettings() if memory is None else memory(live.tables.device_type)
+    return DevicePlatform(live, plugin=plugin_name, priority=priority, memory=settings)
 
 
 @final
@@ -61,14 +72,18 @@ class DevicePlatform:
         platform: Its name.
         priority: Where it stands among factories of its type.
         plugin: The plugin's name for users.
+        memory: What the user decided about the memory of its devices.
         tables: The accepted structs.
     """
 
-    def __init__(self, live: LivePlatform, *, plugin: str, priority: int) -> None:
+    def __init__(
+        self, live: LivePlatform, *, plugin: str, priority: int, memory: MemorySettings
+    ) -> None:
         self.device_type = live.tables.device_type
         self.platform = live.tables.name
         self.priority = priority
         self.plugin = plugin
+        self.memory = memory
         self.tables: DeviceTables = live.tables
         self._held: LivePlatform | None = live
         self._executors: dict[int, Executor] = {}
@@ -109,7 +124,8 @@ class DevicePlatform:
 
         Raises:
             NotFoundError: There is no such ordinal.
-            ModularTFError: create_device failed with this code (rule SE-042).
+            ModularTFError: create_device failed with this code (rule SE-042), or create_allocator
+                (SE-046).
             ClosedError: The platform was closed, or set up by a parent process.
         """
         executor = self._executors.get(ordinal)
@@ -127,12 +143,27 @@ class DevicePlatform:
             raise ClosedError(
                 f"platform {self.platform} was set up by the parent process", plugin=self.plugin
             )
+        device = live.device_address(ordinal)
+        allocator = live.allocator()
         return Executor(
             self.tables.executor.address,
-            live.device_address(ordinal),
+            device,
             name=f"{self.device_type}:{ordinal}",
             plugin=self.plugin,
             timer=live.timer_nanoseconds,
+            allocator=allocator,
+            arenas=self._arenas() if self._wants_arenas(allocator) else None,
+        )
+
+    def _wants_arenas(self, allocator: PluginAllocator | None) -> bool:
+        """Whether the host cuts the memory: as the plugin says, or by the RFC's allocator."""
+        if allocator is not None:
+            return not allocator.is_custom
+        return self.tables.use_bfc_allocator
+
+    def _arenas(self) -> Callable[[Executor], ExecutorArenas]:
+        return partial(
+            ExecutorArenas, settings=self.memory, force_growth=self.tables.force_memory_growth
         )
 
     def close(self) -> None:

@@ -53,6 +53,20 @@ RULES: tuple[Rule, ...] = (
         Severity.WARNING,
     ),
     Rule(
+        "SE-046",
+        "create_allocator and create_custom_allocator leave their status OK.",
+        "No device of the platform can be worked with; the next attempt asks again.",
+        "Read the plugin's own message.",
+        "RFC of 2020-09-08",
+    ),
+    Rule(
+        "SE-047",
+        "An allocator has all its functions; those of unified memory if it supports that.",
+        "The allocator is destroyed again, and no device of the platform can be worked with.",
+        "Set all functions of SP_AllocatorFns or SP_CustomAllocatorFns.",
+        "RFC of 2020-09-08",
+    ),
+    Rule(
         "SE-050",
         "A platform name is taken once, whatever its case.",
         "TensorFlow aborts; here the first platform of that name stays.",

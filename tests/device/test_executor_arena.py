@@ -1,62 +1,161 @@
-"""Device memory by way of an arena: what the plugin sees, and whose memory lives how long."""
+"""A device whose plugin has the host cut its memory: what is asked for, and what lives how long."""
 
 from __future__ import annotations
 
 import gc
+import threading
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from modular_tf.codes import Code
-from modular_tf.device.arena import Arena
-from modular_tf.device.executor_arena import ExecutorArena, executor_memory
+from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
-from modular_tf.native.ffi import lib
-from tests.device.arena_world import GIB, MIB
+from tests.device.arena_world import KIB, MIB
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
 
 @pytest.fixture
-def arena(device):
-    return ExecutorArena(device.executor, GIB)
+def pooled(recording):
+    recording.use_bfc_allocator()
+    return recording
 
 
-def test_the_plugin_is_asked_for_regions_only(recording, arena):
-    held = [arena.allocate(1000) for _ in range(100)]
+@pytest.fixture
+def device(pooled):
+    with pooled.devices() as [first, _]:
+        yield first
 
-    assert recording.count("allocate") == 1
-    assert f"allocate {2 * MIB} 0" in recording.calls
+
+def asked_of(recording, slot="allocate"):
+    return [int(call.split()[1]) for call in recording.calls if call.split()[0] == slot]
+
+
+def test_the_plugin_is_asked_for_regions_only(pooled, device):
+    held = [device.allocate(1000) for _ in range(100)]
+
+    assert asked_of(pooled) == [2 * MIB]
     assert len({memory.address for memory in held}) == 100
-    assert arena.stats().num_live_allocs == 100
+    assert all(memory.address % 256 == 0 for memory in held)
+    assert device.allocator_stats().bytes_in_use == 100 * KIB
 
 
-def test_memory_returns_to_the_arena_with_its_last_user(recording, arena):
-    memory = arena.allocate(MIB)
+def test_without_the_flag_the_plugin_is_asked_for_each_piece(recording):
+    with recording.devices() as [device, _]:
+        device.allocate(1000).close()
+        device.allocate_host(1000).close()
+        stats = device.allocator_stats()
+
+    assert asked_of(recording) == [1000]
+    assert recording.count("device_memory_usage") == 0
+    assert stats.num_allocs == 5  # the plugin's own figure
+
+
+def test_nothing_is_taken_before_the_first_need(pooled, device):
+    assert device.context.n_streams == 4
+    assert pooled.count("device_memory_usage") == 0
+
+    device.allocate(1)
+    device.allocate(1)
+
+    assert pooled.count("device_memory_usage") == 1
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "limit"), [(1024, 806354944), (100, 100 * MIB), (4096, 4096 * MIB - 300 * MIB)]
+)
+def test_the_limit_is_tensorflow_s(recording, mebibytes, limit):
+    recording.use_bfc_allocator(mebibytes)
+
+    with recording.devices() as [device, _]:
+        stats = device.allocator_stats()
+
+    assert stats.bytes_limit == limit
+    assert stats.bytes_reserved == 0
+
+
+@pytest.mark.parametrize(
+    ("decided", "limit"),
+    [
+        (MemorySettings(limit_bytes=5 * MIB), 5 * MIB),
+        (MemorySettings(fraction=0.25), 256 * MIB),
+    ],
+)
+def test_the_limit_is_the_user_s(recording, decided, limit):
+    recording.use_bfc_allocator(1024)
+
+    with recording.devices(decided) as [device, _]:
+        assert device.allocator_stats().bytes_limit == limit
+        with pytest.raises(OutOfMemoryError, match="arena RECORDING:0"):
+            device.allocate(limit + 1)
+
+
+@pytest.mark.parametrize(
+    ("forced", "wanted", "first"),
+    [(True, False, 2 * MIB), (False, True, 2 * MIB), (False, None, 64 * MIB)],
+)
+def test_the_first_region_is_small_or_all_there_is(recording, forced, wanted, first):
+    recording.use_bfc_allocator(force_growth=forced)
+
+    with recording.devices(MemorySettings(limit_bytes=64 * MIB, growth=wanted)) as [device, _]:
+        device.allocate(1000)
+
+        assert asked_of(recording) == [first]
+
+
+def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(pooled, device, caplog):
+    pooled.fail("device_memory_usage", LEAVES_OUTPUTS_ALONE)
+
+    device.allocate(3 * MIB)
+
+    assert asked_of(pooled) == [4 * MIB]
+    assert device.allocator_stats().bytes_limit is None
+    assert "memory_limit.unknown" in caplog.text
+
+
+def test_a_usage_that_cannot_be_is_an_error_until_it_is_better(recording):
+    recording.use_bfc_allocator(-1)
+
+    with recording.devices() as [device, _]:
+        with pytest.raises(InternalError, match="device_memory_usage reported"):
+            device.allocate(1)
+        recording.use_bfc_allocator(1024)
+        device.allocate(1)
+
+
+def test_memory_returns_to_the_arena_with_its_last_user(pooled, device):
+    memory = device.allocate(KIB)
     part = memory.part(0, 10)
     memory.close()
     del memory
     gc.collect()
-    assert arena.stats().num_live_allocs == 1
+    assert device.allocator_stats().bytes_in_use == KIB
 
     part.close()
     gc.collect()
 
-    assert arena.stats().num_live_allocs == 0
-    assert recording.count("deallocate") == 0
+    assert device.allocator_stats().bytes_in_use == 0
+    assert pooled.count("deallocate") == 0
 
 
-def test_an_arena_and_its_memory_may_be_garbage_together(recording, device):
-    knot = [ExecutorArena(device.executor, GIB)]
-    knot += [knot, *(knot[0].allocate(100) for _ in range(5))]
+def test_a_copy_in_flight_keeps_its_memory(device):
+    stream = device.create_stream()
+    memory = device.allocate(KIB)
+    stream.memcpy_htod(memory, b"x")
+    memory.close()
+    del memory
+    assert device.allocator_stats().bytes_in_use == KIB
 
-    del knot
+    stream.block_until_done()
     gc.collect()
 
-    assert recording.count("deallocate") == 1
-    assert recording.allocated == 0
+    assert device.allocator_stats().bytes_in_use == 0
 
 
-def test_what_is_written_comes_back(device, arena):
-    first, second = arena.allocate(8), arena.allocate(8)
+def test_what_is_written_comes_back(pooled, device):
+    first, second = device.allocate(8), device.allocate(8)
     device.memcpy_htod(first, b"abcdefgh")
     device.memcpy_htod(second, b"12345678")
     out = bytearray(8)
@@ -64,88 +163,216 @@ def test_what_is_written_comes_back(device, arena):
     device.memcpy_dtoh(out, first)
 
     assert out == b"abcdefgh"
+    assert "allocate 8 0" not in pooled.calls
 
 
-def test_zero_bytes_need_no_plugin(recording, arena):
-    with arena.allocate(0) as memory:
+def test_arrays_lie_in_the_arena(pooled, device):
+    arrays = [device.put(bytes([number]) * 1000) for number in range(10)]
+
+    assert [bytes(array.to_bytes()) for array in arrays] == [bytes([n]) * 1000 for n in range(10)]
+    assert asked_of(pooled) == [2 * MIB]
+    assert device.allocator_stats().num_allocs == 10
+
+
+def test_zero_bytes_need_no_plugin(pooled, device):
+    with device.allocate(0) as memory:
         assert memory.size == 0
+    with device.allocate_host(0) as host:
+        assert len(host.view) == 0
 
-    assert recording.count("allocate") == 0
-
-
-def test_closing_gives_the_regions_back(recording, arena):
-    with arena:
-        memory = arena.allocate(MIB)
-    with pytest.raises(ClosedError):
-        arena.allocate(1)
-    assert recording.count("deallocate") == 0
-
-    memory.close()
-    del memory
-    gc.collect()
-
-    assert recording.count("deallocate") == 1
-    assert recording.allocated == 0
+    assert pooled.count("allocate") == pooled.count("host_memory_allocate") == 0
 
 
-def test_the_device_may_be_closed_first(recording):
-    with recording.devices() as [device, _]:
-        arena = ExecutorArena(device.executor, GIB)
-        memory = arena.allocate(MIB)
-    assert recording.allocated == 0
-    with pytest.raises(ClosedError):
-        arena.allocate(4 * MIB)
+def test_unified_memory_is_never_cut(pooled, device):
+    device.allocate_unified(1000).close()
 
-    memory.close()
-    del memory
-    arena.close()
-    gc.collect()
-
-    assert recording.count("deallocate") == 1
+    assert asked_of(pooled, "unified_memory_allocate") == [1000]
 
 
-def test_a_plugin_without_memory_is_out_of_memory(recording, arena):
-    recording.fail("allocate", LEAVES_OUTPUTS_ALONE)
+class TestClosing:
+    def test_the_plugin_gets_its_regions_back(self, pooled):
+        with pooled.devices() as [device, _]:
+            held = [device.allocate(MIB) for _ in range(10)]
+            regions = pooled.count("allocate")
+            assert pooled.count("deallocate") == 0
+        assert pooled.count("deallocate") == regions
+        assert pooled.allocated == 0
 
-    with pytest.raises(OutOfMemoryError, match="arena RECORDING:0"):
-        arena.allocate(MIB)
+        for memory in held:
+            memory.close()
+        del held, memory
+        gc.collect()
 
-    asked = [int(call.split()[1]) for call in recording.calls if call.startswith("allocate")]
-    assert asked[:2] == [2 * MIB, 1887488]  # nine tenths, in whole 256 bytes
-    assert asked[-1] == MIB
-    recording.heal()
-    arena.allocate(MIB)
+        assert pooled.count("deallocate") == regions
+
+    def test_regions_go_after_the_work_and_before_the_device(self, pooled):
+        with pooled.devices() as [device, _]:
+            stream = device.create_stream()
+            memory = device.allocate(MIB)
+            stream.memcpy_htod(memory, b"x")
+        calls = [call.split()[0] for call in pooled.calls]
+
+        assert calls.index("synchronize_all_activity") < calls.index("deallocate")
+        assert calls.index("deallocate") < calls.index("destroy_device")
+
+    def test_memory_of_a_closed_device_is_closed(self, pooled):
+        with pooled.devices() as [device, _]:
+            executor = device.executor
+            memory = device.allocate(MIB)
+            memory.part(0, 1)
+
+        assert memory.closed
+        with pytest.raises(ClosedError):
+            executor.allocate(1)
+        with pytest.raises(ClosedError):
+            memory.part(0, 1)
+
+    def test_a_device_and_its_memory_may_be_garbage_together(self, pooled):
+        with pooled.devices() as [device, _]:
+            knot = [device.allocate(100) for _ in range(5)]
+            knot.append(knot)
+            del knot, device
+        gc.collect()
+
+        assert pooled.allocated == 0
 
 
-def test_a_plugin_that_throws_is_named_an_internal_error(recording, arena):
-    recording.fail("allocate", THROWS)
+class TestExhaustion:
+    def test_it_is_told_with_a_picture_and_the_device_still_works(self, recording):
+        recording.use_bfc_allocator()
+        with recording.devices(MemorySettings(limit_bytes=4 * MIB)) as [device, _]:
+            held = device.allocate(3 * MIB)
 
-    with pytest.raises(InternalError, match="exception") as caught:
-        arena.allocate(MIB)
+            with pytest.raises(MemoryError, match="arena RECORDING:0") as caught:
+                device.allocate(3 * MIB)
 
-    assert caught.value.code is Code.INTERNAL
-    assert recording.count("allocate") == 1  # not asked again for less
+            assert isinstance(caught.value, OutOfMemoryError)
+            assert caught.value.code is Code.RESOURCE_EXHAUSTED
+            assert "largest free block" in caught.value.message
+            assert caught.value.plugin == "recording"
+            held.close()
+            del held
+            device.allocate(3 * MIB)
+
+    def test_a_refusing_plugin_is_asked_for_nine_tenths(self, pooled, device):
+        pooled.fail("allocate", LEAVES_OUTPUTS_ALONE)
+
+        with pytest.raises(OutOfMemoryError):
+            device.allocate(MIB)
+
+        asked = asked_of(pooled)
+        assert asked[:2] == [2 * MIB, 1887488]  # nine tenths, in whole 256 bytes
+        assert asked[-1] == MIB
+        pooled.heal()
+        device.allocate(MIB)
+
+    def test_a_plugin_that_throws_is_not_asked_for_less(self, pooled, device):
+        pooled.fail("allocate", THROWS)
+
+        with pytest.raises(InternalError, match="exception"):
+            device.allocate(MIB)
+
+        assert pooled.count("allocate") == 1
+
+    def test_unused_regions_go_back_first(self, recording):
+        recording.use_bfc_allocator()
+        decided = MemorySettings(limit_bytes=6 * MIB)
+        with recording.devices(decided) as [device, _]:
+            device.allocate(MIB).close()
+            gc.collect()
+            device.allocate(5 * MIB)
+
+            assert recording.count("deallocate") == 1
+
+    def test_unless_the_user_wants_them_kept(self, recording):
+        recording.use_bfc_allocator()
+        decided = MemorySettings(limit_bytes=6 * MIB, garbage_collection=False)
+        with recording.devices(decided) as [device, _]:
+            device.allocate(MIB).close()
+            gc.collect()
+            with pytest.raises(OutOfMemoryError):
+                device.allocate(5 * MIB)
+
+            assert recording.count("deallocate") == 0
 
 
-def test_an_arena_of_pinned_memory(recording, device):
-    with Arena(executor_memory(device.executor, lib.MTF_HOST_MEMORY), GIB) as arena:
-        arena.free(arena.allocate(100))
+class TestPinnedMemory:
+    def test_it_is_cut_too(self, pooled):
+        with pooled.devices() as [device, _]:
+            for number in range(10):
+                with device.allocate_host(100) as memory:
+                    memory.view[:] = bytes([number]) * 100
 
-        assert recording.count("host_memory_allocate") == 1
-    assert recording.count("host_memory_deallocate") == 1
-    assert recording.allocated == 0
+            assert asked_of(pooled, "host_memory_allocate") == [2 * MIB]
+            assert pooled.count("host_memory_deallocate") == 0
+            assert device.allocator_stats().num_allocs == 0  # those are of the device's memory
+        assert pooled.count("host_memory_deallocate") == 1
+        assert pooled.allocated == 0
+
+    def test_its_limit_is_the_user_s(self, recording):
+        recording.use_bfc_allocator()
+        with recording.devices(MemorySettings(host_limit_bytes=MIB)) as [device, _]:
+            with pytest.raises(OutOfMemoryError, match="RECORDING:0 host memory"):
+                device.allocate_host(MIB + 1)
+            assert asked_of(recording, "host_memory_allocate") == []
+            device.allocate_host(MIB - 256)
+
+    def test_what_is_viewed_keeps_its_region_and_the_device(self, pooled):
+        with pooled.devices() as [device, _]:
+            executor = device.executor
+            view = device.allocate_host(4).view
+            view[:] = b"abcd"
+        assert pooled.count("host_memory_deallocate") == pooled.count("destroy_device") == 0
+        assert bytes(view) == b"abcd"
+
+        del view
+        gc.collect()
+        for thread in threading.enumerate():  # the end of the device runs on one of its own
+            if thread.name.startswith("end of"):
+                thread.join()
+
+        assert executor.host_memories == 0
+        assert pooled.count("host_memory_deallocate") == 1
+        assert pooled.allocated == 0
+        assert pooled.count("destroy_device") == 1
 
 
-def test_a_closed_device_goes_when_the_last_pinned_region_has(recording):
-    with recording.devices() as [device, _]:
-        executor = device.executor
-        arena = Arena(executor_memory(executor, lib.MTF_HOST_MEMORY), GIB)
-        arena.allocate(100)
-    assert executor.host_memories == 1
+sizes = st.integers(0, 3 * MIB)
+steps = st.lists(
+    st.one_of(st.tuples(st.just("take"), sizes), st.tuples(st.just("drop"), st.integers(0, 99))),
+    max_size=30,
+)
 
-    del arena
-    gc.collect()
-    executor.host_memory_ended()
 
-    assert executor.host_memories == 0
+@settings(max_examples=40, deadline=None)
+@given(steps=steps)
+def test_the_figures_of_a_device_add_up(recording_library, steps):
+    from tests.device.recording import RecordingPlugin
+
+    recording = RecordingPlugin(recording_library)
+    recording.use_bfc_allocator()
+    limit = 8 * MIB
+    with recording.devices(MemorySettings(limit_bytes=limit)) as [device, _]:
+        held, taken, peak = [], 0, 0
+        for what, number in steps:
+            if what == "take":
+                try:
+                    held.append(device.allocate(number))
+                except OutOfMemoryError:
+                    continue
+                taken += number > 0
+            elif held:
+                held.pop(number % len(held)).close()
+            stats = device.allocator_stats()
+            peak = max(peak, stats.bytes_in_use)
+            least = sum(-(-memory.size // 256) * 256 for memory in held)
+            assert least <= stats.bytes_in_use <= stats.bytes_reserved <= limit
+            assert stats.num_allocs == taken
+            assert stats.peak_bytes_in_use == peak
+            free = stats.bytes_reserved - stats.bytes_in_use
+            assert stats.largest_free_block_bytes <= free
+            ranges = sorted((m.address, m.address + m.size) for m in held if m.size)
+            assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
+        held.clear()
+        assert device.allocator_stats().bytes_in_use == 0
     assert recording.allocated == 0

@@ -8,15 +8,22 @@ import pytest
 
 from modular_tf.device.memory_limit import (
     device_bytes_limit,
+    environment_settings,
     garbage_collection,
     host_bytes_limit,
     memory_growth,
     system_reserve,
 )
+from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import InternalError, InvalidArgumentError
 
 MIB = 1 << 20
 GIB = 1 << 30
+
+
+def said(variable, text):
+    """Return what the environment says with this variable; None leaves it out."""
+    return environment_settings({} if text is None else {variable: text})
 
 
 @pytest.mark.parametrize(
@@ -63,25 +70,27 @@ def test_an_impossible_usage_is_the_plugin_s_fault(free, total):
 
 
 @pytest.mark.parametrize(
-    ("configured", "variable", "forced", "growth"),
+    ("text", "growth"),
+    [(None, None), ("", None), ("true", True), ("false", False), ("False", None), ("1", None)],
+)
+def test_growth_is_one_of_two_words_in_the_environment(text, growth):
+    assert said("TF_FORCE_GPU_ALLOW_GROWTH", text).growth is growth
+
+
+@pytest.mark.parametrize(
+    ("wanted", "forced", "growth"),
     [
-        (False, None, False, False),
-        (True, None, False, True),
-        (False, "true", False, True),
-        (True, "false", False, False),
-        (True, "", False, True),
-        (True, "False", False, True),  # neither of the two words: the configuration counts
-        (False, "1", False, False),
-        (False, "false", True, True),
-        (True, "false", True, True),
+        (None, False, False),
+        (False, False, False),
+        (True, False, True),
+        (False, True, True),
+        (None, True, True),
     ],
 )
-def test_growth_is_for_plugin_environment_and_configuration_to_say(
-    configured, variable, forced, growth
-):
-    environment = {} if variable is None else {"TF_FORCE_GPU_ALLOW_GROWTH": variable}
+def test_growth_is_for_the_plugin_and_then_the_user_to_say(wanted, forced, growth):
+    settings = MemorySettings(growth=wanted)
 
-    assert memory_growth(configured, environment, forced_by_plugin=forced) is growth
+    assert memory_growth(settings, forced_by_plugin=forced) is growth
 
 
 @pytest.mark.parametrize(
@@ -90,9 +99,7 @@ def test_growth_is_for_plugin_environment_and_configuration_to_say(
      ("false", False), ("0", False), ("FALSE", False)],
 )  # fmt: skip
 def test_garbage_is_collected_unless_the_environment_says_no(text, on):
-    environment = {} if text is None else {"TF_ENABLE_GPU_GARBAGE_COLLECTION": text}
-
-    assert garbage_collection(environment) is on
+    assert garbage_collection(said("TF_ENABLE_GPU_GARBAGE_COLLECTION", text)) is on
 
 
 @pytest.mark.parametrize(
@@ -103,22 +110,20 @@ def test_garbage_is_collected_unless_the_environment_says_no(text, on):
     ids=str,
 )  # fmt: skip
 def test_the_host_limit_is_in_mebibytes(text, limit):
-    environment = {} if text is None else {"TF_GPU_HOST_MEM_LIMIT_IN_MB": text}
-
-    assert host_bytes_limit(environment) == limit
+    assert host_bytes_limit(said("TF_GPU_HOST_MEM_LIMIT_IN_MB", text)) == limit
 
 
 @pytest.mark.parametrize(
-    ("read", "variable", "text"),
+    ("variable", "text"),
     [
-        (garbage_collection, "TF_ENABLE_GPU_GARBAGE_COLLECTION", "perhaps"),
-        (host_bytes_limit, "TF_GPU_HOST_MEM_LIMIT_IN_MB", "lots"),
-        (lambda environment: memory_growth(False, environment), "TF_FORCE_GPU_ALLOW_GROWTH", "on"),
+        ("TF_ENABLE_GPU_GARBAGE_COLLECTION", "perhaps"),
+        ("TF_GPU_HOST_MEM_LIMIT_IN_MB", "lots"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "on"),
     ],
 )
-def test_what_cannot_be_read_is_logged(caplog, read, variable, text):
+def test_what_cannot_be_read_is_logged(caplog, variable, text):
     with caplog.at_level(logging.WARNING, "modular_tf.device"):
-        read({variable: text})
+        assert said(variable, text) == MemorySettings()
 
     assert variable in caplog.text
     assert text in caplog.text
@@ -126,6 +131,6 @@ def test_what_cannot_be_read_is_logged(caplog, read, variable, text):
 
 def test_forced_growth_is_logged(caplog):
     with caplog.at_level(logging.WARNING, "modular_tf.device"):
-        memory_growth(False, {}, forced_by_plugin=True)
+        memory_growth(MemorySettings(growth=False), forced_by_plugin=True)
 
     assert "memory_growth.forced" in caplog.text

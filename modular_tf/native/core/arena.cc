@@ -17,11 +17,6 @@ struct mtf_arena {
   mtf::Arena arena;
 };
 
-struct mtf_arena_block {
-  mtf_arena* arena;
-  uintptr_t address;
-};
-
 namespace {
 
 mtf_error* no_host_memory() {
@@ -95,29 +90,10 @@ mtf_error* mtf_arena_close(mtf_arena* arena) {
   return locked(arena, [](mtf::Arena& it) { return it.close(); });
 }
 
+void mtf_arena_retain(mtf_arena* arena) { ++arena->references; }
+
 void mtf_arena_release(mtf_arena* arena) {
   if (--arena->references == 0) delete arena;
-}
-
-mtf_error* mtf_arena_block_new(mtf_arena* arena, uint64_t bytes, mtf_arena_block** block) {
-  auto* made = new (std::nothrow) mtf_arena_block{arena, 0};
-  if (made == nullptr) return no_host_memory();
-  mtf_error* error = mtf_arena_allocate(arena, bytes, &made->address);
-  if (error != nullptr) {
-    delete made;
-    return error;
-  }
-  ++arena->references;
-  *block = made;
-  return nullptr;
-}
-
-uintptr_t mtf_arena_block_address(const mtf_arena_block* block) { return block->address; }
-
-void mtf_arena_block_free(mtf_arena_block* block) {
-  mtf_error_free(mtf_arena_free(block->arena, block->address));
-  mtf_arena_release(block->arena);
-  delete block;
 }
 
 }  // extern "C"

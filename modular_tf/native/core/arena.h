@@ -77,17 +77,12 @@ char* mtf_arena_picture(mtf_arena* arena);
 /* Refuses allocations from now on. Regions go back now, or when the last allocation is freed. */
 mtf_error* mtf_arena_close(mtf_arena* arena);
 
+/* Another reference to the arena. */
+void mtf_arena_retain(mtf_arena* arena);
+
 /* Drops the caller's reference. The arena ends with its last reference, and then regions go back
  * whatever lives in them. [nobody else uses this reference] */
 void mtf_arena_release(mtf_arena* arena);
-
-/* An allocation that frees itself: it has a reference to the arena, so the two may end in any
- * order, as garbage collectors want it. */
-typedef struct mtf_arena_block mtf_arena_block;
-
-mtf_error* mtf_arena_block_new(mtf_arena* arena, uint64_t bytes, mtf_arena_block** block);
-uintptr_t mtf_arena_block_address(const mtf_arena_block* block);
-void mtf_arena_block_free(mtf_arena_block* block);
 
 #ifdef __cplusplus
 }

@@ -52,6 +52,12 @@ mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object) {
       [&](auto* destroy, TF_Status*) { destroy(platform, object); });
 }
 
+mtf_error* mtf_se_destroy_allocator(void* slot, const void* platform, void* allocator, void* fns) {
+  return call_slot<void(const void*, void*, void*)>(
+      slot, "the destroy function",
+      [&](auto* destroy, TF_Status*) { destroy(platform, allocator, fns); });
+}
+
 mtf_error* mtf_se_destroy_registered(void* slot, void* object) {
   return call_slot<void(void*)>(slot, "the destroy function",
                                 [&](auto* destroy, TF_Status*) { destroy(object); });

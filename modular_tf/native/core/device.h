@@ -30,6 +30,9 @@ mtf_error* mtf_se_create(void* slot, const void* platform, void* params);
  * `void(const SP_Platform*, X*)`. */
 mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object);
 
+/* destroy_allocator and destroy_custom_allocator of the RFC of 2020-09-08. */
+mtf_error* mtf_se_destroy_allocator(void* slot, const void* platform, void* allocator, void* fns);
+
 /* destroy_platform and destroy_platform_fns of the registration: `void(X*)`. */
 mtf_error* mtf_se_destroy_registered(void* slot, void* object);
 

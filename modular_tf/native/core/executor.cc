@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "executor_state.h"
 
@@ -143,6 +144,11 @@ mtf_executor* mtf_executor_new(const void* table, const void* device) {
     return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
   }
   executor->table = *static_cast<const SP_StreamExecutor*>(table);
+  executor->allocator = mtf::executor_allocator(executor->table);
+  if (executor->allocator == nullptr) {
+    delete executor;
+    return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
+  }
   executor->device = static_cast<const SP_Device*>(device);
   return executor;
 }
@@ -157,6 +163,15 @@ mtf_error* mtf_executor_close(mtf_executor* executor) {
   }
   executor->destroy_all();
   return error;
+}
+
+mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, const void* fns,
+                                      const void* allocator, int32_t unified) {
+  auto made = kind == MTF_CUSTOM_ALLOCATOR ? mtf::rfc_custom_allocator(fns, allocator)
+                                           : mtf::rfc_allocator(fns, allocator, unified != 0);
+  if (made == nullptr) return mtf::make_error(8, "no memory for an allocator");
+  executor->allocator = std::move(made);
+  return nullptr;
 }
 
 int64_t mtf_executor_host_memories(mtf_executor* executor) {
@@ -186,10 +201,11 @@ mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* 
                                    int32_t* known) {
   SP_AllocatorStats raw = {};
   raw.struct_size = SP_ALLOCATORSTATS_STRUCT_SIZE;
+  const mtf::Allocator* allocator = executor->allocator.get();
   *known = 0;
   mtf_error* error = mtf::on_slot(
-      executor, executor->table.get_allocator_stats, "get_allocator_stats",
-      [&](auto* get, TF_Status*) { *known = get(executor->device, &raw) != 0; });
+      executor, allocator->has_stats() ? allocator : nullptr, "get_allocator_stats",
+      [&](auto* asked, TF_Status*) { *known = asked->stats(executor->device, &raw); });
   *stats = {raw.num_allocs,
             raw.bytes_in_use,
             raw.peak_bytes_in_use,
@@ -207,9 +223,10 @@ mtf_error* mtf_get_allocator_stats(mtf_executor* executor, mtf_allocator_stats* 
 mtf_error* mtf_device_memory_usage(mtf_executor* executor, int64_t* free_bytes,
                                    int64_t* total_bytes, int32_t* known) {
   *free_bytes = *total_bytes = *known = 0;
-  return mtf::on_slot(executor, executor->table.device_memory_usage, "device_memory_usage",
-                      [&](auto* get, TF_Status*) {
-                        *known = get(executor->device, free_bytes, total_bytes) != 0;
+  const mtf::Allocator* allocator = executor->allocator.get();
+  return mtf::on_slot(executor, allocator->has_usage() ? allocator : nullptr,
+                      "device_memory_usage", [&](auto* asked, TF_Status*) {
+                        *known = asked->usage(executor->device, free_bytes, total_bytes);
                       });
 }
 

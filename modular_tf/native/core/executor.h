@@ -40,6 +40,14 @@ mtf_error* mtf_take_error(void);
 mtf_executor* mtf_executor_new(const void* table, const void* device);
 /* Gives the executor the slot `nanoseconds` of SP_TimerFns, or NULL. */
 void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds);
+/* What an allocator of the RFC of 2020-09-08 is: its functions are cut by an arena of the host's, or
+ * used as they are. */
+enum { MTF_PLAIN_ALLOCATOR = 0, MTF_CUSTOM_ALLOCATOR = 1 };
+/* Has memory come from SP_AllocatorFns or SP_CustomAllocatorFns `fns`, which are copied, instead of
+ * the SP_StreamExecutor. `allocator` is the plugin's struct, which outlives all memory; `unified`
+ * says whether the plain kind has unified memory. [before all other use] */
+mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, const void* fns,
+                                      const void* allocator, int32_t unified);
 /* Refuses further calls, waits for those that run, has the device finish its work if there are
  * streams (synchronize_all_activity), then destroys timers, events, streams and device memory, in
  * that order; host and unified memory stays, since somebody may be looking at it. Returns the first

@@ -11,8 +11,6 @@ using mtf::on_slot;
 
 namespace {
 
-const char* const kNames[] = {"allocate", "host_memory_allocate", "unified_memory_allocate"};
-
 mtf_error* no_memory_error(const char* name, uint64_t size) {
   char message[128];
   std::snprintf(message, sizeof message, "%s gave no memory for %llu bytes", name,
@@ -20,37 +18,19 @@ mtf_error* no_memory_error(const char* name, uint64_t size) {
   return make_error(8, message);
 }
 
-// Fills `memory` by a slot that returns an address.
-template <class Slot>
-mtf_error* allocate_plain(mtf_memory* memory, Slot slot, const char* name, uint64_t size) {
+mtf_error* allocate(mtf_memory* memory, int32_t kind, uint64_t size) {
   mtf_executor* executor = memory->owner;
-  return on_slot(executor, slot, name, [&](auto* allocate, TF_Status*) {
-    memory->base.opaque = allocate(executor->device, size);
-    memory->base.size = size;
-  });
-}
-
-mtf_error* allocate_on_device(mtf_memory* memory, uint64_t size) {
-  mtf_executor* executor = memory->owner;
+  const mtf::Allocator* allocator = executor->allocator.get();
   SP_DeviceMemoryBase& base = memory->base;
   mtf_error* error = on_slot(
-      executor, executor->table.allocate, kNames[MTF_DEVICE_MEMORY],
-      [&](auto* allocate, TF_Status*) { allocate(executor->device, size, 0, &base); });
+      executor, allocator->has(kind) ? allocator : nullptr, allocator->name(kind),
+      [&](auto* asked, TF_Status*) { asked->allocate(executor->device, kind, size, &base); });
+  if (error != nullptr) return error;
+  if (base.opaque == nullptr) return no_memory_error(allocator->name(kind), size);
   base.struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
   base.size = size;  // what was asked for is what may be used
-  return error;
-}
-
-mtf_error* allocate(mtf_memory* memory, int32_t kind, uint64_t size) {
-  const SP_StreamExecutor& table = memory->owner->table;
-  switch (kind) {
-    case MTF_HOST_MEMORY:
-      return allocate_plain(memory, table.host_memory_allocate, kNames[kind], size);
-    case MTF_UNIFIED_MEMORY:
-      return allocate_plain(memory, table.unified_memory_allocate, kNames[kind], size);
-    default:
-      return allocate_on_device(memory, size);
-  }
+  memory->source = kind;
+  return nullptr;
 }
 
 // The part of `memory` that a copy touches, as TensorFlow describes it: an address inside of it
@@ -82,29 +62,20 @@ mtf_error* check_part(const mtf_executor* executor, const mtf_memory* memory, ui
 }  // namespace
 
 void mtf_memory::destroy() {
-  if (base.opaque == nullptr) return;
-  const SP_StreamExecutor& table = owner->table;
-  mtf_error_free(guarded([&](TF_Status*) {
-    if (source == MTF_DEVICE_MEMORY && table.deallocate != nullptr) {
-      table.deallocate(owner->device, &base);
-    } else if (source == MTF_HOST_MEMORY && table.host_memory_deallocate != nullptr) {
-      table.host_memory_deallocate(owner->device, base.opaque);
-    } else if (source == MTF_UNIFIED_MEMORY && table.unified_memory_deallocate != nullptr) {
-      table.unified_memory_deallocate(owner->device, base.opaque);
-    }
-  }));
+  if (arena != nullptr) {
+    mtf_error_free(mtf_arena_free(arena, reinterpret_cast<uintptr_t>(base.opaque)));
+    mtf_arena_release(arena);
+  } else if (source >= 0) {
+    mtf_error_free(guarded(
+        [&](TF_Status*) { owner->allocator->deallocate(owner->device, source, &base); }));
+  }
 }
 
 extern "C" {
 
 mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size) {
   const auto create = [&](mtf_memory* memory) -> mtf_error* {
-    if (size == 0) return nullptr;
-    mtf_error* error = allocate(memory, source, size);
-    if (error != nullptr) return error;
-    if (memory->base.opaque == nullptr) return no_memory_error(kNames[source], size);
-    memory->source = source;
-    return nullptr;
+    return size == 0 ? nullptr : allocate(memory, source, size);
   };
   const bool is_hosts = source != MTF_DEVICE_MEMORY;
   return make_object<mtf_memory>(executor, create,

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <new>
 
+#include "arena.h"
 #include "executor.h"
+#include "executor_allocator.h"
 #include "guard.h"
 #include "modular_tf/device.h"
 
@@ -47,6 +50,7 @@ std::nullptr_t fail_with(mtf_error* error);
 
 struct mtf_executor {
   SP_StreamExecutor table = {};
+  std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
   std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
   const unsigned generation = mtf::fork_generation();
@@ -84,6 +88,7 @@ struct mtf_memory final : mtf::DeviceObject {
       : DeviceObject(executor, its_kind) {}
   void destroy() override;
   int32_t source = -1;  // MTF_*_MEMORY; -1: somebody else frees it
+  mtf_arena* arena = nullptr;  // which gave it, and is kept
   SP_DeviceMemoryBase base = {SP_DEVICE_MEMORY_BASE_STRUCT_SIZE, nullptr, nullptr, 0, 0};
 };
 

@@ -1,9 +1,10 @@
-/* The memory of an executor, device's or host's, as a source of an arena's regions. */
-#ifndef MODULAR_TF_CORE_ARENA_EXECUTOR_MEMORY_H_
-#define MODULAR_TF_CORE_ARENA_EXECUTOR_MEMORY_H_
+/* Arenas over the memory of an executor, device's or host's. */
+#ifndef MODULAR_TF_CORE_EXECUTOR_ARENA_H_
+#define MODULAR_TF_CORE_EXECUTOR_ARENA_H_
 
 #include <stdint.h>
 
+#include "arena.h"
 #include "error.h"
 #include "executor.h"
 
@@ -26,6 +27,12 @@ void mtf_executor_memory_free(void* context, void* address, uint64_t bytes);
 
 /* Regions that have not come back are given to the executor. [nobody else uses it] */
 void mtf_executor_memory_release(void* context);
+
+/* Memory of a kind out of an arena over that kind of memory of `executor`; it keeps the arena, and
+ * returns there when it is freed or the executor is closed. 0 bytes need no arena. NULL and a kept
+ * error on failure, as the functions of executor.h. */
+mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32_t source,
+                                 uint64_t size);
 
 #ifdef __cplusplus
 }

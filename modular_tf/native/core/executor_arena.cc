@@ -1,10 +1,11 @@
-#include "arena_executor_memory.h"
+#include "executor_arena.h"
 
 #include <mutex>
 #include <new>
 #include <unordered_map>
 
 #include "arena_allocator.h"
+#include "executor_state.h"
 #include "guard.h"
 
 struct mtf_executor_memory {
@@ -73,6 +74,25 @@ void mtf_executor_memory_release(void* context) {
   auto* memory = static_cast<mtf_executor_memory*>(context);
   for (const auto& region : memory->regions) mtf_memory_free(region.second);
   delete memory;
+}
+
+mtf_memory* mtf_arena_memory_new(mtf_executor* executor, mtf_arena* arena, int32_t source,
+                                 uint64_t size) {
+  const auto create = [&](mtf_memory* memory) -> mtf_error* {
+    if (size == 0) return nullptr;
+    uintptr_t address = mtf_arena_take(arena, size);
+    if (address == 0) {
+      if (mtf_error* error = mtf_arena_allocate(arena, size, &address)) return error;
+    }
+    mtf_arena_retain(arena);
+    memory->arena = arena;
+    memory->base.opaque = reinterpret_cast<void*>(address);
+    memory->base.size = size;
+    return nullptr;
+  };
+  const bool is_hosts = source != MTF_DEVICE_MEMORY;
+  return mtf::make_object<mtf_memory>(executor, create,
+                                      is_hosts ? mtf::Kind::kHostMemory : mtf::Kind::kMemory);
 }
 
 }  // extern "C"

@@ -1,0 +1,156 @@
+"""An allocator of the RFC of 2020-09-08: its structs, checked, and its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
+from modular_tf.loading.device_tables import check_code
+from modular_tf.loading.lent_struct import LentStruct
+from modular_tf.native import device_calls
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.host_struct import HostStruct
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.loading.device_table import DeviceTable
+    from modular_tf.loading.device_tables import DeviceTables
+
+_RFC = Dialect.DEVICE_RFC
+_ROOM = 128
+_STRUCTS = {
+    "allocator": ("SP_Allocator", "SP_AllocatorFns", "SE_CreateAllocatorParams"),
+    "custom_allocator": (
+        "SP_CustomAllocator",
+        "SP_CustomAllocatorFns",
+        "SE_CreateCustomAllocatorParams",
+    ),
+}
+_UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
+
+
+def create_allocator(tables: DeviceTables) -> PluginAllocator | None:
+    """Have a plugin create its allocator; None for a plugin that offers none.
+
+    Raises:
+        ModularTFError: The plugin's own status (rule SE-046).
+        FailedPreconditionError: What it left is not usable (rules SE-008, SE-029, SE-047); it was
+            destroyed again.
+    """
+    if tables.create_allocator is not None:
+        return PluginAllocator(tables, "allocator")
+    if tables.create_custom_allocator is not None:
+        return PluginAllocator(tables, "custom_allocator")
+    return None
+
+
+class PluginAllocator:
+    """A created allocator, which serves all devices of its platform.
+
+    The caller lets one thread at a time create and destroy it; its functions are called from any.
+
+    Attributes:
+        kind: "allocator" or "custom_allocator".
+        fns: SP_AllocatorFns or SP_CustomAllocatorFns, write-protected.
+        warnings: Rules that were broken without refusing.
+    """
+
+    def __init__(self, tables: DeviceTables, kind: str) -> None:
+        """Call `create_allocator` or `create_custom_allocator`; see there."""
+        self.kind = kind
+        self.warnings: tuple[Violation, ...] = ()
+        self._tables = tables
+        struct, fns, params = _STRUCTS[kind]
+        self._struct = LentStruct(layout(struct, _RFC))
+        self._fns = LentStruct(layout(fns, _RFC))
+        found = [*self._create(HostStruct(layout(params, _RFC), _ROOM, struct_size=32))]
+        self.fns: DeviceTable = self._fns.table()
+        found += _check(self.fns, unified=self.has_unified_memory)
+        if wrong := [violation for violation in found if violation.is_error]:
+            self.destroy()
+            raise self._refusal(wrong[0])
+        self.warnings = tuple(found)
+
+    def _create(self, params: HostStruct) -> Iterator[Violation]:
+        operation = f"create_{self.kind}"
+        params.set(self.kind, self._struct.address)
+        params.set(f"{self.kind}_fns", self._fns.address)
+        try:
+            device_calls.create(
+                self._tables.given_fns.value(operation),
+                self._tables.platform.address,
+                params.address,
+                plugin=self._tables.plugin,
+                operation=operation,
+            )
+        except ModularTFError as error:
+            raise error_from_code(
+                error.code,
+                f"{self._tables.name}: {error.message}",
+                plugin=self._tables.plugin,
+                operation=operation,
+                rule="SE-046",
+            ) from None
+        yield from self._struct.collect(params.get(self.kind), f"params.{self.kind}")
+        yield from self._fns.collect(params.get(f"{self.kind}_fns"), f"params.{self.kind}_fns")
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether it is used as it is, instead of being cut by an arena of the host's."""
+        return self.kind == "custom_allocator"
+
+    @property
+    def has_unified_memory(self) -> bool:
+        """Whether it says so; a custom one cannot."""
+        return not self.is_custom and self._struct.table().has("supports_unified_memory")
+
+    def give_to(self, executor: Any) -> Any:
+        """Have a native executor, not used yet, allocate by it; return the native error."""
+        return lib.mtf_executor_set_allocator(
+            executor,
+            lib.MTF_CUSTOM_ALLOCATOR if self.is_custom else lib.MTF_PLAIN_ALLOCATOR,
+            ffi.cast("void *", self.fns.address),
+            ffi.cast("void *", self._struct.filled_at),
+            self.has_unified_memory,
+        )
+
+    def _refusal(self, violation: Violation) -> FailedPreconditionError:
+        tables = self._tables
+        rule = f"rule {violation.rule_id}: {violation.rule.requirement}"
+        return FailedPreconditionError(
+            f"{tables.name}: {violation.message} ({rule}) (plugin {tables.plugin})",
+            plugin=tables.plugin,
+            operation=f"create_{self.kind}",
+            rule=violation.rule_id,
+        )
+
+    def destroy(self) -> list[Violation]:
+        """Call the destroy function; all memory has to be back.
+
+        Returns:
+            What went wrong.
+        """
+        tables, operation = self._tables, f"destroy_{self.kind}"
+        try:
+            device_calls.destroy_allocator(
+                tables.given_fns.value(operation),
+                tables.platform.address,
+                self._struct.filled_at,
+                self._fns.filled_at,
+                plugin=tables.plugin,
+                operation=operation,
+            )
+        except ModularTFError as error:
+            return [Violation("SE-032", error.message)]
+        return []
+
+
+def _check(fns: DeviceTable, *, unified: bool) -> Iterator[Violation]:
+    name = fns.layout.name
+    for slot in fns.layout.slots:
+        if not fns.has(slot.name) and (unified or slot.name not in _UNIFIED):
+            yield Violation("SE-047", f"{name}.{slot.name} is NULL")
+    yield from check_code(fns)
