@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.task import child_environment, command_for
 from modular_tf.first_contact.verdict import Ending, violation_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.task import Task
     from modular_tf.rules import Violation
 
+_FIRST_FREE = 3  # after the standard streams
 _AT_ONCE = 1 << 16
 _READS_OF_A_FULL_PIPE = 2
 _MOST_SAID = 4096
@@ -49,8 +51,8 @@ class Trial:
         self._deadline = time.monotonic() + seconds
         self._entries = b""
         self._said = b""
-        report, report_end = os.pipe()
-        said, said_end = os.pipe()
+        report, report_end = _new_pipe()
+        said, said_end = _new_pipe()
         self.readers: dict[int, Callable[[bytes], None]] = {
             report: self._take_entries,
             said: self._take_words,
@@ -84,10 +86,12 @@ class Trial:
         *lines, rest = (self._entries + data).split(b"\n")
         self._entries = rest[:_LONGEST_ENTRY]
         for line in lines:
-            with suppress(ValueError, TypeError):  # not ours: the plugin wrote into the pipe
+            with suppress(ValueError, RecursionError):  # not ours: the plugin wrote into the pipe
                 self._take_entry(json.loads(line))
 
-    def _take_entry(self, entry: dict[str, str]) -> None:
+    def _take_entry(self, entry: Any) -> None:
+        if not isinstance(entry, dict):
+            return
         ending = self.ending
         ending.entered = entry.get("enters", ending.entered)
         ending.lost = entry.get("lost", ending.lost)
@@ -122,6 +126,21 @@ class Trial:
     def _close_all(self) -> None:
         for fd in list(self.readers):
             self.close(fd)
+
+
+def _new_pipe() -> tuple[int, int]:
+    """Return a pipe whose end for the child is none of its standard streams.
+
+    It would be where the application has closed its own.
+    """
+    reads, writes = os.pipe()
+    try:
+        return reads, fcntl.fcntl(writes, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+    except OSError:
+        os.close(reads)
+        raise
+    finally:
+        os.close(writes)
 
 
 def _spawn(task: Task, *, python: str, report: int, said: int) -> int:

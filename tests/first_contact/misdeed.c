@@ -16,7 +16,7 @@
 enum place { NOWHERE, CONSTRUCTOR, INIT, CREATE_DEVICE, DESTROY_DEVICE, MEMORY_USAGE };
 enum misdeed {
   NOTHING, CRASH, ABORT, EXIT_0, EXIT_3, HANG, THROW, CLOSE_ALL, CLOSE_OUTPUT, NOISE, FORK, DAEMON,
-  LAST_WORDS, KILLED, LOOK_AROUND,
+  LAST_WORDS, KILLED, LOOK_AROUND, SCRIBBLE,
 };
 
 void dialect_init(Registration* params, Status* status);
@@ -49,6 +49,15 @@ static void make_noise(void) {
       if (write(fd, line, sizeof(line) - 1) < 0) return;
 }
 
+/* Writes what is no report to all that is open, so to the report too. */
+static void scribble(void) {
+  static char deep[65536];
+  memset(deep, '[', sizeof(deep) - 1);
+  for (int fd = 3; fd < 64; ++fd) {
+    dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n%s\n%s", deep, deep);
+  }
+}
+
 /* Tells which descriptors are open, how large a core dump may be, and what the environment is. */
 static void look_around(void) {
   FILE* file = fopen(getenv("MISDEED_NOTES"), "w");
@@ -76,6 +85,7 @@ static void misbehave(void) {
     case LAST_WORDS: fputs("first\n\nno driver\x1b[0m\n", stderr); _exit(3);
     case KILLED: raise(SIGKILL); break;
     case LOOK_AROUND: look_around(); break;
+    case SCRIBBLE: scribble(); break;
     default: break;
   }
 }

@@ -109,6 +109,18 @@ def test_neither_processes_nor_descriptors_are_left(misdeed, run_python):
     assert run_python(TRY + code, *map(misdeed, deeds)).stdout == "none\n"
 
 
+def test_an_application_without_standard_streams(misdeed, run_python):
+    code = """
+    said = os.dup(1)
+    os.closerange(0, 3)
+    crash, good = attempt(*sys.argv[1:])
+    os.write(said, repr((crash.rule_id, good)).encode())
+    """
+    said = run_python(TRY + code, misdeed("CRASH"), misdeed("NOTHING")).stdout
+
+    assert said == "('LD-060', None)"
+
+
 def test_an_application_that_takes_no_notice_of_its_children(misdeed, run_python):
     """The kernel takes them away then, and with them the exit status."""
     code = """

@@ -82,6 +82,10 @@ def test_what_a_plugin_writes_is_no_misdeed(deed, verdict, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_a_plugin_writes_into_the_report_does_no_harm(verdict):
+    assert verdict("SCRIBBLE") is None
+
+
 @pytest.mark.parametrize("deed", ["FORK", "DAEMON"])
 def test_nobody_waits_for_what_a_plugin_started(deed, verdict, tmp_path, monkeypatch):
     """It holds all pipes open: were they waited for, the time would be up."""
