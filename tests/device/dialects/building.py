@@ -14,6 +14,7 @@ from modular_tf.loading.device_loader import RefusedDevicePluginError
 from tests.fixtures.compiler import compile_object, link_library
 
 _FOLDER = Path(__file__).parent
+_SOURCES = ("plugin", "executor", "allocators")
 
 LAYOUTS = {
     Dialect.DEVICE_RFC: 2020,
@@ -42,7 +43,7 @@ class Build:
         """Return the library."""
         values = {"LAYOUT": LAYOUTS[self.dialect], "SIZES": int(self.sizes), "FORM": self.form}
         macros = [f"{name}={value}" for name, value in {**values, **self.macros}.items()]
-        objects = [compile_object(_FOLDER / f"{name}.c", macros) for name in ("plugin", "executor")]
+        objects = [compile_object(_FOLDER / f"{name}.c", macros) for name in _SOURCES]
         return link_library("libdialect.so", objects)
 
 
@@ -64,6 +65,14 @@ class DialectPlugin:
         """What the host called, in order; STRANGE_x where it showed something else than before."""
         log: bytes = self._call("dialect_calls", ctypes.c_char_p)
         return log.decode().split()
+
+    def exhaust(self) -> None:
+        """Let the RFC's allocators have no more memory."""
+        self._call("dialect_exhaust", None)
+
+    def recover(self) -> None:
+        """Let them have memory again."""
+        self._call("dialect_recover", None)
 
     def load(self) -> DevicePlatform:
         """Load the platform."""

@@ -83,6 +83,11 @@ typedef struct Memory {
   uint64_t payload;
 } Memory;
 
+typedef struct Stats { /* SP_AllocatorStats, whose ext was forgotten in all layouts */
+  size_t struct_size;
+  int64_t num_allocs;
+} Stats;
+
 typedef void (*Callback)(void*, Status*);
 
 typedef struct Executor {

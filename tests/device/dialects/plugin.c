@@ -10,7 +10,7 @@ enum { DEVICES = 2 };
 
 static char calls[4096];
 
-static void called(const char* name) {
+void called(const char* name) {
   if (strlen(calls) + strlen(name) + 2 > sizeof(calls)) return;
   if (calls[0] != '\0') strcat(calls, " ");
   strcat(calls, name);
@@ -33,18 +33,6 @@ static void check_platform(const Platform* platform) {
   if (!same) called("STRANGE_PLATFORM");
 }
 
-/* Hands `own` over in the way of FORM; `lent` is the host's struct and becomes what it shall see. */
-#define DELIVER(own, lent)                                                          \
-  do {                                                                              \
-    size_t lent_size = (lent)->struct_size;                                         \
-    if (FORM == OWN) {                                                              \
-      (lent) = &(own);                                                              \
-    } else {                                                                        \
-      *(lent) = (own);                                                              \
-      if (!SIZES && FORM != ASSIGNS) (lent)->struct_size = lent_size;               \
-    }                                                                               \
-  } while (0)
-
 void TF_SetStatus(Status* status, int code, const char* message); /* the host's */
 
 /* What RFC and TF 2.4 create with one and the same word. */
@@ -59,6 +47,8 @@ static int first_fails(Status* status) {
 /* ---- Devices ---- */
 
 static Device devices[DEVICES];
+
+void* device_handle(int32_t ordinal) { return &devices[ordinal]; }
 
 VISIBLE void fns_create_device(const Platform* platform, CreateDeviceParams* params,
                                Status* status) {
@@ -135,25 +125,6 @@ VISIBLE void fns_create_timer_fns(const Platform* platform, TimerFns* fns, Statu
 VISIBLE void fns_destroy_timer_fns(const Platform* platform, TimerFns* fns) {
   (void)platform, (void)fns;
 }
-
-#if LAYOUT == 2020
-VISIBLE void fns_create_allocator(const Platform* platform, void* params, Status* status) {
-  (void)platform, (void)params, (void)status;
-  called("create_allocator");
-}
-VISIBLE void fns_destroy_allocator(const Platform* platform, void* allocator, void* fns) {
-  (void)platform, (void)allocator, (void)fns;
-  called("destroy_allocator");
-}
-VISIBLE void fns_create_custom_allocator(const Platform* platform, void* params, Status* status) {
-  (void)platform, (void)params, (void)status;
-  called("create_custom_allocator");
-}
-VISIBLE void fns_destroy_custom_allocator(const Platform* platform, void* allocator, void* fns) {
-  (void)platform, (void)allocator, (void)fns;
-  called("destroy_custom_allocator");
-}
-#endif
 
 /* ---- Registration ---- */
 

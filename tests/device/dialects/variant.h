@@ -5,6 +5,9 @@
  * FORM         how it hands its structs over: FILLS the host's, ASSIGNS them with whatever size its
  *              own have, zeroes the parameters after it SAVED their pointers, points to its OWN
  * ALLOCATOR    of the RFC: NONE, PLAIN, CUSTOM, BOTH, HALF (with nothing to destroy it)
+ * ALLOCATOR_LACKS  the number of a function that the allocator has not; ALLOCATOR_FAILS a status code:
+ *              it cannot be created
+ * UNIFIED      1: the plain allocator has unified memory
  * TIMERS       0: it has no functions for timers
  * FILL_SLOTS   0: the slots of mem_zero, memset and memset32 are NULL
  * DEVICES_SAID how many devices it says it has
@@ -30,6 +33,15 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #ifndef ALLOCATOR
 #define ALLOCATOR NONE
 #endif
+#ifndef ALLOCATOR_LACKS
+#define ALLOCATOR_LACKS -1
+#endif
+#ifndef ALLOCATOR_FAILS
+#define ALLOCATOR_FAILS 0
+#endif
+#ifndef UNIFIED
+#define UNIFIED 0
+#endif
 #ifndef PLATFORM_SAYS
 #define PLATFORM_SAYS PLATFORM_SIZE
 #endif
@@ -53,6 +65,27 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #define FIRST_FAILS 0
 #endif
 
+/* Hands `own` over in the way of FORM; `lent` is the host's struct and becomes what it shall see. */
+#define DELIVER(own, lent)                                                          \
+  do {                                                                              \
+    size_t lent_size = (lent)->struct_size;                                         \
+    if (FORM == OWN) {                                                              \
+      (lent) = &(own);                                                              \
+    } else {                                                                        \
+      *(lent) = (own);                                                              \
+      if (!SIZES && FORM != ASSIGNS) (lent)->struct_size = lent_size;               \
+    }                                                                               \
+  } while (0)
+
 extern Executor executor;
+void called(const char* name);         /* writes it down for the tests */
+void* device_handle(int32_t ordinal); /* of the device that was created */
+
+#if LAYOUT == 2020
+void fns_create_allocator(const Platform*, void*, Status*);
+void fns_destroy_allocator(const Platform*, void*, void*);
+void fns_create_custom_allocator(const Platform*, void*, Status*);
+void fns_destroy_custom_allocator(const Platform*, void*, void*);
+#endif
 
 #endif
