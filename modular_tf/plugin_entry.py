@@ -119,7 +119,7 @@ class PluginEntry:
     def fail_first_contact(self, violation: Violation) -> None:
         """End the way before the library is opened here, for what it did in a child process."""
         state = State.FAILED if violation.rule_id == "LD-063" else State.QUARANTINED
-        self._end(state, Reason.of_violation("first contact", violation))
+        self._end(state, Reason.of_violation("first-contact", violation))
 
     def load(self, config: Config, schemes: FilesystemRegistry, devices: DeviceRegistry) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred."""
@@ -133,7 +133,7 @@ class PluginEntry:
         if Kind.FILESYSTEM in self.probe.kinds:
             self._load_filesystems(self.library, config, schemes)
         if Kind.DEVICE in self.probe.kinds:
-            self._load_devices(self.library, devices)
+            self._load_devices(self.library, config, devices)
         self._conclude()
 
     # -- filesystems ----------------------------------------------------------------------------
@@ -198,11 +198,15 @@ class PluginEntry:
 
     # -- devices --------------------------------------------------------------------------------
 
-    def _load_devices(self, library: Library, registry: DeviceRegistry) -> None:
+    def _load_devices(
+        self, library: Library, config: Config, registry: DeviceRegistry
+    ) -> None:
         ours = self.probe.candidate.source is Source.BUNDLED and library.name == _HOST_DEVICE
         priority = HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY
         try:
-            platform = load_device_platform(library, plugin_name=self.name, priority=priority)
+            platform = load_device_platform(
+                library, plugin_name=self.name, priority=priority, memory=config.memory_of
+            )
         except RefusedDevicePluginError as error:
             self._note_violations("init", error.violations)
             if not self.reasons:

@@ -38,7 +38,7 @@ class Reason:
     """Why a plugin, or a part of it, does not serve.
 
     Attributes:
-        stage: Where on the way it was decided: `probe`, `policy`, `first contact`, `load`, `init`,
+        stage: Where on the way it was decided: `probe`, `policy`, `first-contact`, `load`, `init`,
             `register`, `list`.
         rule: Id of the rule, None where a plugin failed by its own word.
         message: What was found.

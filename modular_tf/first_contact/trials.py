@@ -58,7 +58,7 @@ class _Trials:
         self._verdicts: list[Violation | None] = [None] * len(tasks)
 
     def run(self) -> list[Violation | None]:
-        at_once = len(os.sched_getaffinity(0)) + 1  # one that hangs must not hold up the rest
+        at_once = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
         try:
             while self._waiting or self._running:
                 while self._waiting and len(self._running) < at_once:

@@ -31,7 +31,7 @@ def test_the_rfcs_example_is_a_state_in_the_list(rfc_example, good):
         example = report["rfc_example"]
         assert example.state is State.QUARANTINED
         assert example.device_types == ()
-        assert (example.reason.stage, example.reason.rule) == ("first contact", "LD-060")
+        assert (example.reason.stage, example.reason.rule) == ("first-contact", "LD-060")
         assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in example.reason.message
         assert example.reason.remedy
         assert [device.name for device in service.devices()] == ["GOOD:0", "GOOD:1"]
@@ -214,7 +214,7 @@ def test_the_list_shows_it_as_json(command):
     assert plugins["rfc_example"]["state"] == "quarantined"
     assert plugins["rfc_example"]["kinds"] == ["device"]
     assert plugins["rfc_example"]["reason"]["rule"] == "LD-060"
-    assert plugins["rfc_example"]["reason"]["stage"] == "first contact"
+    assert plugins["rfc_example"]["reason"]["stage"] == "first-contact"
     assert plugins["fixture_device_good"]["state"] == "loaded"
 
 
@@ -241,7 +241,7 @@ def test_why_tells_the_reason_and_what_to_do(by_path, command, rfc_example):
 
     assert told.code == 0
     assert told.lines[0].startswith("plugin rfc_example is quarantined: ")
-    assert told.lines[1].startswith("  first contact: ")
+    assert told.lines[1].startswith("  first-contact: ")
     assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in told.lines[1]
     assert told.lines[1].endswith("[LD-060]")
     assert "tell its author" in told.lines[2]
