@@ -1,14 +1,44 @@
-"""Filling device memory by copies, for plugins without mem_zero, memset and memset32."""
+"""Filling device memory: the plugin's ways, and copies, for those without one of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.device.memory import DeviceMemory
     from modular_tf.device.stream import Stream
 
 _CHUNK_BYTES = 1 << 20
+
+
+class Fill(NamedTuple):
+    """A way to fill memory.
+
+    Attributes:
+        name: Of the plugin's function.
+        operation: Its number, to ask whether the plugin has it.
+        function: Calls it: a stream, a memory, an offset, the value if it takes one, a size.
+        width: Bytes of a value.
+    """
+
+    name: str
+    operation: int
+    function: Callable[..., Any]
+    width: int
+
+    def pattern(self, value: int = 0) -> bytes:
+        """Return the bytes that a value repeats."""
+        return value.to_bytes(self.width, sys.byteorder)
+
+
+MEM_ZERO = Fill("mem_zero", lib.MTF_MEM_ZERO, lib.mtf_mem_zero, 1)
+MEMSET = Fill("memset", lib.MTF_MEMSET, lib.mtf_memset, 1)
+MEMSET32 = Fill("memset32", lib.MTF_MEMSET32, lib.mtf_memset32, 4)
 
 
 def fill_by_copies(

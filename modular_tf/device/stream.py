@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.device.event import Event
+from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.device.host_buffer import checked_size, host_buffer, writable_host_buffer
 from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
-from modular_tf.device.memory_fill import fill_by_copies
+from modular_tf.device.memory_fill import MEM_ZERO, MEMSET, MEMSET32, Fill, fill_by_copies
 from modular_tf.device.native_object import NativeObject, check_natural, usable
 from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
@@ -136,20 +137,35 @@ class Stream(NativeObject):
             ModularTFError: The plugin's own status.
             ClosedError: One of the three was closed.
         """
-        to, start = usable(target, DeviceMemory), usable(source, DeviceMemory)
-        size = source.size - source_offset if n_bytes is None else n_bytes
-        check_natural(size, target_offset, source_offset)
-        if not size:
-            return
-        if not lib.mtf_has_operation(self._executor.native, lib.MTF_MEMCPY_DTOD):
-            staging = bytearray(size)
-            self.memcpy_dtoh(staging, source, offset=source_offset)
-            self.memcpy_htod(target, staging, offset=target_offset)
-            return
-        holds = target.hold, source.hold
-        error = lib.mtf_memcpy_dtod(usable(self), to, target_offset, start, source_offset, size)
-        self._check(error, "memcpy_dtod")
+        try:
+            size = source.size - source_offset if n_bytes is None else n_bytes
+            if not size:
+                return
+            holds, to, start = (target.hold, source.hold), target.native, source.native
+            if not lib.mtf_has_operation(self._executor.native, lib.MTF_MEMCPY_DTOD):
+                self._copy_by_host(target, source, size, target_offset, source_offset)
+                return
+            error = lib.mtf_memcpy_dtod(self.native, to, target_offset, start, source_offset, size)
+        except (TypeError, AttributeError, OverflowError):
+            self._explain(target, target_offset)
+            self._explain(source, source_offset, size)
+            raise
+        if error:
+            raise self._executor.failure(error, "memcpy_dtod")
         self._in_flight.hold(holds, self)
+
+    def _copy_by_host(
+        self,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        size: int,
+        target_offset: int,
+        source_offset: int,
+    ) -> None:
+        check_natural(size)
+        staging = fresh_host_memory(size)
+        self.memcpy_dtoh(staging, source, offset=source_offset)
+        self.memcpy_htod(target, staging, offset=target_offset)
 
     # -- fills ------------------------------------------------------------------------------------
 
@@ -166,7 +182,7 @@ class Stream(NativeObject):
             ModularTFError: The plugin's own status.
             ClosedError: The stream or the target was closed.
         """
-        self._fill(target, lib.MTF_MEM_ZERO, b"\0", n_bytes, offset)
+        self._fill(MEM_ZERO, target, (), n_bytes, offset)
 
     def memset(
         self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
@@ -174,7 +190,7 @@ class Stream(NativeObject):
         """Fill with a byte, 0 to 255; otherwise as `mem_zero`."""
         if not 0 <= value <= _BYTE_MAX:
             raise InvalidArgumentError(f"memset: {value} is no byte")
-        self._fill(target, lib.MTF_MEMSET, bytes([value]), n_bytes, offset)
+        self._fill(MEMSET, target, (value,), n_bytes, offset)
 
     def memset32(
         self, target: DeviceMemory, value: int, n_bytes: int | None = None, offset: int = 0
@@ -189,35 +205,32 @@ class Stream(NativeObject):
         size = target.size - offset if n_bytes is None else n_bytes
         if size % _WORD_BYTES:
             raise InvalidArgumentError(f"memset32: {size} bytes are no multiple of {_WORD_BYTES}")
-        word = bytes(ffi.buffer(ffi.new("uint32_t *", value)))
-        self._fill(target, lib.MTF_MEMSET32, word, size, offset)
+        self._fill(MEMSET32, target, (value,), size, offset)
 
     def _fill(
-        self, target: DeviceMemory, operation: int, pattern: bytes, n_bytes: int | None, offset: int
+        self,
+        kind: Fill,
+        target: DeviceMemory,
+        values: tuple[int, ...],
+        n_bytes: int | None,
+        offset: int,
     ) -> None:
-        native = usable(target, DeviceMemory)
-        size = target.size - offset if n_bytes is None else n_bytes
-        check_natural(size, offset)
-        if not size:
-            return
-        if not lib.mtf_has_operation(self._executor.native, operation):
-            fill_by_copies(self, target, pattern, size, offset)
-            return
-        hold = target.hold
-        self._call_fill(operation, native, pattern, size, offset)
+        try:
+            size = target.size - offset if n_bytes is None else n_bytes
+            if not size:
+                return
+            hold, native = target.hold, target.native
+            if not lib.mtf_has_operation(self._executor.native, kind.operation):
+                check_natural(size, offset)
+                fill_by_copies(self, target, kind.pattern(*values), size, offset)
+                return
+            error = kind.function(self.native, native, offset, *values, size)
+        except (TypeError, AttributeError, OverflowError):
+            self._explain(target, offset, size)
+            raise
+        if error:
+            raise self._executor.failure(error, kind.name)
         self._in_flight.hold(hold, self)
-
-    def _call_fill(
-        self, operation: int, native: Any, pattern: bytes, size: int, offset: int
-    ) -> None:
-        stream = usable(self)
-        if operation == lib.MTF_MEM_ZERO:
-            self._check(lib.mtf_mem_zero(stream, native, offset, size), "mem_zero")
-        elif operation == lib.MTF_MEMSET:
-            self._check(lib.mtf_memset(stream, native, offset, pattern[0], size), "memset")
-        else:
-            word = ffi.from_buffer("uint32_t[]", pattern)[0]
-            self._check(lib.mtf_memset32(stream, native, offset, word, size), "memset32")
 
     # -- order ------------------------------------------------------------------------------------
 
@@ -321,8 +334,8 @@ class Stream(NativeObject):
     def _callback_error(self) -> ModularTFError | None:
         return None if self._callbacks is None else self._callbacks.error
 
-    def _explain(self, memory: object, offset: int) -> None:
+    def _explain(self, memory: object, *numbers: int) -> None:
         """Find the argument that the native core did not take."""
         usable(self)
         usable(memory, DeviceMemory)
-        check_natural(offset)
+        check_natural(*numbers)
