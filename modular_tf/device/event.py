@@ -85,8 +85,11 @@ class Event(NativeObject):
         Raises:
             DeadlineExceededError: It did not in time.
             ModularTFError: The work failed: ERROR or UNKNOWN, where TensorFlow aborts.
+            FailedPreconditionError: Called without a timeout by a callback of this device.
             ClosedError: The event was closed.
         """
+        if timeout is None:
+            self._executor.refuse_in_callback("wait")
         end = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
         native = usable(self)
         while not self._is_done(self._status(lib.mtf_event_poll(native, _slice(end)))):
@@ -102,8 +105,10 @@ class Event(NativeObject):
 
         Raises:
             ModularTFError: The plugin's own status.
+            FailedPreconditionError: Called by a callback of this device.
             ClosedError: The event was closed.
         """
+        self._executor.refuse_in_callback("block_host_for_event")
         self._check(lib.mtf_event_block(usable(self)), "block_host_for_event")
 
     def _status(self, found: int) -> EventStatus:

@@ -314,7 +314,11 @@ class Executor:
 
 
 def _stream_end(in_flight: InFlight) -> Callable[[Any], None]:
-    """Return what destroys a stream: first its copies end, then their buffers are let go."""
+    """Return what destroys a stream: first its copies end, then their buffers are let go.
+
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
+    work may wait for, leaves it to a thread.
+    """
     core = lib
 
     def end(native: Any) -> None:
@@ -323,7 +327,21 @@ def _stream_end(in_flight: InFlight) -> Callable[[Any], None]:
         core.mtf_stream_free(native)
         in_flight.drop_all()
 
-    return end
+    def end_or_leave(native: Any) -> None:
+        in_callback = running_executor() is not None and not sys.is_finalizing()
+        if not (in_callback and _is_left(end, native)):
+            end(native)
+
+    return end_or_leave
+
+
+def _is_left(end: Callable[[Any], None], native: Any) -> bool:
+    """Leave an end to a thread; False where there can be none, as when the interpreter ends."""
+    try:
+        threading.Thread(target=end, args=(native,), name="end of a stream").start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _as_out_of_memory(error: ModularTFError) -> ModularTFError:

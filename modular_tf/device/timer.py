@@ -82,7 +82,8 @@ class PluginTimer(NativeObject):
         """The time between the two, in ns; waits for the end.
 
         Raises:
-            FailedPreconditionError: It was not stopped since its start.
+            FailedPreconditionError: It was not stopped since its start, or a callback of the
+                device asks.
             ModularTFError: The work in between failed.
             ClosedError: The timer was closed.
         """
@@ -129,9 +130,11 @@ class HostClockTimer:
         """The time between the two, in ns; waits for the end.
 
         Raises:
-            FailedPreconditionError: It was not stopped since its start.
+            FailedPreconditionError: It was not stopped since its start, or a callback of the
+                device asks.
             ModularTFError: The work in between failed.
         """
+        self._executor.refuse_in_callback("nanoseconds")
         start = _stopped(self._start, self._executor)
         end = _stopped(self._end, self._executor)
         took: int = end.wait() - start.wait()

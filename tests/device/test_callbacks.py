@@ -9,9 +9,11 @@ import weakref
 import pytest
 
 from modular_tf.codes import Code
+from modular_tf.device.timer import HostClockTimer
 from modular_tf.errors import (
     ClosedError,
     DataLossError,
+    DeadlineExceededError,
     FailedPreconditionError,
     InternalError,
     ModularTFError,
@@ -148,9 +150,9 @@ def test_a_callback_may_enqueue(host_device):
 
     def enqueue():
         other.memcpy_htod(memory, b"abcd")
+        stream.wait_event(other.record_event())
         stream.memcpy_dtoh(out, memory)
         stream.add_callback(lambda: seen.append(bytes(out)))
-        other.record_event().wait()
 
     stream.add_callback(enqueue)
     stream.block_until_done()
@@ -194,16 +196,91 @@ def test_waiting_for_oneself_is_refused(host_device):
     assert not host_device.executor.closed
 
 
+@pytest.mark.parametrize("wait", ["wait", "block", "nanoseconds", "put"])
+@pytest.mark.parametrize("emulated", [False, True])
+def test_waiting_for_what_is_behind_oneself_is_refused(host_device, wait, emulated):
+    stream, ready, caught = host_device.context.compute, threading.Event(), []
+    timer = HostClockTimer(host_device.executor) if emulated else host_device.create_timer()
+    timer.start(stream)
+
+    def call():
+        ready.wait()
+        waits = {
+            "wait": event.wait,
+            "block": event.block,
+            "nanoseconds": lambda: timer.nanoseconds,
+            "put": lambda: host_device.put(b"abcd"),
+        }
+        try:
+            waits[wait]()
+        except FailedPreconditionError as error:
+            caught.append(error.message)
+
+    stream.add_callback(call)
+    event = stream.record_event()
+    timer.stop(stream)
+    ready.set()
+    stream.block_until_done()
+    assert len(caught) == 1
+    assert "in a host callback of the device would wait for itself" in caught[0]
+
+
+def test_a_callback_may_wait_for_a_while(host_device):
+    stream, other, caught = host_device.create_stream(), host_device.create_stream(), []
+    elsewhere = other.record_event()
+
+    def wait():
+        elsewhere.wait(60)
+        try:
+            stream.record_event().wait(0)
+        except DeadlineExceededError:
+            caught.append(True)
+
+    stream.add_callback(wait)
+    stream.block_until_done()
+    assert caught == [True]
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+def test_a_callback_may_drop_a_stream_that_waits_for_it(host_device, copies):
+    stream, other, go_on = (
+        host_device.create_stream(),
+        host_device.create_stream(),
+        threading.Event(),
+    )
+    memory, data, held = host_device.allocate(8), bytearray(b"former!!"), [other]
+
+    def drop():
+        go_on.wait()
+        held.clear()
+        data[:] = b"by then!"
+
+    stream.add_callback(drop)
+    other.wait_for(stream)
+    for _ in range(copies):
+        other.memcpy_htod(memory, data)
+    last = other.record_event()
+    del other
+    go_on.set()
+    last.wait()
+    host_device.synchronize()
+    out = bytearray(8)
+    host_device.memcpy_dtoh(out, memory)
+    assert not copies or out == b"by then!"
+
+
 def test_a_callback_may_close_its_own_stream(host_device):
-    done = threading.Event()
+    go_on, done = threading.Event(), threading.Event()
 
     def close():
+        go_on.wait()
         stream.close()
         done.set()
 
     stream = host_device.create_stream()
     stream.add_callback(close)
     stream.add_callback(lambda: None)
+    go_on.set()
     done.wait()
     host_device.synchronize()
     with pytest.raises(ClosedError):
