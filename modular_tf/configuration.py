@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.device.memory_limit import environment_settings
+from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
+from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,6 +35,8 @@ class Config:
         dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
             `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`); `EXT_DEV` where nothing is said.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
+        memory: How much device memory arenas may take, by device type; under "" for all types.
+            What is said for no type is for TensorFlow's environment variables to say.
         first_contact: Whether a device plugin runs in a child process before it runs in this one:
             "always" or "never".
         first_contact_timeout_s: Seconds that one plugin may take there.
@@ -45,6 +50,7 @@ class Config:
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
     dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
+    memory: Mapping[str, MemorySettings] = field(default_factory=dict)
     first_contact: str = "always"
     first_contact_timeout_s: float = 30.0
     path: str | None = None
@@ -54,6 +60,9 @@ class Config:
             value = getattr(self, key)
             if isinstance(value, str | bytes):  # it would count as a list of its letters
                 raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
+        for device_type, settings in self.memory.items():
+            if not isinstance(settings, MemorySettings):
+                raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
         for key in ("first_contact", "first_contact_timeout_s"):
             if (expected := _why_wrong(key, value := getattr(self, key))) is not None:
                 raise ValueError(f"Config.{key}: expected {expected}, found {value!r}")
@@ -66,6 +75,20 @@ class Config:
         if self.enable and not any(fnmatchcase(plugin, glob) for glob in self.enable):
             return f"{plugin!r} matches none of {list(self.enable)} in `enable` of {self.origin}"
         return None
+
+    def memory_of(
+        self, device_type: str, environment: Mapping[str, str] | None = None
+    ) -> MemorySettings:
+        """Return what is decided about the memory of a device type.
+
+        Args:
+            device_type: As `GPU`.
+            environment: What speaks where the configuration is silent; by default `os.environ`,
+                or nothing in a privileged process.
+        """
+        if environment is None:
+            environment = {} if is_privileged() else os.environ
+        return settings_of(self.memory, device_type).over(environment_settings(environment))
 
     @property
     def origin(self) -> str:
@@ -111,6 +134,8 @@ def load_config(
             message = f"{FIRST_CONTACT_VARIABLE}: expected {expected}, found {policy!r}"
             raise ConfigError(message)
         config = replace(config, first_contact=policy)
+    if (said := environment_settings(variables)) != MemorySettings():
+        config = replace(config, memory=all_under(config.memory, said))
     return config
 
 
@@ -156,6 +181,11 @@ def parse_config(text: str, path: str) -> Config:
 
 def _checked(key: str, value: Any, path: str) -> Any:
     """Bring one value into its type, or say what is wrong with it."""
+    if key == "memory":
+        try:
+            return parse_memory(value)
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}", path=path) from None
     if key in ("priorities", "scheme_pins", "dlpack_types"):
         kind = int if key == "priorities" else str
         if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):

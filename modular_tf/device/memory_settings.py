@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+DEVICE_TYPE = re.compile(r"[A-Z][A-Z_]*")
+"""Device types, as TensorFlow accepts them."""
 
 
 def _is_size(value: object) -> bool:
@@ -81,3 +86,54 @@ class MemorySettings:
         elif self.fraction is not None:
             values["limit_bytes"] = None
         return MemorySettings(**values)
+
+
+def parse_memory(table: object) -> dict[str, MemorySettings]:
+    """Read the `memory` table of a configuration.
+
+    Args:
+        table: Settings, and tables of them by device type.
+
+    Returns:
+        Settings by device type; those for all types under "".
+
+    Raises:
+        ValueError: It is no such table; the message names the key, what was expected and what was
+            found.
+    """
+    if not isinstance(table, Mapping):
+        raise ValueError(f"memory: expected a table, found {table!r}")  # noqa: TRY004  (in a file)
+    general = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    parsed = {"": _parse(general, "memory")} if general else {}
+    for device_type, values in table.items():
+        if isinstance(values, Mapping):
+            where = f"memory.{device_type}"
+            if not DEVICE_TYPE.fullmatch(device_type):
+                raise ValueError(f"{where}: expected a device type, as GPU: A-Z and _")
+            parsed[device_type] = _parse(values, where)
+    return parsed
+
+
+def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
+    if unknown := sorted(values.keys() - _EXPECTED):
+        raise ValueError(f"{where}: unknown keys {unknown}; known: {sorted(_EXPECTED)}")
+    for key, value in values.items():
+        if (expected := why_wrong(key, value)) is not None:
+            raise ValueError(f"{where}.{key}: expected {expected}, found {value!r}")
+    if "limit_bytes" in values and "fraction" in values:
+        raise ValueError(f"{where}: limit_bytes and fraction: expected one of the two")
+    return MemorySettings(**values)  # type: ignore[arg-type]  # each was checked by its key
+
+
+def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> MemorySettings:
+    """Return what is decided for a device type: its own settings over those for all."""
+    nothing = MemorySettings()
+    return memory.get(device_type, nothing).over(memory.get("", nothing))
+
+
+def all_under(
+    memory: Mapping[str, MemorySettings], upper: MemorySettings
+) -> dict[str, MemorySettings]:
+    """Return the settings of all types with `upper` over each of them."""
+    found = {"": MemorySettings(), **memory}
+    return {device_type: upper.over(settings) for device_type, settings in found.items()}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import pytest
 
+from modular_tf.abi.layouts import Dialect
 from modular_tf.configuration import Config, load_config, parse_config
+from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ConfigError
 from modular_tf.service import PluginService
+from tests.device.dialects.building import Build
 
 _FULL = """
 plugin_dirs = ["plugins", "/absolute", "~/home"]
@@ -20,6 +24,10 @@ NPU = 300
 "GPU:CUDA" = 10
 [scheme_pins]
 s3 = "tensorflow-io"
+[memory]
+growth = true
+[memory.NPU]
+fraction = 0.5
 [dlpack_types]
 ONE_CHIP = "ONE_API"
 """
@@ -36,6 +44,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         visible_devices=("NPU:0",),
         priorities={"NPU": 300, "GPU:CUDA": 10},
         scheme_pins={"s3": "tensorflow-io"},
+        memory={"": MemorySettings(growth=True), "NPU": MemorySettings(fraction=0.5)},
         dlpack_types={"ONE_CHIP": "ONE_API"},
         path=str(tmp_path / "c.toml"),
     )
@@ -53,6 +62,17 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("priorities = {A = true}", r"priorities: expected a table of int values"),
         ("scheme_pins = {s3 = 5}", r"scheme_pins: expected a table of str values"),
         ("dlpack_types = {X = 2}", r"dlpack_types: expected a table of str values"),
+        ("memory = 5", r"memory: expected a table, found 5"),
+        ("memory = {growth = 1}", r"memory.growth: expected true or false, found 1"),
+        ("memory = {limit_bytes = -1}", r"memory.limit_bytes: expected a number of bytes"),
+        ("memory = {limit_bytes = true}", r"memory.limit_bytes: expected a number of bytes"),
+        ("memory = {host_limit_bytes = 1.5}", r"memory.host_limit_bytes: expected a number"),
+        ("memory = {fraction = 1.5}", r"memory.fraction: expected a number above 0 and at most 1"),
+        ("memory = {fraction = nan}", r"memory.fraction: expected a number above 0"),
+        ("memory = {limit_bytes = 1, fraction = 1}", r"memory: limit_bytes and fraction: exp"),
+        ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
+        ("memory = {gpu = {growth = true}}", r"memory.gpu: expected a device type"),
+        ("memory = {limit = 5}", r"memory: unknown keys \['limit'\]; known: .*'limit_bytes'"),
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; known: .*'plugin_dirs'"),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ("= 5", r"not valid TOML"),
@@ -104,3 +124,99 @@ def test_a_service_reads_it_and_an_argument_overrides_it(tmp_path, monkeypatch):
     file.write_text("nonsense")
     with pytest.raises(ConfigError):
         PluginService()
+
+
+class TestMemory:
+    def test_a_type_s_own_settings_come_before_those_for_all(self):
+        memory = {
+            "": MemorySettings(limit_bytes=5, growth=True),
+            "NPU": MemorySettings(fraction=0.5),
+        }
+        config = Config(memory=memory)
+
+        assert config.memory_of("NPU", {}) == MemorySettings(fraction=0.5, growth=True)
+        assert config.memory_of("GPU", {}) == memory[""]
+        assert Config().memory_of("GPU", {}) == MemorySettings()
+
+    def test_the_environment_overrides_the_file_and_an_argument_overrides_both(self, tmp_path):
+        file = tmp_path / "c.toml"
+        file.write_text("[memory]\ngrowth = true\nlimit_bytes = 9\n[memory.NPU]\ngrowth = true")
+        environment = {
+            "MODULAR_TF_CONFIG": str(file),
+            "TF_FORCE_GPU_ALLOW_GROWTH": "false",
+            "TF_GPU_HOST_MEM_LIMIT_IN_MB": "3",
+            "TF_ENABLE_GPU_GARBAGE_COLLECTION": "0",
+        }
+        said = MemorySettings(
+            limit_bytes=9, growth=False, garbage_collection=False, host_limit_bytes=3 << 20
+        )
+
+        assert load_config(environment).memory_of("GPU", environment) == said
+        assert load_config(environment).memory_of("NPU", environment) == said
+        argument = Config(memory={"": MemorySettings(growth=True)})
+        assert argument.memory_of("GPU", environment) == MemorySettings(
+            growth=True, garbage_collection=False, host_limit_bytes=3 << 20
+        )
+
+    def test_the_environment_alone_is_heard(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+
+        assert Config().memory_of("GPU").growth is True
+        config = load_config({"XDG_CONFIG_HOME": str(tmp_path), **os.environ})
+        assert config.memory == {"": MemorySettings(growth=True)}
+
+    @pytest.mark.parametrize(
+        ("values", "said"),
+        [
+            ({"fraction": 0}, "fraction: expected a number above 0"),
+            ({"growth": 1}, "growth: expected true or false, found 1"),
+            ({"limit_bytes": 1 << 62}, "limit_bytes: expected a number of bytes"),
+            ({"limit_bytes": 1, "fraction": 0.5}, "expected one of the two"),
+        ],
+    )
+    def test_settings_that_cannot_be_are_refused(self, values, said):
+        with pytest.raises(ValueError, match=said):
+            MemorySettings(**values)
+
+    def test_an_argument_of_another_shape_is_refused(self):
+        with pytest.raises(TypeError, match=r"Config.memory\['GPU'\]: found 5"):
+            Config(memory={"GPU": 5})
+
+    @pytest.mark.parametrize(
+        ("text", "limit"),
+        [
+            ("", 806354944),
+            ("[memory]\nfraction = 0.25", 1 << 28),
+            ("[memory]\nfraction = 0.25\n[memory.DIALECT]\nlimit_bytes = 5000000", 5000000),
+        ],
+    )
+    def test_a_service_applies_the_file_to_its_devices(self, tmp_path, monkeypatch, text, limit):
+        file = tmp_path / "c.toml"
+        file.write_text(text)
+        monkeypatch.setenv("MODULAR_TF_CONFIG", str(file))
+        plugin = Build(Dialect.DEVICE_V209).compile()  # has 1 GiB, and wants it cut
+
+        with PluginService(plugin_paths=[plugin], bundled=False) as service:
+            service.load(plugin)
+            device = service.device("DIALECT:0")
+            held = [device.put(bytes(1000)) for _ in range(2)]
+            stats = device.allocator_stats()
+            with pytest.raises(MemoryError, match="arena DIALECT:0"):
+                device.allocate(limit + 1)
+            del held
+
+        assert stats.bytes_limit == limit
+        assert stats.bytes_in_use == 2048
+        assert stats.bytes_reserved == 2 << 20
+
+    def test_the_bundled_device_counts_by_itself(self):
+        config = Config(memory={"": MemorySettings(limit_bytes=1)})
+        with PluginService(config=config) as service:
+            service.load("host_device")
+            device = service.device("CPU:0")
+            before = device.allocator_stats()
+            with device.allocate(1000):
+                now = device.allocator_stats()
+
+        assert now.num_allocs == before.num_allocs + 1
+        assert now.bytes_in_use >= before.bytes_in_use + 1000
