@@ -1,9 +1,10 @@
 """Time the exchange of tensors, beside what the libraries do among themselves, in one run.
 
-Usage: python benchmarks/dlpack.py [--json FILE] [--rounds N]
+Usage: python benchmarks/dlpack.py [--json FILE] [--repeat N]
 
 A 32 x 32 float32 tensor on the host goes to numpy, torch, jax and tvm-ffi (those that can be
-imported), from us and from numpy; theirs comes to us. Nanoseconds per call with the destruction of
+imported): one of ours, an array of the bundled host device in unified memory ("device's"), and
+numpy's; theirs comes to us. Nanoseconds per call with the destruction of
 what it made, best and median of interleaved rounds. Nothing here fails: targets are printed
 beside the figures.
 """
@@ -23,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from modular_tf.dlpack import from_dlpack, to_dlpack
-from modular_tf.native.tensor import Tensor
+from modular_tf import PluginService
+from modular_tf.dlpack import Tensor, from_dlpack, to_dlpack
 
 Call = Callable[[], object]
 SIDE = 32
@@ -67,7 +68,7 @@ def of_library(library: str) -> Any | None:
         return None
 
 
-def cases(array: Any, tensor: Tensor) -> Iterator[Case]:
+def cases(array: Any, tensor: Tensor, on_device: Tensor) -> Iterator[Case]:
     """Yield every case that can be run here."""
     targets = {
         "numpy": "<= 1.2 x numpy's",
@@ -81,9 +82,10 @@ def cases(array: Any, tensor: Tensor) -> Iterator[Case]:
         take = module.from_dlpack
         peer = f"{library}.from_dlpack(numpy's)"
         yield Case(peer, library, lambda take=take: take(array))
-        yield Case(
-            f"{library}.from_dlpack(ours)", library, lambda take=take: take(tensor), peer, target
-        )
+        for whose, source in {"ours": tensor, "device's": on_device}.items():
+            name = f"{library}.from_dlpack({whose})"
+            call = lambda take=take, source=source: take(source)  # noqa: E731  (no def: same cost)
+            yield Case(name, library, call, peer, target)
         theirs = take(array)
         yield Case(f"from_dlpack({library}'s)", library, lambda theirs=theirs: from_dlpack(theirs))
     torch = of_library("torch")
@@ -119,12 +121,15 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeat", type=int, default=15, help="interleaved rounds")
     options = parser.parse_args()
     array = aligned_array()
     tensor = Tensor(array.ctypes.data, array.shape, None, (2, 32, 1), (1, 0), array)
-    all_cases = list(cases(array, tensor))
-    measure(all_cases, options.rounds)
+    with PluginService() as service:
+        service.load("host_device")
+        on_device = service.device("CPU:0").put(array, memory="unified")
+        all_cases = list(cases(array, tensor, on_device))
+        measure(all_cases, options.repeat)
     show(all_cases)
     if options.json:
         figures = {case.name: min(case.rounds) for case in all_cases}

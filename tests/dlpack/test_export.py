@@ -233,6 +233,15 @@ def test_negative_strides_never_leave():
         exported(tensor, copy=False)
 
 
+@pytest.mark.parametrize("device", [(2, 0), (12, 0)])
+def test_memory_that_goes_to_the_host_has_no_stream(device):
+    tensor = tensor_of([1], cls=Recording, dlpack_device=device)
+
+    with pytest.raises(ValueError, match=r"stream 7 .*must be None"):
+        exported(tensor, dl_device=CPU, stream=7)
+    assert tensor.moves == []
+
+
 def test_packed_elements_are_copied_as_they_lie():
     memory = Memory(4)
     memory.bytes[:] = b"\x21\x43\x65\x07"

@@ -12,17 +12,33 @@ static PyMethodDef functions[] = {
 };
 
 static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "modular_tf.native._dlpack", .m_size = -1,
+    PyModuleDef_HEAD_INIT, .m_name = "modular_tf.native._dlpack", .m_size = 0,
     .m_methods = functions,
 };
 
-static int fill(PyObject* module) {
+/* Makes the type once for the process, however often the module is imported anew. */
+static int prepare(void) {
+  if (mtf_tensor_type != NULL) return 0;
+  if (mtf_export_prepare() < 0) return -1;
   PyObject* type = mtf_tensor_type_new(); /* kept by mtf_tensor_type for good */
-  if (type == NULL || mtf_export_prepare() < 0 || mtf_publish_exchange_table(type) < 0) return -1;
-  return PyModule_AddObjectRef(module, "Tensor", type);
+  return type == NULL ? -1 : mtf_publish_exchange_table(type);
+}
+
+static int fill(PyObject* module) {
+  return prepare() < 0 ? -1 : PyModule_AddObjectRef(module, "Tensor", (PyObject*)mtf_tensor_type);
+}
+
+/* A deleter would wait for ever there: PyGILState_Ensure knows the main interpreter alone. */
+static bool is_in_subinterpreter(void) {
+  return PyInterpreterState_GetID(PyInterpreterState_Get()) != 0;
 }
 
 PyMODINIT_FUNC PyInit__dlpack(void) {
+  if (is_in_subinterpreter()) {
+    PyErr_SetString(PyExc_ImportError,
+                    "modular_tf works in the main interpreter of a process only; import it there");
+    return NULL;
+  }
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && fill(module) < 0) Py_CLEAR(module);
   return module;

@@ -2,8 +2,9 @@
 #ifndef MODULAR_TF_DLPACK_TENSOR_H_
 #define MODULAR_TF_DLPACK_TENSOR_H_
 
-/* The version that the whole wheel is built for. Limited to the main interpreter: a deleter may run
- * on any thread, and PyGILState_Ensure knows no other. Single-phase initialisation says so. */
+/* For the main interpreter, with its GIL: a deleter may run on any thread, and PyGILState_Ensure
+ * knows no other interpreter (module.c refuses to be imported there). An interpreter without a GIL
+ * turns it on for modules that do not say they can do without. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdbool.h>
