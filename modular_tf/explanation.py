@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState
-from modular_tf.errors import NotFoundError
+from modular_tf.errors import InvalidArgumentError, NotFoundError
 from modular_tf.filesystem.uri import scheme_of
 from modular_tf.loading.known_packages import package_for
 from modular_tf.report import State
@@ -51,7 +52,7 @@ def explain(service: PluginService, name: str) -> Explanation:
     found = [
         *_plugins(service, name),
         *_scheme(service, scheme),
-        *_device_type(service, name.partition(":")[0]),
+        *_device_type(service, _type_in(name)),
     ]
     if found:
         return Explanation(name, known=True, lines=tuple(found))
@@ -110,6 +111,13 @@ def _scheme(service: PluginService, scheme: str) -> Iterator[str]:
                 yield f"  {record.name}: {reason.message}" + (
                     f" [{reason.rule}]" if reason.rule else ""
                 )
+
+
+def _type_in(name: str) -> str:
+    try:
+        return parse_device_name(name).device_type
+    except InvalidArgumentError:
+        return name
 
 
 def _device_type(service: PluginService, device_type: str) -> Iterator[str]:

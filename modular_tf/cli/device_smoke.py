@@ -48,6 +48,11 @@ class Outcome:
             return "not tried"
         return "works" if self.works else "failed"
 
+    @property
+    def line(self) -> str:
+        """The message in one line, as a table has it."""
+        return "; ".join(self.message.splitlines())
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as `devices --smoke --json` shows it."""
         return {

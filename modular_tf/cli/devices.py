@@ -175,7 +175,7 @@ def _rows(device: Device, outcomes: Sequence[Outcome]) -> list[tuple[object, ...
     if not outcomes:
         return [(device.name, None, "nothing to try", None, "it only describes itself")]
     return [
-        (device.name, outcome.check, outcome.word, f"{outcome.elapsed_ms:.2f}", outcome.message)
+        (device.name, outcome.check, outcome.word, f"{outcome.elapsed_ms:.2f}", outcome.line)
         for outcome in outcomes
     ]
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     parser.add_argument(
-        "name", metavar="NAME", help="a plugin, a file, a scheme (ram or ram://) or a device type"
+        "name",
+        metavar="NAME",
+        help="a plugin, a file, a scheme (ram or ram://), a device type or a device (GPU or GPU:0)",
     )
 
 

@@ -36,7 +36,7 @@ def smoke(mtf, fixture_device_plugin):
 @pytest.mark.parametrize(
     "variant",
     [
-        *("good", "handles-null", "bfc-allocator", "structs-replaced", "memory-usage-unknown"),
+        *("good", "handles-null", "structs-replaced", "memory-usage-unknown"),
         *("dialect-2.7", "dialect-2.5", "dialect-2.4", "dialect-rfc"),
     ],
 )
@@ -49,6 +49,18 @@ def test_everything_works_on_a_good_device(smoke, variant):
         assert device["works"] is True
         assert [check["check"] for check in device["checks"]] == CHECKS
         assert all(check["works"] and check["elapsed_ms"] > 0 for check in device["checks"])
+
+
+def test_an_arena_that_takes_all_memory_leaves_none_for_others(smoke):
+    """Both devices of the plugin share one memory, and the first one's arena takes it all."""
+    ended = smoke("bfc-allocator", "--json")
+    first, second = ended.object["devices"]
+    assert first["works"] is True
+    failed = {check["check"] for check in second["checks"] if not check["works"]}
+    assert failed == {"allocate", *COPIES, "fill", "timer"}
+    rows = [line.split("\t") for line in smoke("bfc-allocator").lines]
+    assert {len(row) for row in rows} == {5}
+    assert "; arena FIXTURE:1: 0 B in use" in rows[7][4]
 
 
 @pytest.mark.parametrize("variant", FAULTS)

@@ -125,7 +125,7 @@ def test_what_is_called_a_default_is_one(operation):
     assert (refused == operation) == (operation not in HOST_DEFAULTS)
 
 
-@pytest.mark.parametrize("name", ["ram", "ram://", "ram_filesystem", "CPU"])
+@pytest.mark.parametrize("name", ["ram", "ram://", "ram_filesystem", "CPU", "/device:CPU:0"])
 def test_why_explains_what_serves(mtf, name):
     ended = mtf("why", name)
 
