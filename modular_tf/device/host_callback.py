@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from modular_tf.device.executor import Executor
 
-_IDLE_NS = 1_000_000_000
-"""How long a worker without a job stays."""
+_IDLE_NS = 100_000_000
+"""How long a worker without a job stays; streams that are gone have theirs as long."""
 
 _running = threading.local()
 
