@@ -52,6 +52,7 @@ def from_dlpack(
         BufferError: The memory cannot be described or moved as asked.
         ValueError: `device` makes no sense.
         TypeError: The object has no `__dlpack__`.
+        Exception: Whatever else the producer raises.
     """
     if device is None and copy is None:
         tensor = _by_table(producer)

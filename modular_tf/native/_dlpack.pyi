@@ -1,6 +1,7 @@
 """Types of the compiled tensor (dlpack/*.c): memory that others take without a copy, and theirs.
 
 All of it needs the GIL, as every Python object does; only deleters run without it, on any thread.
+A subinterpreter cannot import it: deleters know the main interpreter alone.
 """
 
 from collections.abc import Sequence
