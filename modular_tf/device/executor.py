@@ -338,7 +338,7 @@ def _stream_end(in_flight: InFlight) -> Callable[[Any], None]:
 def _is_left(end: Callable[[Any], None], native: Any) -> bool:
     """Leave an end to a thread; False where there can be none, as when the interpreter ends."""
     try:
-        threading.Thread(target=end, args=(native,), name="end of a stream").start()
+        threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True).start()
     except RuntimeError:
         return False
     return True

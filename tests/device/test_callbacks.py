@@ -380,3 +380,27 @@ def test_the_interpreter_ends_while_a_plugin_calls(run_python, recording_library
         ROOT,
     )
     assert (result.stdout, result.stderr) == ("end\n", "")
+
+
+def test_the_interpreter_ends_while_a_dropped_stream_waits_for_a_callback(run_python):
+    result = run_python(
+        "import threading\n"
+        "from modular_tf.service import PluginService\n"
+        "service = PluginService(); service.load('host_device')\n"
+        "device, memory = service.device('CPU:0'), service.device('CPU:0').allocate(4)\n"
+        "stream, other = device.create_stream(), device.create_stream()\n"
+        "held, go_on, dropped = [other], threading.Event(), threading.Event()\n"
+        "def drop():\n"
+        "    go_on.wait()\n"
+        "    held.clear()\n"
+        "    dropped.set()\n"
+        "    threading.Event().wait()\n"
+        "stream.add_callback(drop)\n"
+        "other.wait_for(stream)\n"
+        "other.memcpy_htod(memory, b'abcd')\n"
+        "del other\n"
+        "go_on.set()\n"
+        "dropped.wait()\n"
+        "print('end')\n"
+    )
+    assert (result.stdout, result.stderr) == ("end\n", "")
