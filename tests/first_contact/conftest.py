@@ -56,8 +56,8 @@ def rfc_example() -> Path:
 def verdict(misdeed) -> Callable[..., Violation | None]:
     """Try a plugin with a misdeed and return what is found."""
 
-    def try_one(deed: str, place: str = "INIT", *, seconds: float = PATIENCE_S) -> Violation | None:
-        (found,) = try_plugins([Task("bad", str(misdeed(deed, place)))], seconds=seconds)
+    def try_one(deed: str, place: str = "INIT") -> Violation | None:
+        (found,) = try_plugins([Task("bad", str(misdeed(deed, place)))], seconds=PATIENCE_S)
         return found
 
     return try_one

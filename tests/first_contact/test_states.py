@@ -12,6 +12,7 @@ from modular_tf.configuration import Config, load_config, parse_config
 from modular_tf.errors import ConfigError, PluginError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
+from modular_tf.rules import Violation
 from modular_tf.service import PluginService
 from tests.cli.conftest import mtf as mtf_command  # noqa: F401  (a fixture under another name)
 from tests.plugins.matrix import variants
@@ -173,6 +174,22 @@ def test_a_wrong_policy_of_the_environment_or_an_argument_is_an_error():
         load_config({"MODULAR_TF_FIRST_CONTACT": "yes"})
     with pytest.raises(ValueError, match="first_contact: expected one of"):
         Config(first_contact="yes")
+
+
+def test_the_limit_is_the_users(misdeed, monkeypatch):
+    limits = []
+
+    def noted(tasks, *, seconds):
+        limits.append(seconds)
+        return [Violation("LD-061", "too slow") for _ in tasks]
+
+    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", noted)
+    config = Config(first_contact_timeout_s=7)
+    with PluginService(config=config, plugin_paths=[misdeed("HANG")], bundled=False) as service:
+        (record,) = service.load().plugins
+
+    assert limits == [7]
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-061")
 
 
 def test_never_runs_the_plugin_here_at_once(tmp_path, misdeed, monkeypatch):
