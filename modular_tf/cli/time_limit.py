@@ -63,10 +63,13 @@ class TimeLimit:
         if not ended:
             raise DeadlineExceededError(f"{what} did not return within {self.seconds:g} s")
         self.stuck_calls -= 1
-        result, error = ended[0]
-        if error is not None:
+        result, error = ended.pop()
+        if error is None:
+            return result  # type: ignore[no-any-return]
+        try:
             raise error
-        return result  # type: ignore[no-any-return]
+        finally:
+            del error  # else it and this frame would keep each other, and what the call had opened
 
     def _wait(self, thread: threading.Thread, what: str) -> None:
         silence = min(_SILENCE_S, self.seconds)
