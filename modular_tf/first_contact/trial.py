@@ -46,7 +46,7 @@ class Trial:
     """
 
     def __init__(self, task: Task, *, python: str, seconds: float) -> None:
-        self.ending = Ending(task.file)
+        self.ending = Ending()
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._entries = b""

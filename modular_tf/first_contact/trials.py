@@ -34,7 +34,7 @@ def try_plugins(tasks: Sequence[Task], *, seconds: float) -> list[Violation | No
     python = find_interpreter()
     if python is None:
         why = "this process is no Python command, and names none"
-        return [cannot_try(task.file, why) for task in tasks]
+        return [cannot_try(why) for _ in tasks]
     with selectors.DefaultSelector() as selector:
         return _Trials(tasks, python, seconds, selector).run()
 
@@ -76,7 +76,7 @@ class _Trials:
         try:
             trial = Trial(task, python=self._python, seconds=self._seconds)
         except (OSError, ValueError) as error:
-            self._verdicts[number] = cannot_try(task.file, f"no process can be started: {error}")
+            self._verdicts[number] = cannot_try(f"no process can be started: {error}")
             return
         self._running[number] = trial
         for fd in trial.readers:

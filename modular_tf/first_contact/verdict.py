@@ -16,7 +16,6 @@ class Ending:
     """How a child process ended; the fields are filled as they become known.
 
     Attributes:
-        file: The plugin's library.
         entered: The last call that was begun, None where it came to none.
         finished: Whether all calls came back.
         lost: The standard streams that the plugin closed or replaced.
@@ -26,7 +25,6 @@ class Ending:
         said: The last that was written to standard output and standard error.
     """
 
-    file: str
     entered: str | None = None
     finished: bool = False
     lost: str | None = None
@@ -41,18 +39,18 @@ def violation_of(ending: Ending) -> Violation | None:
     if ending.finished:
         return None
     if ending.fault is not None:
-        return cannot_try(ending.file, f"the child process failed: {ending.fault}")
+        return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None:
         how = "hung" if ending.timed_out else _how_ended(ending.status)
-        return cannot_try(ending.file, f"the child process {how} before it began{_said(ending)}")
+        return cannot_try(f"the child process {how} before it began{_said(ending)}")
     rule_id, what = _deed(ending)
     where = f"in {ending.entered}, at first contact in a child process"
-    return Violation(rule_id, f"{ending.file}: {what} {where}{_said(ending)}")
+    return Violation(rule_id, f"{what} {where}{_said(ending)}")
 
 
-def cannot_try(file: str, why: str) -> Violation:
+def cannot_try(why: str) -> Violation:
     """Return the violation where it is not the plugin that failed."""
-    return Violation("LD-063", f"{file}: not tried: {why}")
+    return Violation("LD-063", f"not tried: {why}")
 
 
 def _deed(ending: Ending) -> tuple[str, str]:

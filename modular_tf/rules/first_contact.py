@@ -12,7 +12,7 @@ RULES: tuple[Rule, ...] = (
         "the application. TensorFlow's process ends.",
         "Update the plugin, or tell its author which call ended the process, and how; the message "
         "names both.",
-        "issue of first contact; the RFC's example of SE_InitPlugin dereferences NULL",
+        "design, states; the usage example of the RFC of 2020-09-08 dereferences NULL",
     ),
     Rule(
         "LD-061",

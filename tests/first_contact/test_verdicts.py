@@ -32,7 +32,7 @@ def test_a_misdeed_is_named_with_its_call(deed, rule, said, verdict):
     violation = verdict(deed)
 
     assert violation.rule_id == rule
-    assert f": {said} in SE_InitPlugin, at first contact" in violation.message
+    assert violation.message.startswith(f"{said} in SE_InitPlugin, at first contact")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_call_that_hangs_is_ended(verdict, tmp_path, monkeypatch):
     violation = verdict("HANG")
 
     assert violation.rule_id == "LD-061"
-    assert ": did not return within 60 s in SE_InitPlugin" in violation.message
+    assert violation.message.startswith("did not return within 60 s in SE_InitPlugin")
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
 
