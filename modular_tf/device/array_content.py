@@ -64,6 +64,11 @@ def content_of(found: Any) -> ArrayContent:
 
 
 def _of_numpy(numpy: Any, array: Any) -> ArrayContent:
+    if not array.dtype.isnative:
+        raise InvalidArgumentError(
+            f"numpy array of dtype {array.dtype}: its elements are in the other byte order; "
+            "give array.astype(array.dtype.newbyteorder('='))"
+        )
     try:
         element = by_numpy(array.dtype)
     except ValueError as error:

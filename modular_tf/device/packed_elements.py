@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.dlpack_elements import TypeCode
-
 if TYPE_CHECKING:
     from modular_tf.abi.dlpack_elements import ElementType
 
 
 def unpack(data: Any, element: ElementType, count: int) -> Any:
-    """Return a numpy array of bytes, one for each element, as ml_dtypes stores them.
+    """Return a numpy array of bytes, one for each element, whose upper bits are 0.
+
+    So ml_dtypes stores them, negative numbers too.
 
     Args:
         data: The packed bytes; the first element is in the lowest bits of the first byte.
@@ -22,9 +22,4 @@ def unpack(data: Any, element: ElementType, count: int) -> Any:
     numpy = import_module("numpy")
     packed = numpy.frombuffer(data, numpy.uint8)
     bits = numpy.unpackbits(packed, count=count * element.bits, bitorder="little")
-    values = numpy.packbits(bits.reshape(count, element.bits), axis=1, bitorder="little")
-    values = values.reshape(-1)
-    if element.code is not TypeCode.INT:
-        return values
-    sign = numpy.uint8(1 << (element.bits - 1))
-    return (values ^ sign) - sign  # negative numbers fill the byte's upper bits
+    return numpy.packbits(bits.reshape(count, element.bits), axis=1, bitorder="little").reshape(-1)

@@ -94,6 +94,41 @@ def test_arrays_travel_between_devices_of_both_plugins(
     )
 
 
+def test_a_gibibyte_travels_between_both_plugins(
+    run_python: PythonRunner, opencl_library: Path
+) -> None:
+    """The way between two plugins is through small pieces of host memory."""
+    run_python(
+        """
+        import sys
+        from modular_tf import PluginService
+
+        BLOCK = bytes(range(251)) * 4179  # 1 MiB and a bit: no power of two, a shift is seen
+        SIZE = 1 << 30
+
+        with PluginService() as service:
+            service.load("host_device", sys.argv[1])
+            device = service.device("OPENCL:0")
+            data = bytearray(BLOCK * (SIZE // len(BLOCK) + 1))
+            del data[SIZE:]
+            array = device.put(data)
+            del data
+            for name in ("CPU:0", "OPENCL:0", "CPU:0"):
+                there = array.copy_to(service.device(name))
+                array.close()
+                array = there
+            back = array.to_memoryview()
+            array.close()
+            assert len(back) == SIZE
+            for start in range(0, SIZE, len(BLOCK)):
+                part = back[start : start + len(BLOCK)]
+                assert part == BLOCK[: len(part)]
+        """,
+        opencl_library,
+        env=ON_POCL,
+    )
+
+
 def test_work_on_streams(run_python: PythonRunner, opencl_library: Path) -> None:
     run_python(
         """

@@ -11,6 +11,7 @@ import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
+from modular_tf.native.tensor import Tensor
 from modular_tf.service import PluginService
 
 MIB = 1 << 20
@@ -76,8 +77,31 @@ def test_room_for_every_element_type_of_dlpack(cpu, element):
         np.array(7, "u4"),
         np.float16(1.5),
         np.arange(5)[3:3],
+        np.arange(24).reshape(2, 3, 4)[::-1, ::-2, ::-3],
+        np.arange(24).reshape(4, 6)[::2, 1::2].T,
+        np.asfortranarray(np.arange(24).reshape(2, 3, 4))[::-1],
+        np.lib.stride_tricks.sliding_window_view(np.arange(9, dtype="i2"), 4),
+        np.zeros((3, 4), [("a", "i1"), ("b", "f4")])["b"],
+        np.zeros((0,) * 64, "i1"),
+        np.empty((3, 0), order="F")[::-1],
     ],
-    ids=["strided", "fortran", "broadcast", "empty", "empty-inside", "0-d", "scalar", "slice"],
+    ids=[
+        "strided",
+        "fortran",
+        "broadcast",
+        "empty",
+        "empty-inside",
+        "0-d",
+        "scalar",
+        "slice",
+        "backwards",
+        "transposed-part",
+        "fortran-backwards",
+        "overlapping",
+        "misaligned",
+        "64 dimensions",
+        "empty-backwards",
+    ],
 )
 def test_shapes_and_strides_of_numpy(cpu, values):
     with cpu.put(values) as there:
@@ -118,41 +142,71 @@ def test_numpy_is_not_needed(run_python):
     run_python(
         """
         import sys
+        sys.modules["numpy"] = sys.modules["ml_dtypes"] = None  # importing them fails
+
+        from array import array
         from modular_tf import PluginService
+        from modular_tf.dlpack import from_dlpack
+
+        def fails(error, call):
+            try:
+                call()
+            except error:
+                return True
 
         with PluginService() as service:
             service.load("host_device")
             device = service.device("CPU:0")
-            with device.put(b"abcd") as there, device.empty((2,), "float32") as room:
+            for memory in ("device", "host", "unified"):
+                there = device.put(b"abcd", memory=memory)
                 assert there.to_memoryview().tolist() == [97, 98, 99, 100]
-                room.copy_from(memoryview(bytes(8)).cast("f"))
-                assert room.to_memoryview().tolist() == [0.0, 0.0]
                 assert there.copy_to(device).to_bytes() == b"abcd"
-        assert "numpy" not in sys.modules
+                assert memoryview(from_dlpack(there, device="cpu")) == b"abcd"
+                assert device.put(there.to_host()).to_bytes() == b"abcd"
+                there.copy_from(memoryview(b"dcba")[::-1])
+                assert device.put(memoryview(there.to_host())[::-1]).to_bytes() == b"dcba"
+                assert fails(ModuleNotFoundError, there.to_numpy)
+            room = device.empty((2,), "float32")
+            room.copy_from(array("f", [1.5, -2]))
+            assert room.to_memoryview().tolist() == [1.5, -2.0]
+            for name in ("bfloat16", "int4", "float8_e4m3fn", "complex32"):
+                small = device.empty((3, 5), name)
+                assert small.dtype == device.put(small).dtype == name
+                assert len(small.to_bytes()) >= 15
+            assert device.put(array("d")).to_bytes() == b""
         """
     )
 
 
-def test_packed_elements_are_unpacked_for_numpy(cpu):
-    ml_dtypes = pytest.importorskip("ml_dtypes")
-    packed = cpu.put(PackedInt4())
-    assert (packed.dtype, packed.is_padded, packed.nbytes) == ("int4", False, 2)
-    assert packed.to_bytes() == PackedInt4.DATA
-    assert packed.copy_to(cpu).to_bytes() == PackedInt4.DATA
-    expected = np.array([-8, 7, -1], dtype=ml_dtypes.int4)
-    np.testing.assert_array_equal(packed.to_numpy(), expected)
+@pytest.mark.parametrize(
+    "element", [one for one in OF_NUMPY if one.is_subbyte], ids=lambda element: element.name
+)
+def test_packed_elements_are_unpacked_for_numpy(cpu, element):
+    pytest.importorskip("ml_dtypes")
+    patterns = range((1 << element.bits) - 1)  # all but one: the last byte is not full
+    data = sum(bits << (number * element.bits) for number, bits in enumerate(patterns))
+    n_bytes = -(-len(patterns) * element.bits // 8)
+    producer = Packed(data.to_bytes(n_bytes, "little"), len(patterns), element.dtype)
+    packed = cpu.put(producer)
+    assert (packed.dtype, packed.is_padded, packed.nbytes) == (element.name, False, n_bytes)
+    assert packed.to_bytes() == packed.copy_to(cpu).to_bytes() == producer.data
+    back = packed.to_numpy()
+    assert (back.dtype, back.tobytes()) == (element.to_numpy(), bytes(patterns))
+    if element.name.startswith("int"):
+        half = 1 << (element.bits - 1)
+        numbers = [(bits ^ half) - half for bits in patterns]
+        assert back.astype(int).tolist() == numbers
+        assert back.tobytes() == np.array(numbers).astype(back.dtype).tobytes()
+    assert cpu.put(back).is_padded
 
 
-class PackedInt4:
-    """Three numbers of 4 bits in two bytes, as a DLPack producer."""
+class Packed:
+    """Elements of less than 8 bits without gaps, as a DLPack producer."""
 
-    DATA = b"\x78\x0f"
-
-    def __init__(self):
-        from modular_tf.native.tensor import Tensor
-
-        room = (ctypes.c_char * 2).from_buffer_copy(self.DATA)
-        self._tensor = Tensor(ctypes.addressof(room), (3,), None, (0, 4, 1), (1, 0), room)
+    def __init__(self, data, count, dtype):
+        self.data = data
+        room = (ctypes.c_char * len(data)).from_buffer_copy(data)
+        self._tensor = Tensor(ctypes.addressof(room), (count,), None, dtype, (1, 0), room)
 
     def __dlpack__(self, **wishes):
         return self._tensor.__dlpack__(**wishes)
@@ -189,7 +243,10 @@ def test_the_source_may_be_changed_afterwards(cpu):
 @pytest.mark.parametrize(
     ("found", "error", "says"),
     [
-        (np.array([1], ">i4"), InvalidArgumentError, "int32|i4"),
+        (np.array([1], ">i4"), InvalidArgumentError, "other byte order; give"),
+        (np.zeros((0, 3), ">f8"), InvalidArgumentError, "other byte order; give"),
+        (np.array(1, ">f4"), InvalidArgumentError, "other byte order; give"),
+        (memoryview(np.array([1, 2], ">u2")), InvalidArgumentError, "'>H'"),
         (np.array(["x"]), InvalidArgumentError, "U1"),
         (np.array([None]), InvalidArgumentError, "O"),
         (np.zeros(2, "M8[s]"), InvalidArgumentError, "datetime"),
