@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from modular_tf.device import live_platform
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 from tests.device.steering import SteeredPlugin, build_steered_plugin
 
@@ -64,6 +67,11 @@ def recording_library() -> Path:
 @pytest.fixture
 def recording(recording_library: Path) -> RecordingPlugin:
     """Return the recording plugin, well-behaved and not loaded yet."""
+    if live_platform._shared:  # host memory in a cycle keeps the platform of a test before
+        gc.collect()
+    for thread in threading.enumerate():
+        if thread.name.startswith("end of "):
+            thread.join()
     return RecordingPlugin(recording_library)
 
 
