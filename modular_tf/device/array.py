@@ -11,12 +11,12 @@ from modular_tf.device import array_memory
 from modular_tf.device.array_content import ArrayContent, content_of
 from modular_tf.device.array_shape import checked_shape, element_type_of, n_bytes_of
 from modular_tf.device.dlpack_numbers import dlpack_device
-from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.device.host_tensor import new_host_tensor
 from modular_tf.device.memory import HostMemory, UnifiedMemory
 from modular_tf.device.packed_elements import unpack
 from modular_tf.device.stream import Stream
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.fresh_host_memory import fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:

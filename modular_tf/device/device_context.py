@@ -11,8 +11,8 @@ import threading
 from itertools import count
 from typing import TYPE_CHECKING
 
-from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
     from modular_tf.device.event import Event

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import TypeCode
 from modular_tf.device.array_shape import n_bytes_of
-from modular_tf.device.fresh_host_memory import address_of, fresh_host_memory
+from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
 if TYPE_CHECKING:

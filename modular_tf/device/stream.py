@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.device.event import Event
-from modular_tf.device.fresh_host_memory import fresh_host_memory
 from modular_tf.device.host_buffer import checked_size, host_buffer, writable_host_buffer
 from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
@@ -14,6 +13,7 @@ from modular_tf.device.memory_fill import MEM_ZERO, MEMSET, MEMSET32, Fill, fill
 from modular_tf.device.native_object import NativeObject, check_natural, usable
 from modular_tf.errors import ClosedError, InvalidArgumentError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
