@@ -142,10 +142,11 @@ class Device:
         return executor
 
     def allocate(self, n_bytes: int) -> DeviceMemory:
-        """Allocate device memory.
+        """Allocate device memory; out of an arena where the plugin wants that.
 
         Raises:
-            OutOfMemoryError: The plugin gave none; a `MemoryError`, and RESOURCE_EXHAUSTED.
+            OutOfMemoryError: The plugin gave none, or the arena's limit is reached, and then with
+                a picture of the arena; a `MemoryError`, and RESOURCE_EXHAUSTED.
             ModularTFError: As `executor`.
         """
         return self.executor.allocate(n_bytes)
@@ -207,7 +208,12 @@ class Device:
         return self.executor.memory_usage()
 
     def allocator_stats(self) -> AllocatorStats:
-        """Return what the plugin counts; raises as `memory_usage`."""
+        """Return the figures of the arena that serves, or what the plugin counts.
+
+        Raises:
+            UnavailableError: There is no arena, and the plugin does not know.
+            ModularTFError: As `executor`.
+        """
         return self.executor.allocator_stats()
 
     def create_stream(self) -> Stream:

@@ -166,7 +166,7 @@ class Executor:
             ModularTFError: As `memory_usage`.
         """
         arena = None if self._arenas is None else self._arenas.of(lib.MTF_DEVICE_MEMORY)
-        if arena is not None:
+        if arena is not None and not self._closed:
             return arena.allocator_stats()
         stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
         error = lib.mtf_get_allocator_stats(self.native, stats, known)

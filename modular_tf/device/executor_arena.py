@@ -80,11 +80,7 @@ class ExecutorArena:
         )
 
     def close(self) -> None:
-        """Refuse further allocations; regions go back with the last memory in use.
-
-        Raises:
-            InternalError: The plugin threw; all regions count as returned.
-        """
+        """Refuse further allocations; regions go back with the last memory in use."""
         self._arena.close()
 
 

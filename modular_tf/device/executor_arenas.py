@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from modular_tf.device.executor_arena import ExecutorArena
@@ -30,7 +31,7 @@ class ExecutorArenas:
     `device_memory_usage` tell how much there is. Unified memory has none, as in TensorFlow.
     """
 
-    __slots__ = ("_executor", "_force_growth", "_lock", "_made", "_settings")
+    __slots__ = ("_executor", "_force_growth", "_lock", "_made", "_process", "_settings")
 
     def __init__(
         self, executor: Executor, settings: MemorySettings, *, force_growth: bool = False
@@ -47,6 +48,7 @@ class ExecutorArenas:
         self._force_growth = force_growth
         self._made: dict[int, ExecutorArena] = {}
         self._lock = ForkLock()
+        self._process = os.getpid()
 
     def of(self, kind: int) -> ExecutorArena | None:
         """Return the arena of one of the `MTF_*_MEMORY`, None for unified memory.
@@ -103,8 +105,9 @@ class ExecutorArenas:
     def close(self) -> None:
         """Give back what nobody uses; the rest goes with its last user.
 
-        Raises:
-            InternalError: The plugin threw.
+        A forked child does nothing: the memory is its parent's, and so may be an arena's lock.
         """
+        if os.getpid() != self._process:
+            return
         for arena in list(self._made.values()):
             arena.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from modular_tf.codes import Code
 from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arena_world import KIB, MIB
+from tests.device.conftest import ROOT
 from tests.device.recording import LEAVES_OUTPUTS_ALONE, THROWS
 
 
@@ -235,6 +237,69 @@ class TestClosing:
         gc.collect()
 
         assert pooled.allocated == 0
+
+    def test_figures_end_with_the_device(self, pooled):
+        with pooled.devices() as [device, _]:
+            executor = device.executor
+            executor.allocator_stats()
+
+        with pytest.raises(ClosedError):
+            executor.allocator_stats()
+
+    def test_a_forked_child_leaves_the_plugin_alone(self, run_python, recording_library):
+        result = run_python(
+            "import gc, os, sys; sys.path.append(sys.argv[2])\n"
+            "from pathlib import Path\n"
+            "from modular_tf.errors import ClosedError\n"
+            "from tests.device.recording import RecordingPlugin\n"
+            "recording = RecordingPlugin(Path(sys.argv[1]))\n"
+            "recording.use_bfc_allocator()\n"
+            "with recording.devices() as [device, _]:\n"
+            "    memory = device.allocate(1000)\n"
+            "    before = recording.calls\n"
+            "    if os.fork() == 0:\n"
+            "        memory.close()\n"
+            "        try:\n"
+            "            device.allocate(1000)\n"
+            "        except ClosedError:\n"
+            "            print('closed')\n"
+            "        device.executor.close()\n"
+            "        del memory\n"
+            "        gc.collect()\n"
+            "        print(recording.calls == before, flush=True)\n"
+            "        os._exit(0)\n"
+            "    os.wait()\n"
+            "print(recording.allocated)\n",
+            recording_library,
+            ROOT,
+        )
+
+        assert result.stdout == "closed\nTrue\n0\n"
+
+
+def test_threads_share_the_arena(pooled, device):
+    failures = []
+
+    def work(seed):
+        dice = random.Random(seed)
+        held = []
+        for _ in range(200):
+            held.append(device.allocate(dice.randint(1, 100 * KIB)))
+            if len(held) > 5:
+                held.pop(dice.randrange(5)).close()
+        if len({memory.address for memory in held}) != len(held):
+            failures.append(seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert device.allocator_stats().num_allocs == 800
+    assert device.allocator_stats().bytes_in_use == 0
+    assert pooled.count("allocate") < 10
 
 
 class TestExhaustion:

@@ -66,7 +66,7 @@ mtf_error* mtf_arena_allocate(mtf_arena* arena, uint64_t bytes, uintptr_t* addre
  * for an address that this arena never gave out; neither changes anything. */
 mtf_error* mtf_arena_free(mtf_arena* arena, uintptr_t address);
 
-/* Bytes of the chunk behind a live allocation (at least what was asked for); 0 for other addresses. */
+/* Bytes of the chunk behind a live allocation, at least what was asked for; 0 for others. */
 uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address);
 
 void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats);

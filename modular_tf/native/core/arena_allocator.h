@@ -12,7 +12,7 @@
 
 namespace mtf {
 
-// Thrown by a source of ours that has more to say than "no memory". Whoever catches it owns `error`.
+// Thrown by a source of ours that has more to say than "no memory". The catcher owns `error`.
 struct SourceError {
   mtf_error* error;
 };

@@ -40,8 +40,7 @@ mtf_error* mtf_take_error(void);
 mtf_executor* mtf_executor_new(const void* table, const void* device);
 /* Gives the executor the slot `nanoseconds` of SP_TimerFns, or NULL. */
 void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds);
-/* What an allocator of the RFC of 2020-09-08 is: its functions are cut by an arena of the host's, or
- * used as they are. */
+/* The RFC's two kinds of allocator: memory that an arena of the host's cuts, or used as it is. */
 enum { MTF_PLAIN_ALLOCATOR = 0, MTF_CUSTOM_ALLOCATOR = 1 };
 /* Has memory come from SP_AllocatorFns or SP_CustomAllocatorFns `fns`, which are copied, instead of
  * the SP_StreamExecutor. `allocator` is the plugin's struct, which outlives all memory; `unified`

@@ -10,8 +10,8 @@
 
 namespace mtf {
 
-// [any thread] The kinds are MTF_*_MEMORY. All functions but `name` and `has` call the plugin, which
-// may throw, and must be there: see `has`.
+// [any thread] The kinds are MTF_*_MEMORY. Functions but `name` and `has*` call the plugin,
+// which may throw; `has*` tells whether it has what is called.
 class Allocator {
  public:
   virtual ~Allocator() = default;

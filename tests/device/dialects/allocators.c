@@ -1,4 +1,4 @@
-/* The RFC's two allocators, over the host's memory. Each call must bring the plugin's own struct. */
+/* The RFC's two allocators, over the host's memory. Each call must bring the plugin's struct. */
 #include "variant.h"
 
 #if LAYOUT == 2020
@@ -68,7 +68,8 @@ static void note(const char* name, const void* ext, const Device* device) {
 }
 
 static void* take(uint64_t size, size_t alignment) {
-  return exhausted ? NULL : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  const uint64_t whole = (size + alignment - 1) / alignment * alignment;
+  return exhausted ? NULL : aligned_alloc(alignment, whole);
 }
 
 static unsigned char fill_usage(int64_t* unused, int64_t* total) {

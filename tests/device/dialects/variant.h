@@ -5,8 +5,8 @@
  * FORM         how it hands its structs over: FILLS the host's, ASSIGNS them with whatever size its
  *              own have, zeroes the parameters after it SAVED their pointers, points to its OWN
  * ALLOCATOR    of the RFC: NONE, PLAIN, CUSTOM, BOTH, HALF (with nothing to destroy it)
- * ALLOCATOR_LACKS  the number of a function that the allocator has not; ALLOCATOR_FAILS a status code:
- *              it cannot be created
+ * ALLOCATOR_LACKS  the number of a function that the allocator has not
+ * ALLOCATOR_FAILS  a status code: it cannot be created
  * UNIFIED      1: the plain allocator has unified memory
  * TIMERS       0: it has no functions for timers
  * FILL_SLOTS   0: the slots of mem_zero, memset and memset32 are NULL
@@ -65,7 +65,7 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #define FIRST_FAILS 0
 #endif
 
-/* Hands `own` over in the way of FORM; `lent` is the host's struct and becomes what it shall see. */
+/* Hands `own` over in the way of FORM; `lent` is the host's and becomes what it shall see. */
 #define DELIVER(own, lent)                                                          \
   do {                                                                              \
     size_t lent_size = (lent)->struct_size;                                         \
