@@ -4,9 +4,10 @@ Usage: python benchmarks/arena.py [--json FILE] [--repeat N]
 
 Native figures come from a small program that is compiled with `c++` against the core's sources
 for the occasion (without a compiler they are missing). "fragmented" has 10 000 allocations and as
-many holes of random sizes up to 64 KiB, and asks for random sizes. Each figure is the best of
-several interleaved rounds, per pair of allocate and free. Nothing here fails: targets are printed
-beside the figures.
+many holes of random sizes up to 64 KiB, and asks for random sizes. "device memory" is an object of
+the bundled host device, made and closed: as its plugin allocates it, and by way of an arena. Each
+figure is the best of several interleaved rounds, per pair of allocate and free. Nothing here fails:
+targets are printed beside the figures.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ from pathlib import Path
 
 from modular_tf.device.arena import Arena
 from modular_tf.device.arena_source import HostMemory
+from modular_tf.device.executor_arena import ExecutorArena
+from modular_tf.device.memory import DeviceMemory
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.service import PluginService
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "modular_tf" / "native" / "core"
@@ -109,6 +114,25 @@ def fragmented(arena: Arena) -> Arena:
     return arena
 
 
+def device_pairs(service: PluginService) -> dict[str, Pair]:
+    """Return the cases of a device's memory: the two ways that `Device.allocate` has."""
+    service.load("host_device")
+    executor = service.device("CPU:0").executor
+    arena = ExecutorArena(executor, lib.MTF_DEVICE_MEMORY, 1 << 30)
+
+    def plain() -> None:
+        for _ in range(LOOPS):
+            native = lib.mtf_memory_new(executor.native, lib.MTF_DEVICE_MEMORY, 4096)
+            DeviceMemory(executor, ffi.gc(native, lib.mtf_memory_free), 4096).close()
+
+    def cut() -> None:
+        for _ in range(LOOPS):
+            native = arena.allocate(4096)
+            DeviceMemory(executor, ffi.gc(native, lib.mtf_memory_free), 4096).close()
+
+    return {"device memory, plain": plain, "device memory, arena": cut}
+
+
 def pairs() -> dict[str, Pair]:
     """Return the Python cases: each call does `LOOPS` pairs."""
     memory = HostMemory()
@@ -176,8 +200,8 @@ def python_round(calls: dict[str, Pair]) -> dict[str, float]:
 def measure(repeat: int) -> dict[str, float]:
     """Return the best of all rounds for each case."""
     best: dict[str, float] = {}
-    calls = pairs()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, PluginService() as service:
+        calls = pairs() | device_pairs(service)
         program = compile_native(Path(folder))
         for _ in range(repeat):
             figures = python_round(calls) | (native_round(program) if program else {})
@@ -195,7 +219,7 @@ def main() -> None:
     best = measure(options.repeat)
     for name, value in best.items():
         target = f"   (target: {TARGETS[name]})" if name in TARGETS else ""
-        print(f"{name:20} {value:8.3f} us per allocate and free{target}")
+        print(f"{name:22} {value:8.3f} us per allocate and free{target}")
     if options.json:
         options.json.write_text(json.dumps({"microseconds": best, "targets": TARGETS}, indent=2))
 
