@@ -45,6 +45,15 @@ def _bytes_of(found: Any, *, writable: bool) -> Any:
         raise InvalidArgumentError(f"{type(found).__name__} as a host buffer: {error}") from None
 
 
+def release(data: Any) -> None:
+    """Let go of the bytes of a copy that failed.
+
+    The traceback keeps what the functions on its way had. Python before 3.11.9 and 3.12.3 crashes
+    when its collector finds a memoryview there together with what uses its bytes (gh-77894).
+    """
+    ffi.release(data)
+
+
 def checked_size(n_bytes: int | None, data: Any) -> int:
     """Return how many bytes of a host buffer to copy: all where `n_bytes` is None.
 

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.device.event import Event
-from modular_tf.device.host_buffer import checked_size, host_buffer, writable_host_buffer
+from modular_tf.device.host_buffer import (
+    checked_size,
+    host_buffer,
+    release,
+    writable_host_buffer,
+)
 from modular_tf.device.host_callback import HostCallbacks
 from modular_tf.device.memory import DeviceMemory
 from modular_tf.device.memory_fill import MEM_ZERO, MEMSET, MEMSET32, Fill, fill_by_copies
@@ -21,6 +26,9 @@ if TYPE_CHECKING:
     from modular_tf.device.executor import Executor
     from modular_tf.device.host_buffer import HostBuffer
     from modular_tf.device.in_flight import InFlight
+
+_MISFITS = TypeError, AttributeError, OverflowError
+"""What the native core, and what comes before it, raise of arguments that do not fit."""
 
 _free_event = lib.mtf_event_free
 _BYTE_MAX = 0xFF
@@ -66,17 +74,18 @@ class Stream(NativeObject):
             data = ffi.from_buffer("char[]", source)
         except (TypeError, ValueError, BufferError):
             data = host_buffer(source)
-        size = len(data) if n_bytes is None else checked_size(n_bytes, data)
-        if not size:
-            return
         try:
+            size = len(data) if n_bytes is None else checked_size(n_bytes, data)
+            if not size:
+                return
             hold = target.hold
             error = lib.mtf_memcpy_htod(self.native, target.native, offset, data, size)
-        except (TypeError, AttributeError, OverflowError):
-            self._explain(target, offset)
+            if error:
+                self._check(error, "memcpy_htod")
+        except Exception as failure:
+            release(data)
+            self._explain(failure, target, offset)
             raise
-        if error:
-            raise self._executor.failure(error, "memcpy_htod")
         self._in_flight.hold((hold, data), self)
 
     def memcpy_dtoh(
@@ -99,17 +108,18 @@ class Stream(NativeObject):
             data = ffi.from_buffer("char[]", target, True)  # noqa: FBT003  (to be written)
         except (TypeError, ValueError, BufferError):
             data = writable_host_buffer(target)
-        size = len(data) if n_bytes is None else checked_size(n_bytes, data)
-        if not size:
-            return
         try:
+            size = len(data) if n_bytes is None else checked_size(n_bytes, data)
+            if not size:
+                return
             hold = source.hold
             error = lib.mtf_memcpy_dtoh(self.native, data, source.native, offset, size)
-        except (TypeError, AttributeError, OverflowError):
-            self._explain(source, offset)
+            if error:
+                self._check(error, "memcpy_dtoh")
+        except Exception as failure:
+            release(data)
+            self._explain(failure, source, offset)
             raise
-        if error:
-            raise self._executor.failure(error, "memcpy_dtoh")
         self._in_flight.hold((hold, data), self)
 
     def memcpy_dtod(
@@ -146,9 +156,9 @@ class Stream(NativeObject):
                 self._copy_by_host(target, source, size, target_offset, source_offset)
                 return
             error = lib.mtf_memcpy_dtod(self.native, to, target_offset, start, source_offset, size)
-        except (TypeError, AttributeError, OverflowError):
-            self._explain(target, target_offset)
-            self._explain(source, source_offset, size)
+        except _MISFITS as failure:
+            self._explain(failure, target, target_offset)
+            self._explain(failure, source, source_offset, size)
             raise
         if error:
             raise self._executor.failure(error, "memcpy_dtod")
@@ -225,8 +235,8 @@ class Stream(NativeObject):
                 fill_by_copies(self, target, kind.pattern(*values), size, offset)
                 return
             error = kind.function(self.native, native, offset, *values, size)
-        except (TypeError, AttributeError, OverflowError):
-            self._explain(target, offset, size)
+        except _MISFITS as failure:
+            self._explain(failure, target, offset, size)
             raise
         if error:
             raise self._executor.failure(error, kind.name)
@@ -334,8 +344,10 @@ class Stream(NativeObject):
     def _callback_error(self) -> ModularTFError | None:
         return None if self._callbacks is None else self._callbacks.error
 
-    def _explain(self, memory: object, *numbers: int) -> None:
-        """Find the argument that the native core did not take."""
+    def _explain(self, failure: Exception, memory: object, *numbers: int) -> None:
+        """Find the argument that the native core did not take, if that is what failed."""
+        if not isinstance(failure, _MISFITS):
+            return
         usable(self)
         usable(memory, DeviceMemory)
         check_natural(*numbers)

@@ -18,26 +18,26 @@ def copy_htod(
     executor: Executor, target: DeviceMemory, source: HostBuffer, n_bytes: int | None, offset: int
 ) -> None:
     """Copy from the host to the device; see `Stream.memcpy_htod`."""
-    data = host_buffer(source)
-    size = checked_size(n_bytes, data)
-    check_natural(offset)
-    native = usable(target, DeviceMemory)
-    if size:
-        error = lib.mtf_sync_memcpy_htod(executor.native, native, offset, data, size)
-        executor.check(error, "sync_memcpy_htod")
+    with host_buffer(source) as data:
+        size = checked_size(n_bytes, data)
+        check_natural(offset)
+        native = usable(target, DeviceMemory)
+        if size:
+            error = lib.mtf_sync_memcpy_htod(executor.native, native, offset, data, size)
+            executor.check(error, "sync_memcpy_htod")
 
 
 def copy_dtoh(
     executor: Executor, target: HostBuffer, source: DeviceMemory, n_bytes: int | None, offset: int
 ) -> None:
     """Copy from the device to the host; see `Stream.memcpy_dtoh`."""
-    data = writable_host_buffer(target)
-    size = checked_size(n_bytes, data)
-    check_natural(offset)
-    native = usable(source, DeviceMemory)
-    if size:
-        error = lib.mtf_sync_memcpy_dtoh(executor.native, data, native, offset, size)
-        executor.check(error, "sync_memcpy_dtoh")
+    with writable_host_buffer(target) as data:
+        size = checked_size(n_bytes, data)
+        check_natural(offset)
+        native = usable(source, DeviceMemory)
+        if size:
+            error = lib.mtf_sync_memcpy_dtoh(executor.native, data, native, offset, size)
+            executor.check(error, "sync_memcpy_dtoh")
 
 
 def copy_dtod(

@@ -305,6 +305,32 @@ def test_a_failing_copy_is_typed_and_the_device_goes_on(recording, device, slot,
     assert read(device, memory) == b"good"
 
 
+HOST_COPIES = {
+    "memcpy_htod": lambda d, s, m, view, size: s.memcpy_htod(m, view, size),
+    "memcpy_dtoh": lambda d, s, m, view, size: s.memcpy_dtoh(view, m, size),
+    "sync_memcpy_htod": lambda d, s, m, view, size: d.memcpy_htod(m, view, size),
+    "sync_memcpy_dtoh": lambda d, s, m, view, size: d.memcpy_dtoh(view, m, size),
+}
+
+
+@pytest.mark.parametrize("slot", HOST_COPIES)
+def test_the_error_of_a_copy_keeps_none_of_its_bytes(recording, device, slot):
+    """Python 3.11.7 crashes when its collector finds such a traceback (gh-77894)."""
+    stream, memory, view = device.create_stream(), device.allocate(4), memoryview(bytearray(4))
+    recording.fail(slot, 5)
+    with pytest.raises(ModularTFError) as by_plugin:
+        HOST_COPIES[slot](device, stream, memory, view, 4)
+    with pytest.raises(InvalidArgumentError) as by_size:
+        HOST_COPIES[slot](device, stream, memory, view, 5)
+    memory.close()
+    with pytest.raises(ClosedError) as by_memory:
+        HOST_COPIES[slot](device, stream, memory, view, 4)
+
+    view.release()  # BufferError, were its bytes in use
+
+    assert [by_plugin.tb, by_size.tb, by_memory.tb].count(None) == 0
+
+
 # -- what copies keep --------------------------------------------------------------------------
 
 
