@@ -20,6 +20,9 @@ CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
 FIRST_CONTACT_POLICIES = ("always", "never")
 FILE_NAME = "modular-tf.toml"
+_COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
+_SINGLE = ("copy_streams", "first_contact", "first_contact_timeout_s")
+"""The keys with a single value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Config:
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
         memory: How much device memory arenas may take, by device type; under "" for all types.
             What is said for no type is for TensorFlow's environment variables to say.
+        copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
         first_contact: Whether a device plugin runs in a child process before it runs in this one:
             "always" or "never".
         first_contact_timeout_s: Seconds that one plugin may take there.
@@ -51,6 +55,7 @@ class Config:
     dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
+    copy_streams: int = 1
     first_contact: str = "always"
     first_contact_timeout_s: float = 30.0
     path: str | None = None
@@ -63,7 +68,7 @@ class Config:
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
-        for key in ("first_contact", "first_contact_timeout_s"):
+        for key in _SINGLE:
             if (expected := _why_wrong(key, value := getattr(self, key))) is not None:
                 raise ValueError(f"Config.{key}: expected {expected}, found {value!r}")
 
@@ -191,7 +196,7 @@ def _checked(key: str, value: Any, path: str) -> Any:
         if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
             return dict(value)
         expected = f"a table of {kind.__name__} values"
-    elif key in ("first_contact", "first_contact_timeout_s"):
+    elif key in _SINGLE:
         if (wrong := _why_wrong(key, value)) is None:
             return value
         expected = wrong
@@ -203,8 +208,11 @@ def _checked(key: str, value: Any, path: str) -> Any:
 
 
 def _why_wrong(key: str, value: Any) -> str | None:
-    """Return what a value of first contact should be, None if it is that."""
+    """Return what the value of a key of `_SINGLE` should be, None if it is that."""
     if key == "first_contact":
         return None if value in FIRST_CONTACT_POLICIES else f"one of {FIRST_CONTACT_POLICIES}"
+    if key == "copy_streams":
+        is_right = type(value) is int and value in _COPY_STREAMS
+        return None if is_right else "a number from 1 to 4"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return None if number and 0 < value < float("inf") else "a number of seconds above 0"

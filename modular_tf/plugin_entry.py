@@ -198,14 +198,16 @@ class PluginEntry:
 
     # -- devices --------------------------------------------------------------------------------
 
-    def _load_devices(
-        self, library: Library, config: Config, registry: DeviceRegistry
-    ) -> None:
+    def _load_devices(self, library: Library, config: Config, registry: DeviceRegistry) -> None:
         ours = self.probe.candidate.source is Source.BUNDLED and library.name == _HOST_DEVICE
         priority = HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY
         try:
             platform = load_device_platform(
-                library, plugin_name=self.name, priority=priority, memory=config.memory_of
+                library,
+                plugin_name=self.name,
+                priority=priority,
+                memory=config.memory_of,
+                copy_streams=config.copy_streams,
             )
         except RefusedDevicePluginError as error:
             self._note_violations("init", error.violations)

@@ -18,6 +18,7 @@ from modular_tf.device.in_flight import InFlight
 from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.device.native_object import owned
 from modular_tf.device.stream import Stream
+from modular_tf.device.stream_end import stream_end
 from modular_tf.device.timer import HostClockTimer, PluginTimer
 from modular_tf.errors import (
     ClosedError,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from modular_tf.loading.plugin_allocator import PluginAllocator
 
 _MOST_BYTES = (1 << 63) - 1
+_free_event = lib.mtf_event_free
+
 _LAST_LOOK_S = 1.0
 """How long closing waits for the event manager to see what is done; the rest fails as closed."""
 
@@ -70,6 +73,7 @@ class Executor:
         timer: Callable[[], int] | None,
         allocator: PluginAllocator | None = None,
         arenas: Callable[[Executor], ExecutorArenas] | None = None,
+        copy_streams: int = 1,
     ) -> None:
         """Make an executor that has not called the plugin yet.
 
@@ -83,15 +87,17 @@ class Executor:
                 timer.
             allocator: The plugin's own, instead of the functions of the table.
             arenas: Makes what cuts the plugin's memory; None to ask the plugin for each piece.
+            copy_streams: How many streams share the copies to other devices, 1 to 4.
         """
         self.name = name
         self.plugin = plugin
         self._timer = timer
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
+        self._streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
         self._closed = False
         self._let_go: Callable[[], None] | None = None
         self.events = EventManager(self)
-        self.context = DeviceContext(self)
+        self.context = DeviceContext(self, copy_streams)
         native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
         self.native = owned(native, lib.mtf_executor_free, self, "the executor")
         self._allocator = allocator  # has the struct that the plugin gets with each call
@@ -130,15 +136,36 @@ class Executor:
     def _new_memory(self, source: int, n_bytes: int, operation: str) -> Any:
         if not 0 <= n_bytes <= _MOST_BYTES:
             raise InvalidArgumentError(f"{self.name}: {n_bytes} bytes cannot be allocated")
+        native = self._ask_for_memory(source, n_bytes)
+        if native:
+            return native
+        failure = self._memory_failure(operation)
+        if isinstance(failure, OutOfMemoryError) and self._drop_passed():
+            native = self._ask_for_memory(source, n_bytes)
+            if native:
+                return native
+            failure = self._memory_failure(operation)
+        raise failure
+
+    def _ask_for_memory(self, source: int, n_bytes: int) -> Any:
         arena = None if self._arenas is None else self._arenas.of(source)
         if arena is None:
-            native = lib.mtf_memory_new(self.native, source, n_bytes)
-        else:
-            native = arena.allocate(n_bytes)
-        if not native:
-            error = self.failure(lib.mtf_take_error(), operation)
-            raise _as_out_of_memory(error)
-        return native
+            return lib.mtf_memory_new(self.native, source, n_bytes)
+        return arena.allocate(n_bytes)
+
+    def _memory_failure(self, operation: str) -> ModularTFError:
+        error = self.failure(lib.mtf_take_error(), operation)
+        if error.code is not Code.RESOURCE_EXHAUSTED:
+            return error
+        return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)
+
+    def _drop_passed(self) -> bool:
+        """Let go of what streams have passed, which they do in batches; tell whether of anything.
+
+        A memory that was dropped is kept by its last copies until then.
+        """
+        streams = [reference() for reference in self._streams.valuerefs()]  # at one moment
+        return sum(stream.drop_passed() for stream in streams if stream is not None) > 0
 
     def borrow_native(self, address: int, size: int, payload: int) -> Any:
         """Return a native memory that somebody else frees."""
@@ -193,12 +220,16 @@ class Executor:
         """
         in_flight = InFlight()
         native = lib.mtf_stream_new(self.native)
-        return Stream(self, owned(native, _stream_end(in_flight), self, "create_stream"), in_flight)
+        native = owned(native, stream_end(in_flight), self, "create_stream")
+        stream = self._streams[id(native)] = Stream(self, native, in_flight)
+        return stream
 
     def create_event(self) -> Event:
         """Return a new event, not recorded yet; errors as in `create_stream`."""
         native = lib.mtf_event_new(self.native)
-        return Event(self, owned(native, lib.mtf_event_free, self, "create_event"))
+        if not native:
+            raise self.failure(lib.mtf_take_error(), "create_event")
+        return Event(self, ffi.gc(native, _free_event))
 
     def create_timer(self) -> Timer:
         """Return a new timer, by the host's clock where the plugin has none.
@@ -311,40 +342,3 @@ class Executor:
 
     def __repr__(self) -> str:
         return f"<Executor of {self.name}, {'closed' if self._closed else 'open'}>"
-
-
-def _stream_end(in_flight: InFlight) -> Callable[[Any], None]:
-    """Return what destroys a stream: first its copies end, then their buffers are let go.
-
-    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
-    work may wait for, leaves it to a thread.
-    """
-    core = lib
-
-    def end(native: Any) -> None:
-        if len(in_flight):
-            core.mtf_error_free(core.mtf_stream_block_until_done(native))
-        core.mtf_stream_free(native)
-        in_flight.drop_all()
-
-    def end_or_leave(native: Any) -> None:
-        in_callback = running_executor() is not None and not sys.is_finalizing()
-        if not (in_callback and _is_left(end, native)):
-            end(native)
-
-    return end_or_leave
-
-
-def _is_left(end: Callable[[Any], None], native: Any) -> bool:
-    """Leave an end to a thread; False where there can be none, as when the interpreter ends."""
-    try:
-        threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True).start()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _as_out_of_memory(error: ModularTFError) -> ModularTFError:
-    if error.code is not Code.RESOURCE_EXHAUSTED:
-        return error
-    return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from modular_tf.device.stream import Stream
 
 _BATCH = 64
-"""Copies between two events of the stream's own, which cost as much as a copy."""
+"""Copies between two events of the stream's own, which cost as much as a short copy."""
+
+_BATCH_BYTES = 16 << 20
+"""Bytes copied, likewise: memories that were dropped meanwhile must not pile up."""
 
 
 class InFlight:
@@ -25,31 +28,42 @@ class InFlight:
     kept until the stream is known to be done or is destroyed.
     """
 
-    __slots__ = ("_batch", "_ended", "_lock")
+    __slots__ = ("_batch", "_bytes", "_ended", "_lock")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batch: list[object] = []
+        self._bytes = 0
         self._ended: deque[tuple[Event | None, list[object]]] = deque()
 
-    def hold(self, used: object, stream: Stream) -> None:
+    def hold(self, used: object, n_bytes: int, stream: Stream) -> None:
         """Keep what the stream's last operation uses.
 
         Args:
             used: Is dropped when the stream has passed it.
+            n_bytes: How many it copies or sets.
             stream: Whose work it is.
         """
         batch = self._batch
         batch.append(used)
-        if len(batch) % _BATCH == 0 and self._lock.acquire(blocking=False):
+        self._bytes += n_bytes
+        is_full = len(batch) % _BATCH == 0 or self._bytes >= _BATCH_BYTES
+        if is_full and self._lock.acquire(blocking=False):
             try:
                 self._drop_passed()
                 self._end_batch(stream)
             finally:
                 self._lock.release()
 
+    def drop_passed(self) -> bool:
+        """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
+        with self._lock:
+            before = len(self._ended)
+            self._drop_passed()
+            return len(self._ended) < before
+
     def _end_batch(self, stream: Stream) -> None:
-        batch, self._batch = self._batch, []
+        batch, self._batch, self._bytes = self._batch, [], 0
         try:
             self._ended.append((stream.record_event(), batch))
         except ModularTFError:
@@ -69,7 +83,7 @@ class InFlight:
         """
         with self._lock:
             taken = self._batch, self._ended
-            self._batch, self._ended = [], deque()
+            self._batch, self._bytes, self._ended = [], 0, deque()
         return taken
 
     def drop_all(self) -> None:

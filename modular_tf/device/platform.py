@@ -32,6 +32,7 @@ def load_device_platform(
     plugin_name: str,
     priority: int = PLUGIN_PRIORITY,
     memory: Callable[[str], MemorySettings] | None = None,
+    copy_streams: int = 1,
 ) -> DevicePlatform:
     """Run a mapped library's SE_InitPlugin and accept what it leaves, or refuse it.
 
@@ -43,6 +44,7 @@ def load_device_platform(
         plugin_name: Its name for users.
         priority: Of its factory, where the configuration does not say otherwise.
         memory: Returns what the user decided about the memory of a device type.
+        copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
 
     Raises:
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
@@ -52,7 +54,9 @@ def load_device_platform(
     if isinstance(live, RefusedDeviceTables):
         raise live.error()
     settings = MemorySettings() if memory is None else memory(live.tables.device_type)
-    return DevicePlatform(live, plugin=plugin_name, priority=priority, memory=settings)
+    return DevicePlatform(
+        live, plugin=plugin_name, priority=priority, memory=settings, copy_streams=copy_streams
+    )
 
 
 @final
@@ -73,17 +77,25 @@ class DevicePlatform:
         priority: Where it stands among factories of its type.
         plugin: The plugin's name for users.
         memory: What the user decided about the memory of its devices.
+        copy_streams: How many streams of a device share its copies to other devices.
         tables: The accepted structs.
     """
 
     def __init__(
-        self, live: LivePlatform, *, plugin: str, priority: int, memory: MemorySettings
+        self,
+        live: LivePlatform,
+        *,
+        plugin: str,
+        priority: int,
+        memory: MemorySettings,
+        copy_streams: int,
     ) -> None:
         self.device_type = live.tables.device_type
         self.platform = live.tables.name
         self.priority = priority
         self.plugin = plugin
         self.memory = memory
+        self.copy_streams = copy_streams
         self.tables: DeviceTables = live.tables
         self._held: LivePlatform | None = live
         self._executors: dict[int, Executor] = {}
@@ -153,6 +165,7 @@ class DevicePlatform:
             timer=live.timer_nanoseconds,
             allocator=allocator,
             arenas=self._arenas() if self._wants_arenas(allocator) else None,
+            copy_streams=self.copy_streams,
         )
 
     def _wants_arenas(self, allocator: PluginAllocator | None) -> bool:

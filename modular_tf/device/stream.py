@@ -86,7 +86,7 @@ class Stream(NativeObject):
             release(data)
             self._explain(failure, target, offset)
             raise
-        self._in_flight.hold((hold, data), self)
+        self._in_flight.hold((hold, data), size, self)
 
     def memcpy_dtoh(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
@@ -120,7 +120,7 @@ class Stream(NativeObject):
             release(data)
             self._explain(failure, source, offset)
             raise
-        self._in_flight.hold((hold, data), self)
+        self._in_flight.hold((hold, data), size, self)
 
     def memcpy_dtod(
         self,
@@ -162,7 +162,7 @@ class Stream(NativeObject):
             raise
         if error:
             raise self._executor.failure(error, "memcpy_dtod")
-        self._in_flight.hold(holds, self)
+        self._in_flight.hold(holds, size, self)
 
     def _copy_by_host(
         self,
@@ -240,7 +240,7 @@ class Stream(NativeObject):
             raise
         if error:
             raise self._executor.failure(error, kind.name)
-        self._in_flight.hold(hold, self)
+        self._in_flight.hold(hold, size, self)
 
     # -- order ------------------------------------------------------------------------------------
 
@@ -339,6 +339,14 @@ class Stream(NativeObject):
         error = self._callback_error or error or self.error
         if error is not None:
             raise error
+
+    def drop_passed(self) -> bool:
+        """Let go of what is known to be done of what copies use; does not wait.
+
+        Returns:
+            Whether there was anything.
+        """
+        return self._in_flight.drop_passed()
 
     @property
     def _callback_error(self) -> ModularTFError | None:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modular_tf.codes import Code
+from modular_tf.device.event import EventStatus
 from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arena_world import KIB, MIB
@@ -441,3 +442,38 @@ def test_the_figures_of_a_device_add_up(recording_library, steps):
         held.clear()
         assert device.allocator_stats().bytes_in_use == 0
     assert recording.allocated == 0
+
+
+# -- memory that copies hold -------------------------------------------------------------------
+
+
+def send_and_drop(device, times):
+    """Enqueue copies to memories of 16 MiB that nobody has any more, and wait for none."""
+    stream, data = device.create_stream(), bytes(16 * MIB)
+    for _ in range(times):
+        stream.memcpy_htod(device.allocate(16 * MIB), data)
+    return stream
+
+
+def test_what_finished_copies_hold_is_no_lack_of_memory(pooled):
+    with pooled.devices(MemorySettings(limit_bytes=64 * MIB)) as [device, _]:
+        stream = send_and_drop(device, 20)
+
+        whole = [device.allocate(16 * MIB) for _ in range(3)]  # there is room for no more
+
+        assert len({memory.address for memory in whole}) == 3
+        del stream, whole
+
+
+def test_what_copies_in_flight_hold_is_a_lack_of_memory_at_once(pooled):
+    with pooled.devices(MemorySettings(limit_bytes=64 * MIB)) as [device, _]:
+        stream = device.create_stream()
+        pooled.say_of_events(EventStatus.PENDING)
+        with pytest.raises(OutOfMemoryError, match="by 3 allocations"):
+            send_and_drop(device, 20)
+        pooled.say_of_events(EventStatus.COMPLETE)
+        stream.block_until_done()
+        device.synchronize()
+        gc.collect()
+
+        device.allocate(16 * MIB).close()

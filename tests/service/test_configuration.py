@@ -19,6 +19,7 @@ plugin_dirs = ["plugins", "/absolute", "~/home"]
 enable = ["a*"]
 disable = ["b"]
 visible_devices = ["NPU:0"]
+copy_streams = 4
 [priorities]
 NPU = 300
 "GPU:CUDA" = 10
@@ -42,6 +43,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         enable=("a*",),
         disable=("b",),
         visible_devices=("NPU:0",),
+        copy_streams=4,
         priorities={"NPU": 300, "GPU:CUDA": 10},
         scheme_pins={"s3": "tensorflow-io"},
         memory={"": MemorySettings(growth=True), "NPU": MemorySettings(fraction=0.5)},
@@ -73,6 +75,8 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
         ("memory = {gpu = {growth = true}}", r"memory.gpu: expected a device type"),
         ("memory = {limit = 5}", r"memory: unknown keys \['limit'\]; known: .*'limit_bytes'"),
+        ("copy_streams = 0", r"copy_streams: expected a number from 1 to 4, found 0"),
+        ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; known: .*'plugin_dirs'"),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ("= 5", r"not valid TOML"),
@@ -124,6 +128,16 @@ def test_a_service_reads_it_and_an_argument_overrides_it(tmp_path, monkeypatch):
     file.write_text("nonsense")
     with pytest.raises(ConfigError):
         PluginService()
+
+
+@pytest.mark.parametrize("copy_streams", [1, 2, 3, 4])
+def test_devices_have_as_many_copy_streams_as_configured(copy_streams):
+    with PluginService(config=Config(copy_streams=copy_streams)) as service:
+        service.load()
+        device = service.device("CPU:0")
+
+        assert len(device.context.device_to_device) == copy_streams
+        assert device.to_dict()["streams"] == 3 + copy_streams
 
 
 class TestMemory:

@@ -1,0 +1,46 @@
+"""The end of a stream that nobody has any more."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.host_callback import running_executor
+from modular_tf.native.ffi import lib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.in_flight import InFlight
+
+
+def stream_end(in_flight: InFlight) -> Callable[[Any], None]:
+    """Return what destroys a stream: first its copies end, then their buffers are let go.
+
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
+    work may wait for, leaves it to a thread.
+    """
+    core = lib
+
+    def end(native: Any) -> None:
+        if len(in_flight):
+            core.mtf_error_free(core.mtf_stream_block_until_done(native))
+        core.mtf_stream_free(native)
+        in_flight.drop_all()
+
+    def end_or_leave(native: Any) -> None:
+        in_callback = running_executor() is not None and not sys.is_finalizing()
+        if not (in_callback and _is_left(end, native)):
+            end(native)
+
+    return end_or_leave
+
+
+def _is_left(end: Callable[[Any], None], native: Any) -> bool:
+    """Leave an end to a thread; False where there can be none, as when the interpreter ends."""
+    try:
+        threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
