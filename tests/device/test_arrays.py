@@ -43,8 +43,6 @@ def test_bytes_come_back_as_they_were(cpu, n_bytes, memory):
 
 @pytest.mark.parametrize("element", OF_NUMPY, ids=lambda element: element.name)
 def test_every_element_type_of_numpy_and_ml_dtypes(cpu, element):
-    if element.module == "ml_dtypes":
-        pytest.importorskip("ml_dtypes")
     dtype = element.to_numpy()
     values = np.arange(6).reshape(2, 3).astype(dtype)
     with cpu.put(values) as there:
@@ -182,7 +180,6 @@ def test_numpy_is_not_needed(run_python):
     "element", [one for one in OF_NUMPY if one.is_subbyte], ids=lambda element: element.name
 )
 def test_packed_elements_are_unpacked_for_numpy(cpu, element):
-    pytest.importorskip("ml_dtypes")
     patterns = range((1 << element.bits) - 1)  # all but one: the last byte is not full
     data = sum(bits << (number * element.bits) for number, bits in enumerate(patterns))
     n_bytes = -(-len(patterns) * element.bits // 8)

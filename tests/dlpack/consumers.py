@@ -42,23 +42,29 @@ class Consumer:
 
 
 def _numpy() -> Consumer:
-    numpy = pytest.importorskip("numpy")
-    return Consumer("numpy", numpy.from_dlpack, lambda array: array.ctypes.data, PLAIN)
+    import numpy as np
+
+    return Consumer("numpy", np.from_dlpack, lambda array: array.ctypes.data, PLAIN)
 
 
 def _torch() -> Consumer:
-    torch = pytest.importorskip("torch")
+    import torch
+
     return Consumer("torch", torch.from_dlpack, lambda tensor: tensor.data_ptr(), TORCH)
 
 
 def _jax() -> Consumer:
-    jax = pytest.importorskip("jax")
+    with pytest.MonkeyPatch.context() as patch:  # jax sets it, for all children to come
+        patch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+        import jax
+
     jax.config.update("jax_enable_x64", True)  # else it copies 64 bits into 32
     return Consumer("jax", jax.numpy.from_dlpack, lambda array: array.unsafe_buffer_pointer(), JAX)
 
 
 def _tvm_ffi() -> Consumer:
-    tvm_ffi = pytest.importorskip("tvm_ffi")
+    import tvm_ffi
+
     return Consumer("tvm_ffi", tvm_ffi.from_dlpack, lambda tensor: tensor.data_ptr(), None)
 
 

@@ -153,7 +153,8 @@ def test_what_numpy_cannot_say_is_refused_and_freed():
 
 
 def test_torch_is_taken_by_its_table():
-    torch = pytest.importorskip("torch")
+    import torch
+
     theirs = torch.arange(6.0).reshape(2, 3).t()
     tensor = import_by_table(theirs)
 
@@ -161,7 +162,8 @@ def test_torch_is_taken_by_its_table():
 
 
 def test_torch_gets_ours_by_its_table():
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensor = tensor_of([1, 2])
     theirs = to_dlpack(tensor, torch.Tensor)
 
@@ -172,7 +174,8 @@ def test_torch_gets_ours_by_its_table():
 
 
 def test_what_torchs_table_refuses_is_freed():
-    torch = pytest.importorskip("torch")
+    import torch
+
     memory = Memory(64)
     tensor = Tensor(memory.address, (8,), None, by_name("float6_e2m3fn").dtype, CPU, memory)
 
@@ -183,7 +186,8 @@ def test_what_torchs_table_refuses_is_freed():
 
 def test_a_conjugation_still_to_be_done_is_not_lost():
     """The table of torch hands out the memory as if it had been done."""
-    torch = pytest.importorskip("torch")
+    import torch
+
     lazy = torch.tensor([1 + 2j]).conj()
 
     with pytest.raises(BufferError, match="conjugate"):
@@ -193,7 +197,6 @@ def test_a_conjugation_still_to_be_done_is_not_lost():
 
 def test_torch_survives_negative_strides(run_python):
     """It ends the process over them, so it must not get them."""
-    pytest.importorskip("torch")
     code = """
         import numpy as np, torch
         from modular_tf.dlpack import from_dlpack, to_dlpack
@@ -205,7 +208,7 @@ def test_torch_survives_negative_strides(run_python):
 
 
 def test_tvm_ffi_uses_our_table_both_ways():
-    tvm_ffi = pytest.importorskip("tvm_ffi")
+    import tvm_ffi
 
     class Silent(Tensor):
         def __dlpack__(self, **_):
@@ -223,8 +226,8 @@ def test_tvm_ffi_uses_our_table_both_ways():
 
 @pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_values_of_ml_dtypes_travel(name):
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("ml_dtypes")
+    import torch
+
     element = by_name(name)
     array = np.array([0.5, 1, -2], dtype=element.to_numpy())
     tensor = Tensor(array.ctypes.data, (3,), None, element.dtype, CPU, array)
@@ -234,7 +237,7 @@ def test_values_of_ml_dtypes_travel(name):
 
 def test_tensors_that_record_gradients_are_refused():
     """The table of torch hands them out, and writes to them would go unrecorded."""
-    torch = pytest.importorskip("torch")
+    import torch
 
     with pytest.raises(BufferError, match="gradient"):
         from_dlpack(torch.ones(2, requires_grad=True))

@@ -98,8 +98,9 @@ def test_arrays_of_theirs_go_to_the_device(device, consumer):
 
 
 def test_the_table_serves_arrays_too(device):
-    tvm_ffi = pytest.importorskip("tvm_ffi")
-    torch = pytest.importorskip("torch")
+    import torch
+    import tvm_ffi
+
     array = device.put(VALUES, memory="unified")
 
     assert DeviceArray.__dlpack_c_exchange_api__ is from_dlpack(array).__dlpack_c_exchange_api__
@@ -112,7 +113,6 @@ def test_the_table_serves_arrays_too(device):
 
 def test_torch_sees_device_memory_once_it_knows_such_devices(run_python):
     """Registering one is for a whole process and cannot be undone."""
-    pytest.importorskip("torch")
     code = """
         import types, numpy, torch
         from modular_tf.service import PluginService

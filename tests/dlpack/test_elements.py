@@ -41,8 +41,6 @@ def test_each_is_found_by_name_and_by_numbers(element):
     ids=lambda element: element.name,
 )
 def test_dtypes_lead_there_and_back(element):
-    if element.module == "ml_dtypes":
-        pytest.importorskip("ml_dtypes")
     dtype = element.to_numpy()
 
     assert dtype.name == element.name
