@@ -122,6 +122,23 @@ def test_statistics(device: PluginProcess) -> None:
     assert {name: value for name, value in device.statistics().items() if value} == expected
 
 
+def test_a_large_block_is_used_again_for_the_same_size(device: PluginProcess) -> None:
+    size = 64 << 20
+    memory, address = device.allocate(size)
+    device.deallocate(memory)
+    assert device.statistics()["bytes_in_use"] == 0
+
+    other, elsewhere = device.allocate(size // 2)
+    again, address_again = device.allocate(size)
+
+    assert address_again == address
+    assert not address <= elsewhere < address + size
+    assert device.statistics()["bytes_in_use"] == size + size // 2
+    device.deallocate(other)
+    device.deallocate(again)
+    assert device.statistics()["bytes_in_use"] == 0
+
+
 @pytest.mark.parametrize("size", [(1 << 64) - 1, 1 << 62])
 def test_impossible_allocation_gives_null(device: PluginProcess, size: int) -> None:
     assert device.allocate(size)[1] == 0

@@ -13,15 +13,22 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kHugeFrom = 2 * kHugePage;
 
+bool is_huge(uint64_t bytes) { return bytes >= kHugeFrom; }
+
+// Of at most SIZE_MAX - kHugePage bytes.
+size_t rounded_up(uint64_t bytes) {
+  const size_t unit = is_huge(bytes) ? kHugePage : kAlignment;
+  return (static_cast<size_t>(bytes) + unit - 1) / unit * unit;
+}
+
 }  // namespace
 
 void* allocate_aligned(uint64_t bytes) {
   if (bytes > SIZE_MAX - kHugePage) return nullptr;
-  const size_t unit = bytes < kHugeFrom ? kAlignment : kHugePage;
-  const size_t rounded = (static_cast<size_t>(bytes) + unit - 1) / unit * unit;
-  void* memory = std::aligned_alloc(unit, rounded == 0 ? unit : rounded);
-  const bool huge = memory != nullptr && unit == kHugePage;
-  if (huge) madvise(memory, rounded, MADV_HUGEPAGE);  // no harm if it is refused
+  const size_t rounded = rounded_up(bytes);
+  if (!is_huge(bytes)) return std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  void* memory = std::aligned_alloc(kHugePage, rounded);
+  if (memory != nullptr) madvise(memory, rounded, MADV_HUGEPAGE);  // no harm if it is refused
   return memory;
 }
 
@@ -34,8 +41,21 @@ void Memory::count(int64_t bytes) {
   counts_.largest_bytes = std::max(counts_.largest_bytes, bytes);
 }
 
+void* Memory::take_spare(uint64_t bytes) {
+  if (!is_huge(bytes) || bytes > SIZE_MAX - kHugePage) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return spare_.take(rounded_up(bytes));
+}
+
+bool Memory::drop_spare() {
+  const std::lock_guard lock(mutex_);
+  return spare_.drop();
+}
+
 void* Memory::allocate(uint64_t bytes) {
-  void* memory = allocate_aligned(bytes);
+  void* memory = take_spare(bytes);
+  if (memory == nullptr) memory = allocate_aligned(bytes);
+  if (memory == nullptr && drop_spare()) memory = allocate_aligned(bytes);
   if (memory == nullptr) return nullptr;
   const std::lock_guard lock(mutex_);
   try {
@@ -53,8 +73,10 @@ void Memory::deallocate(void* memory) {
     const std::lock_guard lock(mutex_);
     const auto found = sizes_.find(memory);
     if (found == sizes_.end()) return;
-    counts_.bytes_in_use -= found->second;
+    const int64_t bytes = found->second;
+    counts_.bytes_in_use -= bytes;
     sizes_.erase(found);
+    if (is_huge(bytes)) memory = spare_.keep(memory, rounded_up(bytes));
   }
   free_aligned(memory);
 }

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "spare_block.h"
+
 namespace host {
 
 // What TensorFlow's newer hosts and DLPack ask for; more than the 64 that vector code needs.
@@ -25,6 +27,7 @@ struct MemoryCounts {
 // [any thread]
 class Memory {
  public:
+  // NULL when there is none left. What it holds is not set.
   void* allocate(uint64_t bytes);
 
   // Hosts pass the address alone, so the sizes are kept here. An address that is not of this
@@ -34,10 +37,13 @@ class Memory {
   MemoryCounts counts() const;
 
  private:
+  void* take_spare(uint64_t bytes);
+  bool drop_spare();
   void count(int64_t bytes);
 
   mutable std::mutex mutex_;
   std::unordered_map<void*, int64_t> sizes_;
+  SpareBlock spare_;
   MemoryCounts counts_;
 };
 
