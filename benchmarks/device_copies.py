@@ -1,6 +1,6 @@
 """Time copies to and from the host device, and what enqueues them, beside memcpy and TensorFlow.
 
-Usage: python benchmarks/device_copies.py [--json FILE] [--rounds N] [--tensorflow PYTHON]
+Usage: python benchmarks/device_copies.py [--json FILE] [--repeat N] [--tensorflow PYTHON]
 
 Copies of 64 MiB are compared with one memcpy of the same bytes: into memory that was written
 before ("reused") where ours goes to existing memory, and into memory that was just allocated, and
@@ -241,7 +241,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeat", type=int, default=15, help="interleaved rounds")
     parser.add_argument("--tensorflow", metavar="PYTHON", help="an interpreter that has it")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -253,7 +253,7 @@ def main() -> None:
             all_cases += stack.enter_context(tensorflow_cases(options.tensorflow))
         else:
             print("no --tensorflow PYTHON: its round trips are missing", file=sys.stderr)
-        measure(all_cases, options.rounds)
+        measure(all_cases, options.repeat)
         figures = show(all_cases)
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")

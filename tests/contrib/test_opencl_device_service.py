@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from tests.fixtures.children import PythonRunner
 
+_CHECKOUT = Path(__file__).parents[2]
+
 _LOAD = """
     import json, sys
     from modular_tf import PluginService
@@ -169,6 +171,7 @@ def test_the_process_ends_in_order_with_a_callback_thread_alive(
     run_python(
         """
         import sys
+        sys.path.append(sys.argv[2])
         from modular_tf.native.runtime_library import runtime_path
         from tests.contrib.raw_device import RawDevice
 
@@ -180,5 +183,6 @@ def test_the_process_ends_in_order_with_a_callback_thread_alive(
         assert len(device.log()) == 50
         """,
         opencl_library,
-        env={**ON_POCL, "PYTHONPATH": str(Path(__file__).parents[2])},
+        _CHECKOUT,
+        env=ON_POCL,
     )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tests.fixtures.children import PythonRunner
 
 _PROGRAMS = 12
+_CHECKOUT = Path(__file__).parents[2]
 
 
 def test_the_order_is_what_the_dependencies_demand(
@@ -20,6 +21,7 @@ def test_the_order_is_what_the_dependencies_demand(
     run_python(
         """
         import sys
+        sys.path.append(sys.argv[3])
         from modular_tf import PluginService
         from tests.device.order_model import random_program, violations
         from tests.device.order_run import Run
@@ -34,5 +36,6 @@ def test_the_order_is_what_the_dependencies_demand(
         """,
         opencl_library,
         str(_PROGRAMS),
-        env={**ON_POCL, "PYTHONPATH": str(Path(__file__).parents[2])},
+        _CHECKOUT,
+        env=ON_POCL,
     )
