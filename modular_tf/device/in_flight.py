@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from modular_tf.device.event import Event
     from modular_tf.device.stream import Stream
 
-_BATCH = 64
-"""Copies between two events of the stream's own, which cost as much as a short copy."""
-
 _BATCH_BYTES = 16 << 20
-"""Bytes copied, likewise: memories that were dropped meanwhile must not pile up."""
+"""Bytes copied between two events of the stream's own: dropped memories must not pile up."""
+
+_SHORTEST_BYTES = _BATCH_BYTES // 64
+"""What any copy counts as, besides: an event costs as much as a short copy."""
 
 
 class InFlight:
@@ -28,12 +28,12 @@ class InFlight:
     kept until the stream is known to be done or is destroyed.
     """
 
-    __slots__ = ("_batch", "_bytes", "_ended", "_lock")
+    __slots__ = ("_batch", "_ended", "_lock", "_room")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._batch: list[object] = []
-        self._bytes = 0
+        self._room = _BATCH_BYTES
         self._ended: deque[tuple[Event | None, list[object]]] = deque()
 
     def hold(self, used: object, n_bytes: int, stream: Stream) -> None:
@@ -44,11 +44,9 @@ class InFlight:
             n_bytes: How many it copies or sets.
             stream: Whose work it is.
         """
-        batch = self._batch
-        batch.append(used)
-        self._bytes += n_bytes
-        is_full = len(batch) % _BATCH == 0 or self._bytes >= _BATCH_BYTES
-        if is_full and self._lock.acquire(blocking=False):
+        self._batch.append(used)
+        self._room -= n_bytes + _SHORTEST_BYTES
+        if self._room <= 0 and self._lock.acquire(blocking=False):
             try:
                 self._drop_passed()
                 self._end_batch(stream)
@@ -63,7 +61,7 @@ class InFlight:
             return len(self._ended) < before
 
     def _end_batch(self, stream: Stream) -> None:
-        batch, self._batch, self._bytes = self._batch, [], 0
+        batch, self._batch, self._room = self._batch, [], _BATCH_BYTES
         try:
             self._ended.append((stream.record_event(), batch))
         except ModularTFError:
@@ -83,7 +81,7 @@ class InFlight:
         """
         with self._lock:
             taken = self._batch, self._ended
-            self._batch, self._bytes, self._ended = [], 0, deque()
+            self._batch, self._room, self._ended = [], _BATCH_BYTES, deque()
         return taken
 
     def drop_all(self) -> None:
