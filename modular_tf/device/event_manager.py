@@ -43,8 +43,8 @@ class EventManager:
 
         Args:
             event: A recorded event; it is kept until then.
-            function: Gets None, or why the work failed; it must be short, must not raise, and
-                is called on the manager's thread.
+            function: Gets None, or why the work failed; it must be short, and is called on the
+                manager's thread. What it raises goes to `threading.excepthook`; the rest goes on.
         """
         with self._changed:
             self._waiting.append((event, function))
@@ -90,11 +90,16 @@ class EventManager:
 
 def _call_if_done(entry: Waiting) -> bool:
     event, function = entry
+    failure = None
     try:
         if not event.done:
             return False
     except ModularTFError as error:
-        function(error)
-    else:
-        function(None)
+        failure = error
+    try:
+        function(failure)
+    except BaseException as raised:  # noqa: BLE001  (others wait for this thread)
+        thread = threading.current_thread()
+        details = type(raised), raised, raised.__traceback__, thread
+        threading.excepthook(threading.ExceptHookArgs(details))
     return True

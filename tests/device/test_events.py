@@ -180,6 +180,20 @@ def test_the_end_tells_those_who_still_wait(recording):
     assert outcomes.found == [("never", ClosedError)]
 
 
+def test_a_function_that_raises_ends_nobody_else_s_wait(device, monkeypatch):
+    outcomes, manager, told = Outcomes(), device.executor.events, []
+    monkeypatch.setattr(threading, "excepthook", lambda args: told.append(args.exc_value))
+    stream = device.create_stream()
+
+    manager.when_done(stream.record_event(), lambda _: 1 / 0)
+    manager.when_done(stream.record_event(), outcomes.note("next"))
+    outcomes.wait(1)
+
+    assert outcomes.found == [("next", type(None))]
+    assert [type(error) for error in told] == [ZeroDivisionError]
+    assert manager.drain(60)
+
+
 def test_a_closed_event_ends_the_wait(recording, device):
     outcomes = Outcomes()
     recording.say_of_events(EventStatus.PENDING)
