@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.loading.loader import companions_of
+from modular_tf.loading.loader import absent_functions_of, companions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,15 @@ def quarantine_defective(entries: Iterable[PluginEntry], config: Config) -> None
     from modular_tf.first_contact.task import Task  # noqa: PLC0415
     from modular_tf.first_contact.trials import try_plugins  # noqa: PLC0415
 
-    tasks = [Task(entry.name, entry.path, tuple(companions_of(entry.probe))) for entry in new]
+    tasks = [
+        Task(
+            entry.name,
+            entry.path,
+            tuple(companions_of(entry.probe)),
+            tuple(absent_functions_of(entry.probe)),
+        )
+        for entry in new
+    ]
     verdicts = try_plugins(tasks, seconds=config.first_contact_timeout_s)
     for entry, violation in zip(new, verdicts, strict=True):
         if violation is not None:

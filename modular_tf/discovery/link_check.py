@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LinkCheck", "MissingSymbol", "ResolvedLibrary", "check_link", "running_glibc"]
 
+_ABSOLUTE_SYMBOLS_SINCE = (2, 28)
 _SHOWN = 5  # symbols named in a message; the probe keeps them all
 
 
@@ -72,11 +73,20 @@ class LinkCheck(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def check_link(elf: ElfFile, host: HostOffer, process: ProcessScope) -> LinkCheck:
+def check_link(
+    elf: ElfFile, host: HostOffer, process: ProcessScope, *, is_device_plugin: bool = False
+) -> LinkCheck:
     """Check a library against what this process, this system and the host offer.
 
     Companions are checked with it: they were made for it, not for this system. Libraries of
     the system are taken to be whole.
+
+    Args:
+        elf: The library.
+        host: What the host offers to plugins.
+        process: What this process and this system offer.
+        is_device_plugin: Its devices are served, whatever kernels it has; it may ask for functions
+            for kernels that nobody offers.
 
     Raises:
         ElfError: The tables of the library or of one that it needs are damaged.
@@ -97,7 +107,7 @@ def check_link(elf: ElfFile, host: HostOffer, process: ProcessScope) -> LinkChec
             problems=(
                 *_library_problems(scope.missing),
                 *_version_problems(own, scope, host),
-                *_symbol_problems(symbols),
+                *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
         )
     finally:
@@ -176,7 +186,9 @@ def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
     return family is SymbolFamily.OTHER and bool(scope.missing)
 
 
-def _symbol_problems(missing: Sequence[MissingSymbol]) -> Iterator[Problem]:
+def _symbol_problems(
+    missing: Sequence[MissingSymbol], *, is_device_plugin: bool
+) -> Iterator[Problem]:
     """Yield one problem for each library and family, since each has a remedy of its own."""
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
@@ -186,7 +198,15 @@ def _symbol_problems(missing: Sequence[MissingSymbol]) -> Iterator[Problem]:
         names = ", ".join(_shown(symbol) for symbol in group[:_SHOWN])
         more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
         message = f"{needed_by} needs {count} {family.words} that nobody offers: {names}{more}"
-        yield Problem.of(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
+        if is_device_plugin and family is SymbolFamily.KERNEL_API and _takes_stand_ins():
+            yield Problem.of(rules.KERNEL_FUNCTIONS_OFFERED, message)
+        else:
+            yield Problem.of(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
+
+
+def _takes_stand_ins() -> bool:
+    """Tell whether a library can name functions that lie elsewhere (`loading.stub_library`)."""
+    return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 
 
 def _shown(symbol: MissingSymbol) -> str:

@@ -122,7 +122,8 @@ class Prober:
         elf.require_shared_object()
         found.problems += _init_symbol_problems(elf, init_symbols)
         if not found.problems:
-            found.link = check_link(elf, self._host, process)
+            is_device_plugin = Kind.DEVICE in found.kinds
+            found.link = check_link(elf, self._host, process, is_device_plugin=is_device_plugin)
             found.problems += found.link.problems
 
     def _scope(self) -> ProcessScope:

@@ -18,15 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.native.library import Library
 
 
-def run(*, plugin: str, file: str, companions: Sequence[str], report: int, parent: int) -> NoReturn:
+def run(
+    *,
+    plugin: str,
+    file: str,
+    companions: Sequence[str],
+    absent: Sequence[str],
+    report: int,
+    parent: int,
+) -> NoReturn:
     """Try a plugin and end the process; what the plugin registered to run then does not run.
 
     Args:
         plugin: Its name for users.
         file: Its library.
         companions: Libraries that it brings along.
+        absent: Functions that it asks for and nobody has.
         report: The descriptor to tell of it on.
         parent: The process that waits for this one, and whose end is this one's.
     """
@@ -36,7 +46,8 @@ def run(*, plugin: str, file: str, companions: Sequence[str], report: int, paren
     try:
         # What the plugin breaks by rule is found again, and told, when the application loads it.
         with suppress(ModularTFError):
-            _try_plugin(plugin, file, companions, journal)
+            journal.enter("a constructor of the library")
+            _try_plugin(map_file(file, companions, absent), plugin, journal)
         journal.finish()
     except Exception as error:  # noqa: BLE001  (none of ours may count as the plugin's)
         journal.fail(f"{type(error).__name__}: {error}")
@@ -51,9 +62,7 @@ def _forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
-def _try_plugin(plugin: str, file: str, companions: Sequence[str], journal: Journal) -> None:
-    journal.enter("a constructor of the library")
-    library = map_file(file, companions)
+def _try_plugin(library: Library, plugin: str, journal: Journal) -> None:
     announce_calls(journal.enter)
     with load_device_platform(library, plugin_name=plugin) as platform:
         for ordinal in range(platform.device_count()):

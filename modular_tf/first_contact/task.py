@@ -33,11 +33,13 @@ class Task:
         plugin: Its name for users.
         file: Its library.
         companions: Files of libraries that it brings along, as `companions_of` gives them.
+        absent: Functions that nobody has, as `absent_functions_of` gives them.
     """
 
     plugin: str
     file: str
     companions: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
 
 
 def command_for(task: Task, *, python: str, report: int) -> list[str]:
@@ -56,6 +58,7 @@ def command_for(task: Task, *, python: str, report: int) -> list[str]:
             "plugin": task.plugin,
             "file": task.file,
             "companions": list(task.companions),
+            "absent": list(task.absent),
             "report": report,
             "parent": os.getpid(),
         },

@@ -11,7 +11,13 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.private_copy import copy_for_host, keep_in_memory
 from modular_tf.loading.stub_library import stub_library
-from modular_tf.native.library import RTLD_DEEPBIND, RTLD_NOW_LOCAL, Library, show_as
+from modular_tf.native.library import (
+    RTLD_DEEPBIND,
+    RTLD_NOW_LOCAL,
+    Library,
+    absent_function,
+    show_as,
+)
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
 
 if TYPE_CHECKING:
@@ -24,7 +30,9 @@ _lock = ForkLock()
 _bound: dict[tuple[int, int, int, int], Library] = {}
 
 
-def bind(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Library:
+def bind(
+    path: str, companions: Sequence[str], stand_ins: frozenset[str], absent: Sequence[str] = ()
+) -> Library:
     """Map a plugin, bound to the host runtime; the same file again gives the same library.
 
     A library that needs TensorFlow's by name is mapped from a private copy, any other from its
@@ -37,6 +45,7 @@ def bind(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
         companions: Files of libraries that the plugin brings along, those that others of them
             need first.
         stand_ins: Names of libraries in whose place the host runtime stands.
+        absent: Functions that nobody has; one that returns 0 stands in their place.
 
     Raises:
         PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason.
@@ -44,7 +53,7 @@ def bind(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Lib
     with _lock:
         key = _file_key(path)
         if key not in _bound:
-            _bound[key] = _map(path, companions, stand_ins)
+            _bound[key] = _map(path, companions, stand_ins, absent)
         return _bound[key]
 
 
@@ -61,14 +70,16 @@ def _file_key(path: str) -> tuple[int, int, int, int]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _map(path: str, companions: Sequence[str], stand_ins: frozenset[str]) -> Library:
+def _map(
+    path: str, companions: Sequence[str], stand_ins: frozenset[str], absent: Sequence[str]
+) -> Library:
     copies = _private_copies(path, companions, stand_ins)
     target = copies.get(path, path)
     needed = [load_runtime().path]
     if copies:
         # A copy has lost the folder that its companions are found from; so name them all.
         needed += [copies.get(companion, companion) for companion in companions]
-    _map_stub(path, [*needed, target])
+    _map_stub(path, [*needed, target], absent)
     library = Library.find(target)
     if library is None:
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
@@ -92,8 +103,8 @@ def _private_copies(
     return copies
 
 
-def _map_stub(path: str, needed: list[str]) -> None:
-    """Map a stub that needs these libraries, the plugin last."""
+def _map_stub(path: str, needed: list[str], absent: Sequence[str]) -> None:
+    """Map a stub that needs these libraries, the plugin last, and defines what is absent."""
     flags = RTLD_NOW_LOCAL
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
@@ -101,8 +112,10 @@ def _map_stub(path: str, needed: list[str]) -> None:
     with ElfFile(path) as elf:
         machine = elf.image.machine_number
     soname = f"libmodular_tf_stub.so.{next(_stub_numbers)}"
+    functions = dict.fromkeys(absent, absent_function())
+    stub = stub_library(soname, needed, machine, functions)
     try:
-        Library.open(keep_in_memory(stub_library(soname, needed, machine), soname), flags)
+        Library.open(keep_in_memory(stub, soname), flags)
     except ModularTFError as error:
         raise PluginError(
             f"{path}: the dynamic linker refuses it: {error.message} (rule LD-050)",

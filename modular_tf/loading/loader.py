@@ -37,7 +37,7 @@ def map_library(probe: Probe) -> Library:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
             cannot be led to the host (LD-053).
     """
-    return map_file(probe.candidate.path, companions_of(probe))
+    return map_file(probe.candidate.path, companions_of(probe), absent_functions_of(probe))
 
 
 def companions_of(probe: Probe) -> list[str]:
@@ -45,10 +45,21 @@ def companions_of(probe: Probe) -> list[str]:
     return [library.path for library in reversed(probe.libraries) if library.is_companion]
 
 
-def map_file(path: str, companions: Sequence[str]) -> Library:
-    """Map a plugin's file, with its `companions_of`; errors as in `map_library`."""
+def absent_functions_of(probe: Probe) -> list[str]:
+    """Return the functions that a plugin asks for and nobody has: of its kernels (LD-017)."""
+    return sorted({symbol.name for symbol in probe.missing_symbols})
+
+
+def map_file(path: str, companions: Sequence[str], absent: Sequence[str] = ()) -> Library:
+    """Map a plugin's file; errors as in `map_library`.
+
+    Args:
+        path: The file.
+        companions: As `companions_of` gives them.
+        absent: As `absent_functions_of` gives them.
+    """
     try:
-        return bind(path, companions, STAND_IN_SONAMES)
+        return bind(path, companions, STAND_IN_SONAMES, absent)
     except OSError as error:  # gone or changed since the probe, no descriptors left, ...
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"

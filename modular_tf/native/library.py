@@ -79,6 +79,11 @@ def show_as(mapped: str, path: str) -> None:
     _shown_as[mapped] = path
 
 
+def absent_function() -> int:
+    """Return the address of what stands in the place of functions that nobody has."""
+    return int(ffi.cast("uintptr_t", ffi.addressof(lib, "mtf_absent_function")))
+
+
 def is_executable(address: int) -> bool:
     """Tell whether an address lies in an executable mapping."""
     return bool(lib.mtf_is_executable(ffi.cast("void *", address)))

@@ -5,7 +5,7 @@ LD-001 to LD-049 are decided on bytes, before anything is opened; the loader's b
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule
+from modular_tf.rules import Rule, Severity
 
 __all__ = [
     "BYTE_ORDER",
@@ -16,6 +16,7 @@ __all__ = [
     "INIT_SYMBOL",
     "INIT_SYMBOL_IS_FUNCTION",
     "IS_ELF",
+    "KERNEL_FUNCTIONS_OFFERED",
     "KIND_SERVED",
     "LIBRARIES_FOUND",
     "MACHINE",
@@ -148,6 +149,16 @@ SYMBOL_VERSIONS_OFFERED = Rule(
     remedy="Install a newer build of the named library, often libstdc++ or libgcc.",
     source="ELF symbol versioning, DT_VERNEED",
 )
+KERNEL_FUNCTIONS_OFFERED = Rule(
+    id="LD-017",
+    requirement="The functions for kernels, operations and graphs that a device plugin asks for "
+    "are offered.",
+    consequence="Its devices are served and its kernels are not. A function in the place of the "
+    "missing ones does nothing and returns 0.",
+    remedy="Nothing, to use the devices; use the plugin with TensorFlow for its kernels.",
+    source="plugins-in-the-wild: published device plugins bring their kernels along",
+    severity=Severity.WARNING,
+)
 ENTRY_POINT_RESOLVES = Rule(
     id="LD-020",
     requirement="An entry point of group 'modular_tf.plugins' has the form 'package' or "
@@ -195,6 +206,7 @@ RULES: tuple[Rule, ...] = (
     SYMBOLS_OFFERED,
     GLIBC_NEW_ENOUGH,
     SYMBOL_VERSIONS_OFFERED,
+    KERNEL_FUNCTIONS_OFFERED,
     ENTRY_POINT_RESOLVES,
     ENTRY_POINT_STAYS_INSIDE,
     DIRECTORY_LISTABLE,

@@ -24,9 +24,9 @@ def _libraries_of_this_process() -> list[str]:
     """Python's own, numpy's, libc, libstdc++ and whatever else the tests pulled in."""
     import numpy as np  # noqa: F401  (brings large libraries of other linkers into the process)
 
-    maps = Path("/proc/self/maps").read_text()
-    found = set(re.findall(r"/\S+\.so(?:\.[0-9.]+)?$", maps, re.MULTILINE))
-    return sorted(found)
+    maps = Path("/proc/self/maps").read_bytes()  # tests before may have mapped odd names
+    found = set(re.findall(rb"/[!-~]+\.so(?:\.[0-9.]+)?$", maps, re.MULTILINE))
+    return sorted(name.decode() for name in found)
 
 
 class Oracle:

@@ -177,6 +177,37 @@ def test_missing_symbols_by_family(compile_library: LibraryCompiler, prober: Pro
     )
 
 
+def test_a_device_plugin_may_ask_for_functions_for_kernels(
+    compile_library: LibraryCompiler, prober: Prober
+) -> None:
+    kernels = "void TF_NewKernelBuilder(void); void use(void) { TF_NewKernelBuilder(); }"
+    device = "void SE_InitPlugin(void *p, void *s) {}"
+    other = "void nobody_knows(void); void use_more(void) { nobody_knows(); }"
+
+    result = prober.probe(make_candidate(compile_library("libd.so", device + kernels)))
+    refused = prober.probe(make_candidate(compile_library("libo.so", device + kernels + other)))
+
+    assert rules_of(result) == ["LD-017"]
+    assert result.loadable
+    assert [symbol.name for symbol in result.missing_symbols] == ["TF_NewKernelBuilder"]
+    assert sorted(rules_of(refused)) == ["LD-014", "LD-017"]
+    assert not refused.loadable
+
+
+def test_an_old_glibc_takes_nothing_in_their_place(
+    compile_library: LibraryCompiler, prober: Prober, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("modular_tf.discovery.link_check.running_glibc", lambda: "2.27")
+    source = """
+        void SE_InitPlugin(void *p, void *s) {}
+        void TF_NewKernelBuilder(void); void use(void) { TF_NewKernelBuilder(); }
+    """
+
+    result = prober.probe(make_candidate(compile_library("libd.so", source)))
+
+    assert "LD-014" in rules_of(result)
+
+
 def test_what_the_host_offers_is_not_missing(compile_library: LibraryCompiler) -> None:
     path = compile_library("libneedy.so", calls("TF_NewStatus", "nobody_knows"))
 

@@ -138,6 +138,8 @@ extern "C" int64_t mtf_try_strlen(const char* source, size_t limit) {
   return -1;
 }
 
+extern "C" void* mtf_absent_function(void) { return nullptr; }
+
 extern "C" mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy) {
   const size_t length = whole_pages(size);
   void* pages = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

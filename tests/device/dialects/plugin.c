@@ -197,9 +197,24 @@ static void spoil_slots(void) {
 #endif
 }
 
+#if KERNELS
+// Functions that no host of devices alone has.
+void* TF_NewKernelBuilder(const char* operation, const char* device);
+void TF_RegisterKernelBuilder(const char* name, void* builder, Status* status);
+void* TF_GetStream(void* context, Status* status);
+
+VISIBLE void TF_InitKernel(void) {
+  called("init_kernel");
+  TF_RegisterKernelBuilder("Dialect", TF_NewKernelBuilder("Dialect", "DIALECT"), 0);
+}
+#endif
+
 VISIBLE void SE_InitPlugin(Registration* params, Status* status) {
   (void)status;
   called("init");
+#if KERNELS
+  called(TF_GetStream(params, status) == 0 ? "absent" : "present");
+#endif
   choose_allocator();
   spoil_slots();
   Platform* platform = params->platform;

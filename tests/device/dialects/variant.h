@@ -13,6 +13,7 @@
  * DEVICES_SAID how many devices it says it has
  * FIRST_FAILS  a status code: what word 4 of SP_PlatformFns creates fails with it
  * NOT_CODE     a slot of SP_PlatformFns that points to data; NOT_CODE_EXECUTOR the same
+ * KERNELS      1: it brings kernels too, and uses a function for them at once
  * PLATFORM_SAYS, FNS_SAYS, EXECUTOR_SAYS   other sizes than the layout's */
 #ifndef DIALECTS_VARIANT_H_
 #define DIALECTS_VARIANT_H_
@@ -53,6 +54,9 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #endif
 #ifndef TIMERS
 #define TIMERS 1
+#endif
+#ifndef KERNELS
+#define KERNELS 0
 #endif
 #ifndef FILL_SLOTS
 #define FILL_SLOTS 1
