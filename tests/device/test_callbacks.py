@@ -323,7 +323,8 @@ def test_closing_waits_for_callbacks(host_device):
 
 
 def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
-    stream, entered, caught = host_device.create_stream(), threading.Event(), []
+    stream, entered, done = host_device.create_stream(), threading.Event(), threading.Event()
+    caught = []
 
     def use():
         entered.set()
@@ -333,10 +334,12 @@ def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
             host_device.executor.create_event()
         except ClosedError as error:
             caught.append(error)
+        done.set()
 
     stream.add_callback(use)
     entered.wait()
-    host_device.factory.close()
+    host_device.factory.close()  # gives the callback up, and does not wait for it
+    assert done.wait(60)
     assert len(caught) == 1
 
 
