@@ -26,7 +26,8 @@ def with_device_outcomes(
 
     Args:
         records: What each plugin registered.
-        devices: Where their factories were registered; they are asked for their counts.
+        devices: Where their factories were registered; those that are loaded are asked for their
+            counts.
     """
     outcomes = dict(_outcomes(devices))
     return [
@@ -42,7 +43,7 @@ def _outcomes(devices: DeviceRegistry) -> Iterator[tuple[str, tuple[State, Reaso
             reason = Reason.of_violation("register", status.reason)
             yield status.registration.plugin, (_STATES[status.state], reason)
     with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
-        for problem in devices.listing().problems:
+        for problem in devices.listing(load_deferred=False).problems:
             reason = Reason.of_error("list", problem.error)
             yield problem.registration.plugin, (State.LOADED, reason)
 

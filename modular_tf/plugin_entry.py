@@ -16,7 +16,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
-from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.binding import is_bound
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.probe import Probe
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.native.library import Library
 
@@ -164,28 +165,20 @@ class PluginEntry:
             self.reasons.append(reason)
             return
         try:
-            filesystem = self._make_filesystem(tables)
+            filesystem, warnings = open_filesystem(
+                tables,
+                plugin=self.name,
+                path=self.path,
+                bundled=self.probe.candidate.source is Source.BUNDLED,
+            )
         except ModularTFError as error:
             message = f"scheme {tables.scheme!r}: {error.message}"
             self.reasons.append(Reason.of_violation("init", Violation("FS-019", message)))
             return
+        self._note_violations("init", warnings)
         self._undo.append(registry.register(filesystem))
         self.filesystems[tables.scheme] = filesystem
         _log.info("scheme.registered", plugin=self.name, scheme=tables.scheme)
-
-    def _make_filesystem(self, tables: FilesystemTables) -> PluginFilesystem:
-        """Initialise a scheme, with the host's answers where the plugin has known defects."""
-        if self.probe.candidate.source is Source.BUNDLED:
-            return PluginFilesystem(tables, self.name)
-        # Imported for other people's plugins only: ours have no row, and the data costs time.
-        from modular_tf.filesystem.answered import answered_filesystem  # noqa: PLC0415
-        from modular_tf.loading.known_defects import answers_for  # noqa: PLC0415
-
-        answers = answers_for(self.path, tables.scheme)
-        for change in answers.prepare_environment(os.environ):
-            message = f"{tables.scheme!r}: {change}"
-            self.warnings.append(Reason.of_violation("init", Violation("LD-056", message)))
-        return answered_filesystem(tables, self.name, answers)
 
     def _why_taken(self, scheme: str, config: Config, registry: FilesystemRegistry) -> str | None:
         pinned = config.scheme_pins.get(scheme)

@@ -11,14 +11,14 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.registry import Registered
     from modular_tf.report import PluginRecord
 
 
 def without_lost_schemes(
     record: PluginRecord,
-    filesystems: Mapping[str, Filesystem],
-    serving: Mapping[str, Filesystem],
+    filesystems: Mapping[str, Registered],
+    serving: Mapping[str, Registered],
 ) -> PluginRecord:
     """Return a record without the schemes that somebody registered anew with `replace=True`.
 
@@ -41,6 +41,6 @@ def without_lost_schemes(
     )
 
 
-def _taken(scheme: str, loser: str, winner: Filesystem) -> Reason:
+def _taken(scheme: str, loser: str, winner: Registered) -> Reason:
     message = f"scheme {scheme!r} of {loser} was taken over by {winner.plugin}"
     return Reason.of_violation("register", Violation("FS-018", message))

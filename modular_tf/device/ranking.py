@@ -22,12 +22,12 @@ class FactoryState(Enum):
     DISABLED = "disabled"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Registration:
     """One registered factory.
 
     Attributes:
-        factory: What brings the devices.
+        factory: What brings the devices; what stands for it until that is loaded.
         plugin: Whose it is.
         priority: As configured, else the factory's own.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.abi.dlpack_devices import DeviceType
+from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.device import Device
 from modular_tf.device.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.names import parse_device_name
@@ -109,6 +110,13 @@ class DeviceRegistry:
         )
         return lambda: self._remove(registration)
 
+    def fulfil(self, deferred: DeferredFactory, factory: DeviceFactory) -> None:
+        """Put a loaded factory in the place of what stands for it; its rank stays as it is."""
+        with self._lock:
+            for registration in self._registrations:
+                if registration.factory is deferred:
+                    registration.factory = factory
+
     def _check_platform(self, new: Registration) -> None:
         name = new.factory.platform
         for taken in self._registrations:
@@ -132,11 +140,14 @@ class DeviceRegistry:
         with self._lock:
             return tuple(rank(self._registrations, self._enabled_types))
 
-    def listing(self, device_type: str | None = None) -> DeviceListing:
+    def listing(
+        self, device_type: str | None = None, *, load_deferred: bool = True
+    ) -> DeviceListing:
         """Ask the serving factories for their counts; a failing one does not hide the others.
 
         Args:
             device_type: Only this type; None for all.
+            load_deferred: Whether what is not loaded yet is loaded for it; else it is left out.
 
         Raises:
             InvalidArgumentError: A visible device does not exist.
@@ -144,6 +155,8 @@ class DeviceRegistry:
         devices: list[Device] = []
         problems: list[ListingProblem] = []
         for registration in self._serving(device_type):
+            if isinstance(registration.factory, DeferredFactory) and not load_deferred:
+                continue
             count = self._count(registration, problems)
             if count is not None:
                 devices.extend(self._visible_devices(registration, count))
@@ -194,6 +207,8 @@ class DeviceRegistry:
     def _count(self, registration: Registration, problems: list[ListingProblem]) -> int | None:
         """Ask for a count; a failure is noted and gives None."""
         try:
+            if isinstance(registration.factory, DeferredFactory):
+                registration.factory.load()
             return registration.factory.device_count()
         except ModularTFError as error:
             problems.append(ListingProblem(registration, error))

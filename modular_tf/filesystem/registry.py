@@ -11,6 +11,7 @@ from modular_tf.errors import (
     InvalidArgumentError,
     UnimplementedError,
 )
+from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.uri import match_scheme, scheme_of
 from modular_tf.fork_lock import ForkLock
 
@@ -20,24 +21,26 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
 
+    Registered = Filesystem | DeferredFilesystem
+
 
 class FilesystemRegistry:
     """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread].
 
     Attributes:
-        view: The filesystems that serve now, by scheme; it follows what is registered.
+        view: What serves now, by scheme, open or not; it follows what is registered.
     """
 
     def __init__(self) -> None:
-        self._by_scheme: dict[str, Filesystem] = {}
+        self._by_scheme: dict[str, Registered] = {}
         # All that are registered for a scheme, the last of which serves. A list of one each, so
         # that the same filesystem registered twice is two registrations.
-        self._registered: dict[str, list[list[Filesystem]]] = {}
+        self._registered: dict[str, list[list[Registered]]] = {}
         self._lock = ForkLock()
         self._closed = False
-        self.view: Mapping[str, Filesystem] = MappingProxyType(self._by_scheme)
+        self.view: Mapping[str, Registered] = MappingProxyType(self._by_scheme)
 
-    def register(self, filesystem: Filesystem, *, replace: bool = False) -> Callable[[], None]:
+    def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
         """Let a filesystem serve its scheme.
 
         Args:
@@ -68,7 +71,20 @@ class FilesystemRegistry:
             self._by_scheme[scheme] = filesystem
         return lambda: self._undo(scheme, registration)
 
-    def _undo(self, scheme: str, registration: list[Filesystem]) -> None:
+    def fulfil(self, deferred: DeferredFilesystem, filesystem: Filesystem) -> None:
+        """Put an open filesystem in the place of what stands for it, wherever that is registered.
+
+        What replaced it in the meantime goes on serving.
+        """
+        scheme = deferred.scheme
+        with self._lock:
+            for registration in self._registered.get(scheme, ()):
+                if registration[0] is deferred:
+                    registration[0] = filesystem
+            if self._by_scheme.get(scheme) is deferred:
+                self._by_scheme[scheme] = filesystem
+
+    def _undo(self, scheme: str, registration: list[Registered]) -> None:
         with self._lock:
             left = [r for r in self._registered.get(scheme, ()) if r is not registration]
             self._registered[scheme] = left
@@ -78,29 +94,34 @@ class FilesystemRegistry:
                 self._by_scheme.pop(scheme, None)
 
     def get(self, scheme: str) -> Filesystem:
-        """Return the filesystem of a scheme.
+        """Return the filesystem of a scheme; the first time, its library may be mapped for it.
 
         Raises:
             UnimplementedError: None serves it (TensorFlow's code for this).
             ClosedError: The registry is closed.
+            ModularTFError: Its library does not do now what it did when it was tried.
         """
         try:
-            return self._by_scheme[scheme]
+            found = self._by_scheme[scheme]
         except KeyError:
             raise self._unknown(scheme, None) from None
+        return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def for_uri(self, uri: str) -> Filesystem:
-        """Return the filesystem of a URI's scheme.
-
-        Raises:
-            UnimplementedError: None serves it.
-            ClosedError: The registry is closed.
-        """
+        """Return the filesystem of a URI's scheme; errors as in `get`."""
         match = match_scheme(uri)
         try:
-            return self._by_scheme[match.group() if match else ""]
+            found = self._by_scheme[match.group() if match else ""]
         except KeyError:
             raise self._unknown(scheme_of(uri), uri) from None
+        return self._open(found) if isinstance(found, DeferredFilesystem) else found
+
+    def _open(self, deferred: DeferredFilesystem) -> Filesystem:
+        deferred.open()
+        found = self._by_scheme.get(deferred.scheme)
+        if found is None or isinstance(found, DeferredFilesystem):
+            raise self._unknown(deferred.scheme, None)
+        return found
 
     def _unknown(self, scheme: str, uri: str | None) -> ModularTFError:
         if self._closed:

@@ -1,0 +1,77 @@
+"""A device factory whose library is mapped when somebody first wants a device of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.details import DeviceDetails
+
+
+class DeferredFactory:
+    """Stands in a registry for a platform that is known and not loaded. [any thread].
+
+    The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`).
+
+    Attributes:
+        device_type: The type of its devices.
+        platform: Its name.
+        priority: Where it stands among factories of its type.
+        plugin: The plugin's name for users.
+
+    Args:
+        device_type: As above.
+        platform: As above.
+        priority: As above.
+        plugin: As above.
+        load_now: Puts the platform in the place of what stands for it; raises why that cannot be.
+    """
+
+    __slots__ = ("_load_now", "device_type", "platform", "plugin", "priority")
+
+    def __init__(
+        self,
+        *,
+        device_type: str,
+        platform: str,
+        priority: int,
+        plugin: str,
+        load_now: Callable[[], None],
+    ) -> None:
+        self.device_type = device_type
+        self.platform = platform
+        self.priority = priority
+        self.plugin = plugin
+        self._load_now = load_now
+
+    def load(self) -> None:
+        """Have it loaded.
+
+        Raises:
+            ModularTFError: The plugin does not do now what it did when it was tried.
+        """
+        self._load_now()
+
+    def device_count(self) -> int:
+        """Nobody counts what is not loaded.
+
+        Raises:
+            UnavailableError: Always.
+        """
+        raise self._not_loaded()
+
+    def device_details(self, ordinal: int) -> DeviceDetails:
+        """Nobody knows a device of what is not loaded.
+
+        Raises:
+            UnavailableError: Always.
+        """
+        del ordinal
+        raise self._not_loaded()
+
+    def _not_loaded(self) -> UnavailableError:
+        return UnavailableError(f"{self.plugin} is not loaded yet", plugin=self.plugin)
