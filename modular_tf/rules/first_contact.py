@@ -1,8 +1,10 @@
-"""Rules of first contact: what a device plugin's code does to a process of its own."""
+"""Rules of first contact: what a plugin's code does to a process of its own."""
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule
+from modular_tf.rules import Rule, Severity
+
+_ACCEPT = "if the application can live with it, name the rule in `first_contact_accept`."
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -36,5 +38,55 @@ RULES: tuple[Rule, ...] = (
         "Where this process is no Python command, name one with multiprocessing.set_executable(); "
         "or trust all plugins: MODULAR_TF_FIRST_CONTACT=never.",
         "host limit",
+    ),
+    Rule(
+        "LD-064",
+        "Loading a plugin and listing what it offers takes little memory.",
+        "The plugin is quarantined: nobody has asked it for work yet, and the application might "
+        "be killed for want of memory.",
+        "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration; or "
+        + _ACCEPT,
+        "host limit",
+    ),
+    Rule(
+        "LD-065",
+        "A plugin writes nothing to standard output.",
+        "The plugin is quarantined: standard output belongs to the application, and a reader of it "
+        "would take the plugin's words for the application's.",
+        "Tell the plugin's author to use TF_Log, or standard error; " + _ACCEPT,
+        "host limit",
+    ),
+    Rule(
+        "LD-066",
+        "A plugin leaves the signal handlers of the application in place.",
+        "The plugin is quarantined: Ctrl-C would not reach the application, or a closed pipe would "
+        "end it.",
+        "Tell the plugin's author which signal it is; " + _ACCEPT,
+        "signal(7)",
+    ),
+    Rule(
+        "LD-067",
+        "A plugin leaves the process's locale as it is.",
+        "The plugin is quarantined: numbers and text of the application would change their form.",
+        "Tell the plugin's author to use newlocale() and the functions that take a locale; "
+        + _ACCEPT,
+        "setlocale(3)",
+    ),
+    Rule(
+        "LD-068",
+        "A plugin leaves no processes behind, and starts few.",
+        "The plugin is quarantined: the application would have children that it knows nothing of. "
+        "They were ended here.",
+        "Tell the plugin's author to start processes when work is asked for, and to end them; "
+        + _ACCEPT,
+        "host limit",
+    ),
+    Rule(
+        "LD-069",
+        "A plugin leaves what belongs to the whole process as it found it.",
+        "The plugin is loaded, and the change takes place in the application too.",
+        "Tell the plugin's author if it disturbs you.",
+        "host limit",
+        Severity.WARNING,
     ),
 )

@@ -1,0 +1,27 @@
+"""What one plugin may take at its first contact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ACCEPTABLE = frozenset({"LD-064", "LD-065", "LD-066", "LD-067", "LD-068"})
+"""The rules of first contact that a user may take as warnings: those that let the process live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one trial.
+
+    Attributes:
+        seconds: How long it may take.
+        memory_mib: How many MiB of memory, beyond the host's own, a process of it may have:
+            writable memory as soon as it is allocated, other memory when it is touched. Address
+            space that is merely reserved does not count.
+        processes: How many processes it may have started and left at any moment.
+        accept: Ids of rules, of `ACCEPTABLE`, that are taken as warnings (LD-069).
+    """
+
+    seconds: float = 30.0
+    memory_mib: int = 1024
+    processes: int = 16
+    accept: frozenset[str] = frozenset()

@@ -1,0 +1,91 @@
+"""Findings cross a pipe and lie on disk: they come back equal, and nothing else is one."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+
+from modular_tf.first_contact.finding import Finding, Incident, Note, Offer, PlatformOffer
+from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules import Violation, rule
+
+WHOLE = Finding(
+    Incident(
+        Violation("LD-060", "crashed"),
+        signal=11,
+        last_call="SE_InitPlugin",
+        backtrace=("/p/libx.so f+0x4", "/p/libx.so+0x1230"),
+        said="no driver\udcff",
+    ),
+    Offer(("s3", ""), PlatformOffer("GPU", "CHIP", 220)),
+    (Note("load", "LD-050", "refused"), Note("init", None, "its own word")),
+)
+
+
+@pytest.mark.parametrize("finding", [Finding(), Finding(offer=Offer()), WHOLE])
+def test_a_finding_comes_back_equal(finding):
+    assert Finding.from_dict(json.loads(json.dumps(finding.as_dict()))) == finding
+
+
+_MAY_BE_NONE = {
+    ("incident",),
+    ("incident", "signal"),
+    ("incident", "last_call"),
+    ("offer",),
+    ("offer", "platform"),
+    ("notes", 0, "rule"),
+    ("notes", 1, "rule"),
+}
+
+
+def _paths(value, path=()):
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in entries:
+        yield (*path, key), inner
+        if isinstance(inner, dict | list):
+            yield from _paths(inner, (*path, key))
+
+
+def _misshapen():
+    """Yield where a whole finding holds something, and what cannot be in its place."""
+    for path, value in _paths(WHOLE.as_dict()):
+        for wrong in (5, True, "x", [5], {}, None):
+            if type(wrong) is not type(value) and not (wrong is None and path in _MAY_BE_NONE):
+                yield path, wrong
+
+
+@pytest.mark.parametrize(("path", "wrong"), list(_misshapen()), ids=str)
+def test_nothing_of_another_shape_is_taken(path, wrong):
+    broken = copy.deepcopy(WHOLE.as_dict())
+    inner = broken
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = wrong
+
+    with pytest.raises(ValueError, match="expected"):
+        Finding.from_dict(broken)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found.pop("notes"),
+        lambda found: found.update(more=1),
+        lambda found: found["incident"].update(rule="LD-999"),
+        lambda found: found["notes"][0].update(stage="probe"),
+    ],
+)
+def test_missing_added_and_unknown_values_are_refused(change):
+    broken = copy.deepcopy(WHOLE.as_dict())
+    change(broken)
+
+    with pytest.raises(ValueError, match="expected"):
+        Finding.from_dict(broken)
+
+
+def test_what_may_be_accepted_lets_the_process_live():
+    assert {"LD-064", "LD-065", "LD-066", "LD-067", "LD-068"} == ACCEPTABLE
+    assert not Violation("LD-069", "").is_error
+    assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in ACCEPTABLE)
