@@ -11,6 +11,7 @@ from pathlib import Path
 
 from modular_tf.fork_lock import ForkLock
 from modular_tf.native.library import Library
+from modular_tf.native.plugin_messages import attach_messages
 
 SONAME = "libmodular_tf_framework.so.2"
 TENSORFLOW_SONAME = "libtensorflow_framework.so.2"
@@ -46,7 +47,9 @@ def load_runtime() -> Library:
 
 @cache
 def _map_runtime() -> Library:
-    return Library.open(str(runtime_path()))
+    runtime = Library.open(str(runtime_path()))
+    attach_messages(runtime)
+    return runtime
 
 
 def tensorflow_is_loaded() -> bool:

@@ -67,6 +67,18 @@ def test_a_sink_takes_the_place_of_stderr(run_case: CaseRunner) -> None:
     assert lines_of(child.stderr) == ["W after the sink"]
 
 
+def test_what_a_sink_refuses_goes_to_stderr(run_case: CaseRunner) -> None:
+    assert lines_of(run_case("logging", "lines_that_the_sink_refuses").stderr) == ["E refused"]
+
+
+def test_a_line_names_its_source(run_case: CaseRunner) -> None:
+    assert lines_of(run_case("logging", "a_line_with_its_source").stderr) == ["I source.c:7] text"]
+
+
+def test_lines_carry_their_time_and_whose_they_are(run_case: CaseRunner) -> None:
+    run_case("logging", "whose_lines_they_are")
+
+
 def test_newlines_at_the_end_are_dropped(run_case: CaseRunner) -> None:
     child = run_case("logging", "newlines_at_the_end")
 
@@ -113,6 +125,22 @@ def test_log_messages_of_cpp_plugins(run_case: CaseRunner) -> None:
     prefix = "dir/source.cc:42] severity"
     assert lines_of(everything.stderr) == [f"I {prefix} 0", f"W {prefix} 1", f"E {prefix} 2"]
     assert lines_of(errors.stderr) == [f"E {prefix} 2"]
+
+
+def test_log_messages_reach_the_sink_in_their_parts(run_case: CaseRunner) -> None:
+    child = run_case("tsl", "log_messages_in_their_parts")
+
+    expected = [f"{level} dir/source.cc 42 severity {level} ours" for level in range(3)]
+    assert child.stdout.splitlines() == [*expected, "passed"]
+
+
+@pytest.mark.parametrize(
+    "case", ["a_fatal_message_in_its_parts", "an_older_fatal_message_in_its_parts"]
+)
+def test_a_failed_check_reaches_the_sink_as_its_writers(run_case: CaseRunner, case: str) -> None:
+    child = run_case("tsl", case, status=-signal.SIGABRT)
+
+    assert child.stdout.splitlines() == ["3 dir/source.cc 42 checked 1 ours"]
 
 
 @pytest.mark.parametrize("case", ["a_fatal_message", "a_fatal_message_of_older_plugins"])

@@ -2,19 +2,33 @@
 #ifndef MODULAR_TF_HOST_RUNTIME_H_
 #define MODULAR_TF_HOST_RUNTIME_H_
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Receives one log line of a plugin: level 0..3 for info, warning, error and fatal, -1 - n for
- * VLOG(n). The text has no newline at its end and lives until the function returns. Called on the
- * plugin's threads, in parallel. After a fatal line the process aborts. */
-typedef void (*mtf_log_sink)(int level, const char* plugin_message);
+/* One log line of a plugin. Whoever is handed it copies what it keeps. */
+typedef struct mtf_plugin_line {
+  int32_t level;       /* 0..3 for info, warning, error and fatal, -1 - n for VLOG(n) */
+  int32_t line;        /* of the source file; 0 where the plugin does not say */
+  int64_t time_ns;     /* since 1970; 0: not stamped yet */
+  const char* file;    /* source file as the plugin names it, or NULL */
+  const char* text;    /* no newline at its end */
+  const void* caller;  /* an address in the code that wrote the line */
+} mtf_plugin_line;
+
+/* Receives a line on the plugin's own thread, several in parallel. Returns 0 to have it written to
+ * stderr. After a fatal line the process aborts. */
+typedef int (*mtf_log_sink)(const mtf_plugin_line* line);
 
 /* Sends log lines to `sink` from now on; NULL: to stderr. TF_CPP_MIN_LOG_LEVEL and
  * TF_CPP_MAX_VLOG_LEVEL, as they were at the first line, drop lines before any sink sees them. The
  * old sink may still be at work on other threads when this returns. [any thread] */
 void mtf_set_log_sink(mtf_log_sink sink);
+
+/* Writes a line to stderr in the shape of TensorFlow's own. [any thread] */
+void mtf_write_log_line(const mtf_plugin_line* line);
 
 /* The version of modular_tf that this library was built from; static storage. [any thread] */
 const char* mtf_runtime_version(void);

@@ -2,16 +2,18 @@
 #ifndef MODULAR_TF_LOG_LINE_H_
 #define MODULAR_TF_LOG_LINE_H_
 
+#include "host_runtime.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Hands a line to the sink, without asking whether it is wanted. Levels as in host_runtime.h. The
- * text may end in newlines, which are dropped. [any thread] */
-void mtf_log_line(int level, const char* message);
+/* Hands a line to the sink, without asking whether it is wanted. Stamps it with the time, and drops
+ * newlines at the end of its text. [any thread] */
+void mtf_log_line(const mtf_plugin_line* line);
 
-/* mtf_log_line with level 3, then abort(). */
-void mtf_log_fatal(const char* message) __attribute__((noreturn));
+/* A fatal line of a function that `caller` called; then abort(). */
+void mtf_log_fatal(const char* text, const void* caller) __attribute__((noreturn));
 
 #ifdef __cplusplus
 }

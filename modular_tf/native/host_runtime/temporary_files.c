@@ -64,5 +64,6 @@ char* TF_GetTempFileName(const char* extension) {
     if (path != NULL) return path;
   }
   /* Plugins do not check for NULL, so it would end them anyway, with less to read. */
-  mtf_log_fatal("no directory takes a temporary file; set TMPDIR to a writable one");
+  mtf_log_fatal("no directory takes a temporary file; set TMPDIR to a writable one",
+                __builtin_return_address(0));
 }

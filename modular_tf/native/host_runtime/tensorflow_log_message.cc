@@ -13,8 +13,7 @@ class LogMessageFatal : public tsl::internal::LogMessageFatal {
 LogMessageFatal::LogMessageFatal(const char* file_name, int line)
     : tsl::internal::LogMessageFatal(file_name, line) {}
 
-// The base writes the line and aborts.
-LogMessageFatal::~LogMessageFatal() = default;
+LogMessageFatal::~LogMessageFatal() { write_and_abort(__builtin_return_address(0)); }
 
 }  // namespace internal
 }  // namespace tensorflow

@@ -34,25 +34,26 @@ static void apply(const TF_ThreadOptions* options, pthread_attr_t* attributes) {
   if (options->guard_size != 0) pthread_attr_setguardsize(attributes, options->guard_size);
 }
 
-static void require_started(int error, const char* name) {
+static void require_started(int error, const char* name, const void* caller) {
   if (error == 0) return;
   char message[160];
   snprintf(message, sizeof(message), "cannot start thread '%s': %s", name, strerror(error));
-  mtf_log_fatal(message);
+  mtf_log_fatal(message, caller);
 }
 
 TF_Thread* TF_StartThread(const TF_ThreadOptions* options, const char* thread_name,
                           void (*work_func)(void*), void* param) {
   const char* name = thread_name == NULL ? "" : thread_name;
+  const void* caller = __builtin_return_address(0);
   TF_Thread* thread = calloc(1, sizeof(*thread));
-  if (thread == NULL) mtf_log_fatal("cannot start a thread: out of memory");
+  if (thread == NULL) mtf_log_fatal("cannot start a thread: out of memory", caller);
   *thread = (TF_Thread){.numa_node = options->numa_node, .work = work_func, .argument = param};
   snprintf(thread->name, sizeof(thread->name), "%s", name);
   pthread_attr_t attributes;
   apply(options, &attributes);
   const int error = pthread_create(&thread->id, &attributes, run, thread);
   pthread_attr_destroy(&attributes);
-  require_started(error, name);
+  require_started(error, name, caller);
   return thread;
 }
 

@@ -25,12 +25,14 @@ const mtf::VmoduleLevels& vmodule_levels() {
 LogMessage::LogMessage(const char* file_name, int line, int severity)
     : file_name_(file_name), line_(line), severity_(severity) {}
 
-std::string LogMessage::text() const {
-  return std::string(file_name_) + ":" + std::to_string(line_) + "] " + str();
+void LogMessage::write(const void* caller) const {
+  const std::string text = str();
+  const mtf_plugin_line line = {severity_, line_, 0, file_name_, text.c_str(), caller};
+  mtf_log_line(&line);
 }
 
 LogMessage::~LogMessage() {
-  if (severity_ >= mtf_min_log_level()) mtf_log_line(severity_, text().c_str());
+  if (severity_ >= mtf_min_log_level()) write(__builtin_return_address(0));
 }
 
 bool LogMessage::VmoduleActivated(const char* file_name, int level) {
@@ -43,7 +45,12 @@ bool LogMessage::VmoduleActivated(const char* file_name, int level) {
 LogMessageFatal::LogMessageFatal(const char* file_name, int line)
     : LogMessage(file_name, line, TF_FATAL) {}
 
-LogMessageFatal::~LogMessageFatal() { mtf_log_fatal(text().c_str()); }
+void LogMessageFatal::write_and_abort(const void* caller) const {
+  write(caller);
+  std::abort();
+}
+
+LogMessageFatal::~LogMessageFatal() { write_and_abort(__builtin_return_address(0)); }
 
 }  // namespace internal
 }  // namespace tsl

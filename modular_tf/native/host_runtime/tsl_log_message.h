@@ -21,7 +21,8 @@ class LogMessage : public std::basic_ostringstream<char> {
   TF_CAPI_EXPORT static bool VmoduleActivated(const char* file_name, int level);
 
  protected:
-  std::string text() const;
+  // Hands the line over as one of the code that `caller` lies in.
+  void write(const void* caller) const;
 
  private:
   const char* file_name_;
@@ -34,6 +35,9 @@ class LogMessageFatal : public LogMessage {
   TF_CAPI_EXPORT LogMessageFatal(const char* file_name, int line);
   // Writes the line, then aborts the process.
   TF_CAPI_EXPORT ~LogMessageFatal() override;
+
+ protected:
+  [[noreturn]] void write_and_abort(const void* caller) const;
 };
 
 static_assert(sizeof(LogMessage) == sizeof(std::ostringstream) + 16, "compiled into plugins");

@@ -17,9 +17,15 @@ CASE(one_line_of_each_kind) {
   TF_DVLog(2, "dvlog %d", 2);
 }
 
-static void print(int level, const char* message) {
-  printf("%d %s\n", level, message);
+static int print(const mtf_plugin_line* line) {
+  printf("%d %s\n", line->level, line->text);
   fflush(stdout);
+  return 1;
+}
+
+static int refuse(const mtf_plugin_line* line) {
+  (void)line;
+  return 0;
 }
 
 CASE(lines_to_a_sink) {
@@ -27,6 +33,39 @@ CASE(lines_to_a_sink) {
   one_line_of_each_kind();
   mtf_set_log_sink(NULL);
   TF_Log(TF_WARNING, "after the sink");
+}
+
+CASE(lines_that_the_sink_refuses) {
+  mtf_set_log_sink(refuse);
+  TF_Log(TF_ERROR, "refused");
+}
+
+static int add_source(const mtf_plugin_line* line) {
+  mtf_plugin_line with_source = *line;
+  with_source.file = "source.c";
+  with_source.line = 7;
+  mtf_write_log_line(&with_source);
+  return 1;
+}
+
+CASE(a_line_with_its_source) {
+  mtf_set_log_sink(add_source);
+  TF_Log(TF_INFO, "text");
+}
+
+/* Whether lines carry the time, and an address in the function that wrote them. */
+static int check_line(const mtf_plugin_line* line) {
+  const char* caller = line->caller;
+  const char* here = (const char*)(uintptr_t)check_line;
+  CHECK(caller - here < 4096 && here - caller < 4096);
+  CHECK(line->file == NULL && line->line == 0);
+  CHECK(line->time_ns > 1700000000000000000);
+  return 1;
+}
+
+CASE(whose_lines_they_are) {
+  mtf_set_log_sink(check_line);
+  one_line_of_each_kind();
 }
 
 CASE(newlines_at_the_end) {

@@ -4,7 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
+
 #include "cases.h"
+#include "host_runtime.h"
 
 CASE(a_mutex_excludes) {
   tsl::mutex mutex;
@@ -144,6 +147,32 @@ CASE(print_vmodule) {
 }
 
 // The next two end in SIGABRT.
+// Prints the line in its parts, and whether this program wrote it.
+static int print_parts(const mtf_plugin_line* line) {
+  Dl_info owner, here;
+  CHECK(dladdr(line->caller, &owner) != 0);
+  CHECK(dladdr(reinterpret_cast<void*>(print_parts), &here) != 0);
+  std::printf("%d %s %d %s %s\n", line->level, line->file, line->line, line->text,
+              owner.dli_fbase == here.dli_fbase ? "ours" : owner.dli_fname);
+  std::fflush(stdout);
+  return 1;
+}
+
+CASE(log_messages_in_their_parts) {
+  mtf_set_log_sink(print_parts);
+  log_messages_of_each_severity();
+}
+
+CASE(a_fatal_message_in_its_parts) {
+  mtf_set_log_sink(print_parts);
+  tsl::internal::LogMessageFatal("dir/source.cc", 42) << "checked " << 1;
+}
+
+CASE(an_older_fatal_message_in_its_parts) {
+  mtf_set_log_sink(print_parts);
+  tensorflow::internal::LogMessageFatal("dir/source.cc", 42) << "checked " << 1;
+}
+
 CASE(a_fatal_message) { tsl::internal::LogMessageFatal("dir/source.cc", 42) << "checked " << 1; }
 
 CASE(a_fatal_message_of_older_plugins) {

@@ -1,0 +1,191 @@
+#include "plugin_messages.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+
+#include "host_runtime.h"
+
+namespace {
+
+constexpr size_t kMost = MTF_PLUGIN_MESSAGES_MOST;
+constexpr size_t kMostBytes = 16 << 20;
+constexpr int kWarning = 1, kFatal = 3;
+constexpr std::chrono::seconds kPatienceAtTheEnd(1);
+
+struct Message : mtf_plugin_message {
+  Message* next = nullptr;
+  size_t n_bytes = 0;
+};
+
+struct Queue {
+  std::mutex mutex;
+  std::condition_variable filled;   // or closed, or interrupted
+  std::condition_variable emptied;  // and the last message dealt with
+  Message* first = nullptr;
+  Message** last = &first;
+  Message* fetched = nullptr;  // by the reader, who may still be at it
+  size_t count = 0, n_bytes = 0;
+  uint64_t dropped = 0;
+  int32_t least_level = 0;
+  bool open = false, interrupted = false;
+};
+
+Queue* queue = new Queue;  // never destroyed: plugins' threads may outlive this library's destructors
+decltype(&mtf_write_log_line) write_to_stderr = nullptr;
+
+// A forked child has none of its parent's messages and no reader, and maybe a lock that nobody will
+// release.
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
+  auto* fresh = new (std::nothrow) Queue;
+  if (fresh != nullptr) queue = fresh;
+});
+
+// One block: the message, its text and the name of its source file. NULL when there is no memory.
+Message* copy_of(const mtf_plugin_line& line) {
+  const size_t text = std::strlen(line.text) + 1;
+  const size_t source = line.file == nullptr ? 0 : std::strlen(line.file) + 1;
+  const size_t n_bytes = sizeof(Message) + text + source;
+  void* block = std::malloc(n_bytes);
+  if (block == nullptr) return nullptr;
+  auto* message = new (block) Message;
+  char* words = reinterpret_cast<char*>(message + 1);
+  message->level = line.level;
+  message->source_line = line.line;
+  message->time_ns = line.time_ns;
+  message->thread = syscall(SYS_gettid);
+  message->caller = line.caller;
+  message->text = std::strcpy(words, line.text);
+  message->source = source == 0 ? nullptr : std::strcpy(words + text, line.file);
+  message->n_bytes = n_bytes;
+  return message;
+}
+
+void write_out(const Message& message) {
+  const mtf_plugin_line line = {message.level,  message.source_line, message.time_ns,
+                                message.source, message.text,        message.caller};
+  write_to_stderr(&line);
+}
+
+bool has_room(const Queue& its, int level, size_t n_bytes) {
+  const bool matters = level >= kWarning;
+  const size_t most = matters ? kMost : kMost / 4 * 3;
+  const size_t most_bytes = matters ? kMostBytes : kMostBytes / 4 * 3;
+  return its.count < most && its.n_bytes + n_bytes <= most_bytes;
+}
+
+Message* take_first(Queue& its) {
+  Message* message = its.first;
+  if (message == nullptr) return nullptr;
+  its.first = message->next;
+  if (its.first == nullptr) its.last = &its.first;
+  its.count -= 1;
+  its.n_bytes -= message->n_bytes;
+  return message;
+}
+
+// Writes what nobody has fetched to stderr, but for the message `except`.
+void write_out_rest(Queue& its, const Message* except) {
+  while (Message* message = take_first(its)) {
+    if (message != except) write_out(*message);
+    std::free(message);
+  }
+}
+
+// The process ends by this line, so its thread may wait for the reader, for a while. Returns whether
+// the reader has dealt with everything; if not, nothing is left to it.
+bool handed_over(Queue& its, std::unique_lock<std::mutex>& lock, const Message* fatal) {
+  const auto all_done = [&] { return its.first == nullptr && its.fetched == nullptr; };
+  if (its.emptied.wait_for(lock, kPatienceAtTheEnd, all_done)) return true;
+  write_out_rest(its, fatal);
+  return false;
+}
+
+int take_line(const mtf_plugin_line* line) {
+  Queue& its = *queue;
+  std::unique_lock<std::mutex> lock(its.mutex);
+  if (!its.open) return 0;
+  if (line->level < its.least_level) return 1;
+  lock.unlock();
+  Message* message = copy_of(*line);
+  lock.lock();
+  if (!its.open || (message == nullptr && line->level >= kWarning)) {
+    std::free(message);
+    return 0;
+  }
+  if (message == nullptr || !has_room(its, line->level, message->n_bytes)) {
+    std::free(message);
+    its.dropped += 1;
+    return line->level == kFatal ? 0 : 1;
+  }
+  *its.last = message;
+  its.last = &message->next;
+  its.count += 1;
+  its.n_bytes += message->n_bytes;
+  its.filled.notify_one();
+  return line->level != kFatal || handed_over(its, lock, message) ? 1 : 0;
+}
+
+// exit() called by a plugin, or whatever else ends the process without Python's taking part.
+void write_out_at_exit() {
+  Queue& its = *queue;
+  const std::lock_guard<std::mutex> lock(its.mutex);
+  its.open = false;
+  write_out_rest(its, nullptr);
+}
+
+}  // namespace
+
+extern "C" {
+
+void mtf_plugin_messages_attach(void* set_log_sink, void* write_log_line) {
+  write_to_stderr = reinterpret_cast<decltype(write_to_stderr)>(write_log_line);
+  reinterpret_cast<decltype(&mtf_set_log_sink)>(set_log_sink)(take_line);
+}
+
+void mtf_plugin_messages_open(int32_t least_level) {
+  static const int at_exit = std::atexit(write_out_at_exit);
+  if (at_exit != 0 || watching_forks != 0) return;  // nothing is lost: stderr has it
+  const std::lock_guard<std::mutex> lock(queue->mutex);
+  queue->least_level = least_level;
+  queue->open = true;
+}
+
+void mtf_plugin_messages_close(void) {
+  const std::lock_guard<std::mutex> lock(queue->mutex);
+  queue->open = false;
+  queue->filled.notify_all();
+}
+
+const mtf_plugin_message* mtf_plugin_messages_next(void) {
+  Queue& its = *queue;
+  std::unique_lock<std::mutex> lock(its.mutex);
+  std::free(its.fetched);
+  its.fetched = nullptr;
+  if (its.first == nullptr) its.emptied.notify_all();
+  its.filled.wait(lock, [&] { return its.first != nullptr || !its.open || its.interrupted; });
+  if (its.first == nullptr) its.interrupted = false;
+  return its.fetched = take_first(its);
+}
+
+void mtf_plugin_messages_interrupt(void) {
+  const std::lock_guard<std::mutex> lock(queue->mutex);
+  queue->interrupted = true;
+  queue->filled.notify_all();
+}
+
+uint64_t mtf_plugin_messages_dropped(void) {
+  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const uint64_t dropped = queue->dropped;
+  queue->dropped = 0;
+  return dropped;
+}
+
+}  // extern "C"

@@ -1,0 +1,85 @@
+"""What plugins log through the host runtime, one message after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.strings import decode_pointer
+
+if TYPE_CHECKING:
+    from modular_tf.native.library import Library
+
+INFO, WARNING, ERROR, FATAL = range(4)
+ALL = -(1 << 31)
+"""A level below all others: `VLOG(n)` has level -1 - n."""
+MOST_WAITING: int = lib.MTF_PLUGIN_MESSAGES_MOST
+"""How many messages wait at most; further ones are dropped and counted."""
+
+
+class PluginMessage(NamedTuple):
+    """One line that a plugin logged.
+
+    Attributes:
+        level: 0 to 3 for info, warning, error and fatal, -1 - n for `VLOG(n)`.
+        text: The words, undecodable bytes as surrogates.
+        source: The source file that the plugin names, None where it names none.
+        line: The line in that file, None likewise.
+        time_ns: When it was written, in nanoseconds since 1970.
+        thread: The thread that wrote it, as the system numbers it.
+        caller: An address in the code that wrote it.
+    """
+
+    level: int
+    text: str
+    source: str | None
+    line: int | None
+    time_ns: int
+    thread: int
+    caller: int
+
+
+def attach_messages(runtime: Library) -> None:
+    """Take what plugins log from the host runtime; it goes to stderr while nobody listens."""
+    functions = [runtime.symbol(name) for name in ("mtf_set_log_sink", "mtf_write_log_line")]
+    lib.mtf_plugin_messages_attach(*(ffi.cast("void *", address) for address in functions))
+
+
+def open_messages(least_level: int) -> None:
+    """Queue messages from now on, of this level and above; lower ones are dropped unseen."""
+    lib.mtf_plugin_messages_open(least_level)
+
+
+def close_messages() -> None:
+    """Let messages go to stderr again; what was queued can still be fetched."""
+    lib.mtf_plugin_messages_close()
+
+
+def interrupt_messages() -> None:
+    """Let `next_message` return None once, as soon as no message is waiting."""
+    lib.mtf_plugin_messages_interrupt()
+
+
+def next_message() -> PluginMessage | None:
+    """Wait for a message; None when none waits and messages were closed or interrupted.
+
+    Asking for the next says that the last one was dealt with, which a fatal one waits for.
+    [one thread at a time]
+    """
+    found = lib.mtf_plugin_messages_next()
+    if not found:
+        return None
+    return PluginMessage(
+        level=found.level,
+        text=decode_pointer(found.text) or "",
+        source=decode_pointer(found.source),
+        line=found.source_line or None,
+        time_ns=found.time_ns,
+        thread=found.thread,
+        caller=int(ffi.cast("uintptr_t", found.caller)),
+    )
+
+
+def dropped_messages() -> int:
+    """Return how many messages were dropped for want of room since the last call."""
+    return int(lib.mtf_plugin_messages_dropped())
