@@ -91,6 +91,20 @@ class Image:
                 return fields[4], fields[5]
         return None
 
+    def has_whole_section_table(self) -> bool:
+        """Tell whether the section table says anything, if the header names one.
+
+        It comes last in a file: where room was made for a file that is still being written, it
+        is a hole.
+
+        Raises:
+            ElfError: It does not lie inside the file (LD-005).
+        """
+        offset, entry_size, count = self._sections
+        if not offset or not count:
+            return True
+        return any(self.source.read(offset, entry_size * count, "the section table"))
+
     def _identify(self) -> None:
         source = self.source
         ident = source.read_up_to(0, 512, "the identification")

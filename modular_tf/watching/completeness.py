@@ -1,0 +1,38 @@
+"""Telling a whole library from one that is still being written, by its bytes."""
+
+from __future__ import annotations
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
+
+__all__ = ["why_incomplete"]
+
+_MAGIC = b"\x7fELF"
+
+
+def why_incomplete(path: str) -> str | None:
+    """Return why a file may still be on its way; None where its bytes do not say so. [any thread]
+
+    Cut off libraries, files that begin like one or with nothing, and those with room for what is
+    not there yet. What is no library at all is not waited for.
+    """
+    try:
+        with ElfFile(path) as elf:
+            return None if elf.image.has_whole_section_table() else "its section table is empty"
+    except ElfError as error:
+        if error.rule == rules.WHOLE_ELF.id:
+            return error.message
+        if error.rule == rules.IS_ELF.id and _may_become_a_library(path):
+            return "nothing of its first bytes is there"
+        return None
+
+
+def _may_become_a_library(path: str) -> bool:
+    """Whether the first bytes are the beginning of the right ones, or a hole."""
+    try:
+        with open(path, "rb") as stream:
+            first = stream.read(len(_MAGIC))
+    except OSError:
+        return False
+    return _MAGIC.startswith(first) or not any(first)

@@ -1,0 +1,107 @@
+"""Watchers of folders, by the kernel's hints and by polling, and what they told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from modular_tf.watching.reconciler import Patience
+from modular_tf.watching.snapshot import take_snapshot
+from modular_tf.watching.watcher import Watcher, WatcherSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.watching.change import Change
+
+PATIENCE_S = 60.0  # what nobody needs
+
+
+class Told(NamedTuple):
+    """One change, and what the file held when it was told."""
+
+    name: str
+    kind: str
+    content: bytes | None
+
+
+class Watched:
+    """A running watcher and what it has told so far."""
+
+    def __init__(self, places: tuple[Path, ...], settings: WatcherSettings) -> None:
+        self.told: list[Told] = []
+        self._news = threading.Condition()
+        paths = [str(place) for place in places]
+        self.watcher = Watcher(lambda: paths, take_snapshot(paths), self._take, settings)
+        self.watcher.start()
+
+    def _take(self, changes: list[Change]) -> None:
+        for change in changes:
+            try:
+                with Path(change.path).open("rb") as stream:
+                    content = stream.read()
+            except OSError:
+                content = None
+            with self._news:
+                name = change.path.rpartition("/")[2]
+                self.told.append(Told(name, change.kind.value, content))
+                self._news.notify_all()
+
+    def until(self, *expected: Told) -> None:
+        """Wait until exactly these were told, in any order, and forget them."""
+        with self._news:
+            self._news.wait_for(lambda: len(self.told) >= len(expected), PATIENCE_S)
+            told, self.told = self.told, []
+        assert sorted(map(_short, told)) == sorted(map(_short, expected))
+
+    def says_nothing_for(self, seconds: float) -> None:
+        """Wait and see that nothing is told meanwhile."""
+        time.sleep(seconds)
+        assert list(map(_short, self.told)) == []
+
+
+def _short(told: Told) -> tuple[str, str, int, int]:
+    content = told.content
+    return told.name, told.kind, -1 if content is None else len(content), hash(content)
+
+
+@pytest.fixture(params=["inotify", "polling"])
+def watched(request) -> Iterator[Callable[..., Watched]]:
+    """Start watchers, which end with the test."""
+    made: list[Watched] = []
+
+    def make(*places: Path, patience: Patience | None = None) -> Watched:
+        polls = request.param == "polling"
+        settings = WatcherSettings(polls, 0.05, Patience() if patience is None else patience)
+        made.append(Watched(places, settings))
+        return made[-1]
+
+    yield make
+    for watching in made:
+        watching.watcher.close()
+
+
+@pytest.fixture(scope="session")
+def library(fixture_plugin) -> bytes:
+    """The bytes of a whole library."""
+    content: bytes = fixture_plugin("needed-none").read_bytes()
+    return content
+
+
+@pytest.fixture(scope="session")
+def other_library(fixture_plugin) -> bytes:
+    """The bytes of another whole library."""
+    content: bytes = fixture_plugin("needed-none", scheme="another").read_bytes()
+    return content
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A folder to watch."""
+    made: Path = tmp_path / "plugins"
+    made.mkdir()
+    return made

@@ -1,0 +1,129 @@
+"""Changes are what lies between two snapshots, whatever lay between the looks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.watching import reconciler as module
+from modular_tf.watching.change import Change, ChangeKind
+from modular_tf.watching.reconciler import Patience, Reconciler
+
+PATIENCE = Patience(settled_s=1.0, closed_s=0.5, unfinished_s=10.0)
+
+
+def state(number, ctime_ns=1):
+    return FileIdentity(1, number, 100, 0, ctime_ns)
+
+
+@pytest.fixture(autouse=True)
+def files_on_paper(monkeypatch):
+    """Let all files be whole, and written by nobody."""
+    monkeypatch.setattr(module, "is_open_for_writing", lambda _path: False)
+    monkeypatch.setattr(module, "why_incomplete", lambda _path: None)
+
+
+def kinds(changes):
+    return [(change.path, change.kind.value) for change in changes]
+
+
+def test_a_file_is_reported_when_it_is_settled():
+    found = Reconciler({}, PATIENCE)
+
+    assert found.step({"x": state(1)}, 0.0) == []
+    assert found.next_look == 1.0
+    assert found.step({"x": state(1)}, 0.75) == []
+    assert found.next_look == 1.0
+    assert kinds(found.step({"x": state(1)}, 1.0)) == [("x", "appeared")]
+    assert found.next_look is None
+    assert found.step({"x": state(1)}, 2.0) == []
+
+
+def test_a_file_that_its_writer_closed_is_reported_sooner():
+    found = Reconciler({}, PATIENCE)
+
+    found.step({"x": state(1)}, 0.0, {"x"})
+
+    assert found.next_look == 0.5
+    assert kinds(found.step({"x": state(1)}, 0.5)) == [("x", "appeared")]
+
+
+def test_a_file_whose_time_is_kept_to_the_second_waits_for_the_next_second():
+    found = Reconciler({}, PATIENCE)
+    coarse = state(1, ctime_ns=1_700_000_000_000_000_000)
+
+    found.step({"x": coarse}, 0.0, {"x"})
+
+    assert found.next_look == pytest.approx(2.1)
+    assert kinds(found.step({"x": coarse}, 2.2)) == [("x", "appeared")]
+
+
+def test_every_change_begins_the_wait_anew():
+    found = Reconciler({}, PATIENCE)
+
+    found.step({"x": state(1)}, 0.0, {"x"})
+
+    assert found.step({"x": state(2)}, 0.75) == []
+    assert found.step({"x": state(2)}, 1.5) == []
+    assert kinds(found.step({"x": state(2)}, 1.75)) == [("x", "appeared")]
+
+
+def test_what_came_and_went_is_not_reported():
+    found = Reconciler({"y": state(1)}, PATIENCE)
+
+    found.step({"x": state(1)}, 0.0)
+
+    assert found.step({"y": state(1)}, 5.0) == []
+    assert found.next_look is None
+
+
+def test_removals_are_reported_first():
+    found = Reconciler({"z": state(1)}, PATIENCE)
+
+    found.step({"a": state(2)}, 0.0)
+
+    assert kinds(found.step({"a": state(2)}, 1.0)) == [("z", "removed"), ("a", "appeared")]
+
+
+@pytest.mark.parametrize("obstacle", ["is_open_for_writing", "why_incomplete"])
+def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch, obstacle):
+    monkeypatch.setattr(module, obstacle, lambda _path: "unfinished")
+    found = Reconciler({}, PATIENCE)
+
+    found.step({"x": state(1)}, 0.0)
+
+    assert found.step({"x": state(1)}, 1.0) == []
+    assert found.next_look == 2.0
+    assert found.step({"x": state(1)}, 9.5) == []
+    assert kinds(found.step({"x": state(1)}, 10.0)) == [("x", "appeared")]
+
+
+SNAPSHOTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(state))
+
+
+@given(SNAPSHOTS, st.lists(st.tuples(SNAPSHOTS, st.floats(0, 2), st.sets(st.sampled_from("abc")))))
+def test_the_changes_lead_from_the_first_snapshot_to_the_last(first, steps):
+    found = Reconciler(first, PATIENCE)
+    told = dict.fromkeys(first)
+    now, last = 0.0, first
+    for seen, pause, closed in [*steps, (None, 0.0, set()), (None, 2.0, set())]:
+        now, last = now + pause, last if seen is None else seen
+        for change in found.step(last, now, closed):
+            apply(change, told)
+            assert last.get(change.path) is not None or change.kind is ChangeKind.REMOVED
+
+    assert told.keys() == last.keys()
+    assert found.next_look is None
+
+
+def apply(change: Change, told: dict[str, None]) -> None:
+    """Do to what is known what the change says, which must be possible."""
+    if change.kind is ChangeKind.APPEARED:
+        assert change.path not in told
+        told[change.path] = None
+    elif change.kind is ChangeKind.REPLACED:
+        assert change.path in told
+    else:
+        del told[change.path]
