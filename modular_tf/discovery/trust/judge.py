@@ -1,0 +1,142 @@
+"""Whether plugins may be opened, decided on who could have changed them and on their bytes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.trust.judged_file import JudgedFile
+from modular_tf.discovery.trust.lock import Lock
+from modular_tf.discovery.trust.paths import PathJudge
+from modular_tf.discovery.trust.record import Records
+from modular_tf.discovery.trust.rights import Rights
+from modular_tf.discovery.trust.verdict import TrustVerdict
+from modular_tf.discovery.trust.writers import trusted_writers
+from modular_tf.rules import trust as rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.trust.judged_file import KnownHash
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.discovery.trust.writers import TrustedWriters
+
+__all__ = ["TrustJudge"]
+
+
+class TrustJudge:
+    """Judges candidates in one pass; what it learned of directories holds for that pass.
+
+    [any thread, one at a time]
+
+    Args:
+        policy: What the user decided.
+        lock: The lock file to use where the policy names none.
+        python_path: Directories whose installed distributions count, as in `sys.path`.
+        known_sha256: Returns the hash of a file's bytes for its path and identity, where that is
+            known. What is not is worked out where a rule asks for it.
+        writers: Who may change files; by default whom the policy and this process trust.
+    """
+
+    def __init__(
+        self,
+        policy: TrustPolicy,
+        *,
+        lock: str | None = None,
+        python_path: Iterable[str] = (),
+        known_sha256: KnownHash | None = None,
+        writers: TrustedWriters | None = None,
+    ) -> None:
+        rights = Rights(writers or trusted_writers(policy), policy.allow_writable)
+        self._paths = PathJudge(rights)
+        self._known_sha256 = known_sha256
+        self._records = Records(python_path, self._paths, required=policy.require_record)
+        self._lock = Lock(policy.lock or lock, self._paths) if policy.frozen else None
+        self._unchanged_by_others = f"nobody can change it but {rights.writers}"
+
+    def judge(self, candidate: Candidate) -> TrustVerdict:
+        """Judge a candidate's own file; nothing of it is run or mapped.
+
+        Where there is no file, nothing speaks against it and nothing is `checked`; the probe has
+        rules for that.
+        """
+        try:
+            file, offence = self._look_at(candidate.path)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            return TrustVerdict(rules.OWNER.id, f"there is no file to judge: {reason}")
+        return self._verdict(file, offence, candidate)
+
+    def judge_companions(
+        self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
+    ) -> TrustVerdict:
+        """Judge the libraries that an accepted candidate brings along, since their code runs too.
+
+        Args:
+            candidate: The candidate.
+            verdict: What `judge` said of it.
+            companions: Files of the libraries.
+
+        Returns:
+            The same verdict with the companions among its `checked` files, or the first refusal.
+        """
+        if not verdict.checked:
+            return verdict
+        plugin, checked = verdict.checked[0], list(verdict.checked)
+        for path in companions:
+            try:
+                file, offence = self._look_at(path)
+            except OSError as error:
+                return TrustVerdict.of_problem(_changed(path, error))
+            found = self._verdict(file, offence, candidate, of=plugin.sha256)
+            if not found.accepted:
+                return found
+            checked += found.checked
+        return replace(verdict, checked=tuple(checked))
+
+    def _look_at(self, path: str) -> tuple[JudgedFile, Problem | None]:
+        # Not by abspath: what `..` means depends on the links before it.
+        place = self._paths.judge(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
+        if not stat.S_ISREG(place.status.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", path)
+        file = JudgedFile(path, place.real_path, place.status, self._known_sha256)
+        return file, place.offence
+
+    def _verdict(
+        self,
+        file: JudgedFile,
+        offence: Problem | None,
+        candidate: Candidate,
+        *,
+        of: str | None = None,
+    ) -> TrustVerdict:
+        """Judge a plugin's library, or a companion of the library with the hash `of`."""
+        try:
+            verdict = self._by_rights(file, offence, candidate)
+            if verdict.accepted and self._lock is not None:
+                verdict = self._lock.verdict(file, of)
+            return replace(verdict, checked=(file.seen(),)) if verdict.accepted else verdict
+        except OSError as error:
+            return TrustVerdict.of_problem(_changed(file.path, error))
+
+    def _by_rights(
+        self, file: JudgedFile, offence: Problem | None, candidate: Candidate
+    ) -> TrustVerdict:
+        if candidate.source is Source.BUNDLED:
+            why = "it comes with this package, so who can change it can change this package"
+            return TrustVerdict(rules.OWNER.id, why)
+        if offence is not None:
+            return TrustVerdict.of_problem(offence)
+        by_record = self._records.verdict(file, candidate.distribution)
+        return by_record or TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+
+
+def _changed(path: str, error: OSError) -> Problem:
+    message = f"{path} cannot be read as it was found: {error.strerror}"
+    return Problem.of(rules.UNCHANGED, message, path=path)

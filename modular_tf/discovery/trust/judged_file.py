@@ -1,0 +1,95 @@
+"""One file under judgement, and its bytes, read only where a rule asks for them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["JudgedFile", "KnownHash"]
+
+if TYPE_CHECKING:
+    KnownHash = Callable[[str, FileIdentity], str | None]
+    """Returns the SHA-256 of a file by path and identity, None where it is not known."""
+
+# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_AT_ONCE = 1 << 20
+
+
+class JudgedFile:
+    """A file. [any thread, one at a time]
+
+    Attributes:
+        path: As it was given.
+        real_path: The same without links.
+        identity: Which file was looked at, and when that changed last.
+
+    Args:
+        status: What the system says of it now.
+        known_sha256: Where to ask before the bytes are read.
+    """
+
+    def __init__(
+        self, path: str, real_path: str, status: os.stat_result, known_sha256: KnownHash | None
+    ) -> None:
+        self.path = path
+        self.real_path = real_path
+        self.identity = FileIdentity.of(status)
+        self._seen_ns = time_ns()
+        self._sha256 = known_sha256(path, self.identity) if known_sha256 else None
+
+    def seen(self) -> SeenFile:
+        """Return what the mapped file is compared with; with the hash if that is known or needed.
+
+        Raises:
+            OSError: As in `sha256`.
+        """
+        if self._sha256 is None and not self.identity.was_settled(self._seen_ns, self._seen_ns):
+            self.sha256()
+        return SeenFile(self.path, self.identity, self._sha256, self._seen_ns)
+
+    def sha256(self) -> str:
+        """Return the SHA-256 in hexadecimal digits, which costs a second for 1 GB.
+
+        Raises:
+            OSError: The bytes cannot be read, or are no longer those that were looked at (ESTALE).
+        """
+        if self._sha256 is None:
+            self._sha256 = self._of_descriptor(sha256_of)
+        return self._sha256
+
+    def digest(self, algorithm: str) -> bytes:
+        """Return a hash of the bytes; errors as in `sha256`."""
+        if algorithm == "sha256":
+            return bytes.fromhex(self.sha256())
+        return bytes.fromhex(self._of_descriptor(lambda fd: _digest(fd, algorithm)))
+
+    def _of_descriptor(self, work_out: Callable[[int], str]) -> str:
+        fd = os.open(self.real_path, _OPEN_FLAGS)
+        try:
+            self._require_same(fd)
+            found = work_out(fd)
+            self._require_same(fd)
+        finally:
+            os.close(fd)
+        return found
+
+    def _require_same(self, fd: int) -> None:
+        if FileIdentity.of(os.fstat(fd)) != self.identity:
+            raise OSError(errno.ESTALE, "it changed while it was looked at", self.path)
+
+
+def _digest(fd: int, algorithm: str) -> str:
+    import hashlib  # noqa: PLC0415  (loads OpenSSL; hardly any installer writes another hash)
+
+    found = hashlib.new(algorithm)
+    while data := os.read(fd, _AT_ONCE):
+        found.update(data)
+    return found.hexdigest()

@@ -1,0 +1,78 @@
+"""Whether plugins are in the lock file, where they are frozen."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.trust.lock_file import LockFile
+from modular_tf.discovery.trust.verdict import TrustVerdict
+from modular_tf.rules import trust as rules
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.trust.judged_file import JudgedFile
+    from modular_tf.discovery.trust.paths import PathJudge
+
+__all__ = ["Lock"]
+
+
+class Lock:
+    """The lock file of one pass, read when it is asked for.
+
+    Args:
+        path: Where it is; None for nowhere, where nothing is in it.
+        paths: Judges the file itself: what strangers can change vouches for nothing.
+    """
+
+    def __init__(self, path: str | None, paths: PathJudge) -> None:
+        self._path = path
+        self._paths = paths
+        self._read: LockFile | Problem | None = None
+
+    def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
+        """Tell whether a file is in the lock file.
+
+        Args:
+            file: A plugin's library, or a companion.
+            of: For a companion, the hash of its plugin's library.
+
+        Raises:
+            OSError: The file's bytes cannot be read.
+        """
+        if self._read is None:
+            self._read = self._load()
+        if isinstance(self._read, Problem):
+            return TrustVerdict.of_problem(self._read)
+        plugin = self._read.plugins.get(of or file.sha256())
+        if plugin is None:
+            return self._refusal(file, "")
+        if of is None:
+            return self._accept(plugin.name)
+        if any(companion.sha256 == file.sha256() for companion in plugin.companions):
+            return self._accept(f"a companion of {plugin.name}")
+        return self._refusal(file, f" as a companion of {plugin.name!r}")
+
+    def _accept(self, name: str) -> TrustVerdict:
+        return TrustVerdict(rules.LOCKED.id, f"{self._path} has its hash, as {name}")
+
+    def _refusal(self, file: JudgedFile, role: str) -> TrustVerdict:
+        message = f"{self._path} does not have {file.path}{role}, whose sha256 is {file.sha256()}"
+        return TrustVerdict.of_problem(Problem.of(rules.LOCKED, message, path=file.path))
+
+    def _load(self) -> LockFile | Problem:
+        path = self._path
+        if path is None:
+            return Problem.of(rules.LOCK_USABLE, "plugins are frozen, and no lock file is named")
+        try:
+            offence = self._paths.judge(os.path.abspath(path)).offence
+            if offence is not None:
+                what = f"the lock file {path} vouches for nothing: {offence.message}"
+                return Problem.of(rules.LOCK_USABLE, what, remedy=offence.remedy, path=path)
+            with open(path, "rb") as stream:
+                return LockFile.parse(stream.read())
+        except OSError as error:
+            what = f"the lock file {path} cannot be read: {error.strerror}"
+        except ValueError as error:
+            what = f"{path} is no lock file: {error}"
+        return Problem.of(rules.LOCK_USABLE, what, path=path)

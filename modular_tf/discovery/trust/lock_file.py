@@ -1,0 +1,176 @@
+"""The lock file: the hashes of plugins that were looked at and accepted.
+
+JSON, sorted, one fact a line, so that a change of it can be read and reviewed. It names no
+directories: a plugin is known by its bytes, wherever it lies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["LockFile", "LockedFile", "LockedPlugin"]
+
+_FORMAT = "modular_tf_lock"
+_VERSION = 1
+_HEX_DIGITS = set("0123456789abcdef")
+_SHA256_LENGTH = 64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LockedFile:
+    """One file by its bytes.
+
+    Attributes:
+        file: Its name without directories, for people.
+        sha256: Its hash, in hexadecimal digits.
+        size: Its length in bytes.
+    """
+
+    file: str
+    sha256: str
+    size: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {"file": self.file, "sha256": self.sha256, "size": self.size}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LockedPlugin:
+    """One accepted plugin.
+
+    Attributes:
+        name: What the service called it, for people.
+        library: Its file.
+        distribution: Name and version of the distribution that brought it, if one did.
+        schemes: What it served, if that was known; for people.
+        device_types: Likewise.
+        companions: The libraries that it brings along.
+    """
+
+    name: str
+    library: LockedFile
+    distribution: str | None = None
+    schemes: tuple[str, ...] = ()
+    device_types: tuple[str, ...] = ()
+    companions: tuple[LockedFile, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {
+            "name": self.name,
+            **self.library.as_dict(),
+            "distribution": self.distribution,
+            "schemes": sorted(self.schemes),
+            "device_types": sorted(self.device_types),
+            "companions": [entry.as_dict() for entry in sorted(self.companions)],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LockFile:
+    """All accepted plugins.
+
+    Attributes:
+        plugins: By the hash of their library.
+    """
+
+    plugins: Mapping[str, LockedPlugin]
+
+    @classmethod
+    def of(cls, plugins: Iterable[LockedPlugin]) -> LockFile:
+        """Make one of plugins in any order.
+
+        Two with the same bytes are one, with the companions of both.
+        """
+        table: dict[str, LockedPlugin] = {}
+        for plugin in sorted(plugins, key=lambda plugin: (plugin.name, plugin.library.sha256)):
+            first = table.setdefault(plugin.library.sha256, plugin)
+            companions = tuple(sorted({*first.companions, *plugin.companions}))
+            table[plugin.library.sha256] = replace(first, companions=companions)
+        return cls(table)
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> LockFile:
+        """Read the text of a lock file.
+
+        Raises:
+            ValueError: It is none, of another version, or damaged; the message says what and where.
+        """
+        try:
+            values = json.loads(text)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+        if not isinstance(values, dict) or values.get(_FORMAT) != _VERSION:
+            raise ValueError(f"expected a JSON object with {_FORMAT!r}: {_VERSION}")
+        return cls.of(_plugin(entry) for entry in _list(values, "plugins"))
+
+    def text(self) -> str:
+        """Return the text of the file; the same plugins give the same text."""
+        plugins = [plugin.as_dict() for plugin in self.plugins.values()]
+        return json.dumps({_FORMAT: _VERSION, "plugins": plugins}, indent=2) + "\n"
+
+    def write(self, path: str) -> None:
+        """Put the file in its place as a whole; whoever reads there sees the old or the new.
+
+        Raises:
+            OSError: It cannot be written; what was there stays.
+        """
+        directory = os.path.dirname(os.path.abspath(path))
+        os.makedirs(directory, exist_ok=True)
+        import tempfile  # noqa: PLC0415  (one command writes, every frozen start reads)
+
+        fd, temporary = tempfile.mkstemp(prefix=".modular-tf-lock-", dir=directory)
+        try:
+            with open(fd, "w", encoding="utf-8") as stream:
+                stream.write(self.text())
+                os.fchmod(stream.fileno(), 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+
+def _plugin(entry: Any) -> LockedPlugin:
+    distribution = _value(entry, "distribution", str, type(None))
+    return LockedPlugin(
+        name=_value(entry, "name", str),
+        library=_file(entry),
+        distribution=distribution,
+        schemes=_texts(entry, "schemes"),
+        device_types=_texts(entry, "device_types"),
+        companions=tuple(_file(companion) for companion in _list(entry, "companions")),
+    )
+
+
+def _file(entry: Any) -> LockedFile:
+    sha256 = _value(entry, "sha256", str)
+    if len(sha256) != _SHA256_LENGTH or not _HEX_DIGITS.issuperset(sha256):
+        raise ValueError(f"sha256: expected 64 hexadecimal digits, found {sha256!r}")
+    return LockedFile(_value(entry, "file", str), sha256, _value(entry, "size", int))
+
+
+def _list(entry: Any, key: str) -> list[Any]:
+    found: list[Any] = _value(entry, key, list)
+    return found
+
+
+def _texts(entry: Any, key: str) -> tuple[str, ...]:
+    found = _list(entry, key)
+    if not all(isinstance(text, str) for text in found):
+        raise ValueError(f"{key}: expected a list of strings, found {found!r}")
+    return tuple(found)
+
+
+def _value(entry: Any, key: str, *kinds: type) -> Any:
+    if not isinstance(entry, dict) or type(entry.get(key)) not in kinds:
+        found = entry.get(key) if isinstance(entry, dict) else entry
+        expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise ValueError(f"{key}: expected {expected}, found {found!r}")
+    return entry[key]

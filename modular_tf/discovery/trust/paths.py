@@ -1,0 +1,103 @@
+"""Everything on the way to a file: each directory above it, each link and where that leads."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.discovery.trust.rights import Rights
+
+__all__ = ["JudgedPath", "PathJudge"]
+
+_MOST_LINKS = 40  # as the kernel
+
+
+class JudgedPath(NamedTuple):
+    """Where a path leads, and what is wrong on the way.
+
+    Attributes:
+        real_path: The same without links.
+        status: Of what lies there.
+        offence: The first thing on the way that a stranger could change; the end is part of it.
+    """
+
+    real_path: str
+    status: os.stat_result
+    offence: Problem | None
+
+
+class PathJudge:
+    """Judges paths; what it learned of a directory holds for as long as it lives.
+
+    So it is for one pass over the candidates. [any thread, one at a time]
+    """
+
+    def __init__(self, rights: Rights) -> None:
+        self._rights = rights
+        self._directories: dict[str, JudgedPath] = {}
+        self._ancestors: dict[str, Problem | None] = {}
+
+    def judge(self, path: str) -> JudgedPath:
+        """Follow an absolute path to a file as the kernel does.
+
+        Raises:
+            OSError: It leads nowhere.
+        """
+        above = self._directory(os.path.dirname(path))
+        offence = above.offence
+        real_path = os.path.join(above.real_path, os.path.basename(path))
+        status = os.lstat(real_path)
+        if stat.S_ISLNK(status.st_mode):
+            real_path, status, beyond = self._follow(path)
+            offence = offence or beyond or self._directory(os.path.dirname(real_path)).offence
+        if offence is None and stat.S_ISREG(status.st_mode):
+            offence = self._rights.offence_of(real_path, status)
+        return JudgedPath(real_path, status, offence)
+
+    def _directory(self, path: str) -> JudgedPath:
+        """Return what is known of a directory that files lie in, with all above it."""
+        found = self._directories.get(path)
+        if found is None:
+            real_path, status, offence = self._follow(path)
+            offence = offence or self._rights.offence_of(real_path, status)
+            found = self._directories[path] = JudgedPath(real_path, status, offence)
+        return found
+
+    def _follow(self, path: str) -> JudgedPath:
+        """Walk a path, judging the links on it and all directories but the end."""
+        at, offence = "/", None
+        pending = _parts(path)
+        n_links = 0
+        while pending:
+            name = pending.pop()
+            if name == "..":  # what is above was passed on the way here
+                at = os.path.dirname(at)
+                continue
+            offence = offence or self._ancestor_offence(at)
+            child = os.path.join(at, name)
+            status = os.lstat(child)
+            if not stat.S_ISLNK(status.st_mode):
+                at = child
+                continue
+            n_links += 1
+            if n_links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            offence = offence or self._rights.owner_offence(child, status)
+            target = os.readlink(child)
+            at = "/" if target.startswith("/") else at
+            pending += _parts(target)
+        return JudgedPath(at, os.lstat(at), offence)
+
+    def _ancestor_offence(self, path: str) -> Problem | None:
+        if path not in self._ancestors:
+            self._ancestors[path] = self._rights.ancestor_offence(path, os.lstat(path))
+        return self._ancestors[path]
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names in a path, the last first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]

@@ -1,0 +1,106 @@
+"""What a user decides about trust: the table `[trust]` of the configuration."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "FROZEN_VARIABLE",
+    "LOCK_FILE_NAME",
+    "TrustPolicy",
+    "default_lock_path",
+    "frozen_by",
+    "parse_policy",
+]
+
+FROZEN_VARIABLE = "MODULAR_TF_FROZEN"
+LOCK_FILE_NAME = "modular-tf.lock"
+_WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class TrustPolicy:
+    """Whose files are opened, besides root's and those of this process's user. It pickles.
+
+    Attributes:
+        owners: Users, by name or number, whose files and directories are as good as root's.
+        groups: Groups, by name or number, whose members may write to plugins.
+        allow_writable: Globs over paths of files and directories that anybody may write to. A `*`
+            matches slashes as well.
+        require_record: Whether a plugin needs a hash in its distribution's RECORD.
+        frozen: Whether a plugin needs to be in the lock file.
+        lock: The lock file; None for the one beside the configuration file.
+    """
+
+    owners: tuple[str | int, ...] = ()
+    groups: tuple[str | int, ...] = ()
+    allow_writable: tuple[str, ...] = ()
+    require_record: bool = False
+    frozen: bool = False
+    lock: str | None = None
+
+
+def parse_policy(value: Any, base: str) -> TrustPolicy:
+    """Make a policy of a table as TOML gives it.
+
+    Args:
+        value: The table.
+        base: The directory that relative paths in it start from.
+
+    Raises:
+        ValueError: It is no table, or a key is unknown or of the wrong shape.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
+    known = [field.name for field in fields(TrustPolicy)]
+    if unknown := sorted(value.keys() - set(known)):
+        raise ValueError(f"trust: unknown keys {unknown}; known: {known}")
+    return TrustPolicy(**{key: _checked(key, entry, base) for key, entry in value.items()})
+
+
+def _checked(key: str, value: Any, base: str) -> Any:
+    if key in ("owners", "groups"):
+        if isinstance(value, list) and all(type(entry) in (str, int) for entry in value):
+            return tuple(value)
+        expected = "a list of names and numbers"
+    elif key == "allow_writable":
+        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+            return tuple(_from(base, glob) for glob in value)
+        expected = "a list of paths"
+    elif key == "lock":
+        if isinstance(value, str) and value:
+            return _from(base, value)
+        expected = "a path"
+    else:
+        if isinstance(value, bool):
+            return value
+        expected = "true or false"
+    raise ValueError(f"trust.{key}: expected {expected}, found {value!r}")
+
+
+def _from(base: str, path: str) -> str:
+    return os.path.normpath(os.path.join(os.path.abspath(base), os.path.expanduser(path)))
+
+
+def default_lock_path(config_path: str) -> str:
+    """Return where the lock file lies if nobody says: beside the configuration file."""
+    return os.path.join(os.path.dirname(os.path.abspath(config_path)), LOCK_FILE_NAME)
+
+
+def frozen_by(environment: Mapping[str, str]) -> bool | None:
+    """Return what `MODULAR_TF_FROZEN` says, None where it says nothing.
+
+    Raises:
+        ValueError: It is neither yes nor no.
+    """
+    word = environment.get(FROZEN_VARIABLE, "")
+    if not word:
+        return None
+    if (said := _WORDS.get(word.lower())) is None:
+        raise ValueError(f"{FROZEN_VARIABLE}: expected one of {list(_WORDS)}, found {word!r}")
+    return said

@@ -1,0 +1,89 @@
+"""Whether one file, link or directory could have been changed by a stranger."""
+
+from __future__ import annotations
+
+import stat
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.trust.access_list import listed_writers
+from modular_tf.discovery.trust.writers import group_text, user_text
+from modular_tf.rules import trust as rules
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from modular_tf.discovery.trust.writers import TrustedWriters
+
+__all__ = ["Rights"]
+
+
+class Rights:
+    """Judges by owner, mode and access control list. [any thread]
+
+    Args:
+        writers: Those who may change files.
+        allow_writable: Globs over paths that anybody may write to.
+    """
+
+    def __init__(self, writers: TrustedWriters, allow_writable: tuple[str, ...] = ()) -> None:
+        self.writers = writers
+        self._allow_writable = allow_writable
+
+    def offence_of(self, path: str, status: os.stat_result) -> Problem | None:
+        """Return what is wrong with a file, or with a directory that files lie in."""
+        return self.owner_offence(path, status) or self._writing_offence(path, status)
+
+    def ancestor_offence(self, path: str, status: os.stat_result) -> Problem | None:
+        """Return what is wrong with a directory above the one that files lie in.
+
+        In a sticky one others can add names, but neither rename nor remove what is not theirs; and
+        what lies on the way to a plugin is not theirs.
+        """
+        if status.st_mode & stat.S_ISVTX:
+            return self.owner_offence(path, status)
+        return self.offence_of(path, status)
+
+    def owner_offence(self, path: str, status: os.stat_result) -> Problem | None:
+        """Return what is wrong with the owner, which is all that there is to a link."""
+        if status.st_uid in self.writers.users:
+            return None
+        message = f"{path} belongs to {user_text(status.st_uid)}, expected {self.writers}"
+        return Problem.of(rules.OWNER, message, path=path)
+
+    def _writing_offence(self, path: str, status: os.stat_result) -> Problem | None:
+        mode = status.st_mode
+        if not mode & (stat.S_IWGRP | stat.S_IWOTH) or self._may_be_writable(path):
+            return None
+        if mode & stat.S_IWOTH:
+            message = f"{path} has mode {stat.S_IMODE(mode):04o}, so anybody may write to it"
+            return Problem.of(rules.WORLD_WRITABLE, message, path=path)
+        return self._sharing_offence(path, status)
+
+    def _may_be_writable(self, path: str) -> bool:
+        return any(fnmatchcase(path, glob) for glob in self._allow_writable)
+
+    def _sharing_offence(self, path: str, status: os.stat_result) -> Problem | None:
+        try:
+            who = next(self._strangers(path, status), None)
+        except OSError as error:
+            who = f"somebody, its access control list is unreadable ({error.strerror}),"
+        if who is None:
+            return None
+        mode = stat.S_IMODE(status.st_mode)
+        message = f"{path} has mode {mode:04o}; {who} may write to it"
+        return Problem.of(rules.SHARED_WRITING, message, path=path)
+
+    def _strangers(self, path: str, status: os.stat_result) -> Iterator[str]:
+        writers, owner = self.writers, status.st_uid
+        listed = listed_writers(path)
+        if listed.owning_group and not writers.includes_group(status.st_gid, owner=owner):
+            yield group_text(status.st_gid)
+        for user in listed.users:
+            if user not in writers.users:
+                yield f"{user_text(user)}, by an access control list,"
+        for group in listed.groups:
+            if not writers.includes_group(group, owner=owner):
+                yield f"{group_text(group)}, by an access control list,"

@@ -1,0 +1,49 @@
+"""What trust decided about a plugin, and by which rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.problem import Problem
+
+__all__ = ["TrustVerdict"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustVerdict:
+    """Whether a plugin may be opened.
+
+    Attributes:
+        rule: Id of the rule that decided, whichever way.
+        message: How it decided, one sentence without a full stop.
+        refused: The broken rule; None if the plugin may be opened.
+        checked: The files that were judged, as they were then: what is mapped has to be the same.
+            Empty if the plugin is refused, or if there is no file, which the probe reports.
+    """
+
+    rule: str
+    message: str
+    refused: Problem | None = None
+    checked: tuple[SeenFile, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the plugin may be opened."""
+        return self.refused is None
+
+    @classmethod
+    def of_problem(cls, problem: Problem) -> TrustVerdict:
+        """Make the refusal for a broken rule."""
+        return cls(problem.rule, problem.message, problem)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows the reason of a refused plugin, accepts as well."""
+        return {
+            "stage": "trust",
+            "rule": self.rule,
+            "message": self.message,
+            "remedy": self.refused.remedy if self.refused else None,
+        }

@@ -1,0 +1,99 @@
+"""Rules of trust: who may have changed a plugin, and whether its bytes are the expected ones."""
+
+from __future__ import annotations
+
+from modular_tf.rules import Rule
+
+__all__ = [
+    "LOCKED",
+    "LOCK_USABLE",
+    "OWNER",
+    "RECORDED",
+    "RECORD_HASH",
+    "RULES",
+    "SHARED_WRITING",
+    "UNCHANGED",
+    "WORLD_WRITABLE",
+]
+
+OWNER = Rule(
+    id="LD-075",
+    requirement="A plugin, its companions, and every link and directory on the way to them belong "
+    "to root, to the user of this process, or to somebody who can change this package anyway.",
+    consequence="The plugin is rejected unopened: its owner could run code as this user. "
+    "TensorFlow opens it.",
+    remedy="Install it as this user or as root; or name the owner in `owners` under [trust] in "
+    "the configuration.",
+    source="design, trust; the owners that ssh(1) and sudo(8) accept for their files",
+)
+WORLD_WRITABLE = Rule(
+    id="LD-076",
+    requirement="Nobody else may write to a plugin, its companions or a directory on the way to "
+    "them; a sticky directory such as /tmp will do above the one that the plugin lies in.",
+    consequence="The plugin is rejected unopened: anybody could have put code there. TensorFlow "
+    "opens it.",
+    remedy="Take the permission away (chmod o-w); or name the path in `allow_writable` under "
+    "[trust] in the configuration.",
+    source="design, trust; chmod(2) on the sticky bit",
+)
+SHARED_WRITING = Rule(
+    id="LD-077",
+    requirement="No group and no entry of an access control list lets others write to a plugin, "
+    "its companions or a directory on the way to them.",
+    consequence="The plugin is rejected unopened: a member of the group could have put code "
+    "there. TensorFlow opens it.",
+    remedy="Take the permission away (chmod g-w, setfacl -b); or name the group in `groups`, or "
+    "the path in `allow_writable`, under [trust] in the configuration.",
+    source="design, trust; acl(5)",
+)
+RECORD_HASH = Rule(
+    id="LD-078",
+    requirement="A plugin that an installed distribution brings has the hash of its RECORD.",
+    consequence="The plugin is rejected unopened: it was changed or damaged after it was "
+    "installed.",
+    remedy="Install the distribution again (pip install --force-reinstall).",
+    source="PyPA specification: recording installed projects",
+)
+RECORDED = Rule(
+    id="LD-079",
+    requirement="Where the configuration has `require_record`, an installed distribution's RECORD "
+    "has the hash of each plugin and companion.",
+    consequence="The plugin is rejected unopened.",
+    remedy="Install it as a wheel; or take `require_record` out of the configuration.",
+    source="design, trust",
+)
+LOCKED = Rule(
+    id="LD-080",
+    requirement="Where plugins are frozen, the lock file has the hash of each plugin, and of its "
+    "companions with it.",
+    consequence="The plugin is rejected unopened.",
+    remedy="Look at the change; if it is wanted, write the lock file again with `modular-tf lock`.",
+    source="design, trust",
+)
+LOCK_USABLE = Rule(
+    id="LD-081",
+    requirement="Where plugins are frozen, there is a lock file, it can be read, and nobody else "
+    "may write to it.",
+    consequence="Every plugin is rejected unopened.",
+    remedy="Write one with `modular-tf lock`, or name it in `lock` under [trust] in the "
+    "configuration.",
+    source="design, trust",
+)
+UNCHANGED = Rule(
+    id="LD-082",
+    requirement="The file that is mapped is the one that was checked.",
+    consequence="The plugin is not mapped: the file was replaced or written to in between.",
+    remedy="Load it again once whatever writes there has finished.",
+    source="design, trust",
+)
+
+RULES: tuple[Rule, ...] = (
+    OWNER,
+    WORLD_WRITABLE,
+    SHARED_WRITING,
+    RECORD_HASH,
+    RECORDED,
+    LOCKED,
+    LOCK_USABLE,
+    UNCHANGED,
+)
