@@ -70,15 +70,24 @@ class LibrarySearch:
             f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in self._lib_names
         )
 
-    def find(self, name: str, needed_by: LinkedLibrary) -> LinkedLibrary | None:
+    def find(
+        self, name: str, needed_by: LinkedLibrary, passed_over: list[str] | None = None
+    ) -> LinkedLibrary | None:
         """Open the library that the linker would take for `name`; None if there is none.
 
         Like the linker it passes over files for other machines; damaged ones as well.
+
+        Args:
+            name: As DT_NEEDED has it.
+            needed_by: The library that needs it.
+            passed_over: Gets the paths at which a library would have been taken instead.
         """
         for path, is_companion in self._places(name, needed_by):
             elf = self._open(path)
             if elf is not None:
                 return LinkedLibrary(name, elf, needed_by, is_companion)
+            if passed_over is not None:
+                passed_over.append(path)
         return None
 
     def _places(self, name: str, needed_by: LinkedLibrary) -> Iterator[tuple[str, bool]]:

@@ -65,12 +65,14 @@ class LinkCheck(NamedTuple):
         missing_libraries: What it needs and nobody has.
         missing_symbols: What it asks for and nobody defines.
         problems: The broken rules.
+        passed_over: Paths at which other libraries would have been found instead.
     """
 
     libraries: tuple[ResolvedLibrary, ...]
     missing_libraries: tuple[MissingLibrary, ...]
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Problem, ...]
+    passed_over: tuple[str, ...]
 
 
 def check_link(
@@ -109,6 +111,7 @@ def check_link(
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
+            passed_over=tuple(scope.passed_over),
         )
     finally:
         scope.close()

@@ -37,6 +37,7 @@ class LinkScope:
     Attributes:
         libraries: The library itself and those found, in order.
         missing: Those not found.
+        passed_over: Paths at which another library would have been found instead.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LinkScope:
         self._outer = outer
         self.libraries = [root]
         self.missing: list[MissingLibrary] = []
+        self.passed_over: list[str] = []
         self._by_name: dict[str, LinkedLibrary] = {}
         self._remember(root)
         try:
@@ -93,7 +95,7 @@ class LinkScope:
         while at < len(self.libraries) < _MAX_LIBRARIES:
             library = self.libraries[at]
             for name in self._unseen(library, offered):
-                found = search.find(name, library)
+                found = search.find(name, library, self.passed_over)
                 if found is None:
                     self.missing.append(MissingLibrary(name, library.name))
                 else:

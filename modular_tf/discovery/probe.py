@@ -45,6 +45,7 @@ class Probe:
         problems: The rules that it breaks, the most telling first.
         libraries: The libraries that will be loaded with it.
         missing_symbols: The symbols that it asks for and nobody offers.
+        passed_over: Paths at which other libraries would have been found instead.
     """
 
     candidate: Candidate
@@ -53,6 +54,7 @@ class Probe:
     problems: tuple[Problem, ...]
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
+    passed_over: tuple[str, ...] = ()
 
     @property
     def loadable(self) -> bool:
@@ -94,6 +96,7 @@ class Prober:
             problems=tuple(found.problems),
             libraries=found.link.libraries if found.link else (),
             missing_symbols=found.link.missing_symbols if found.link else (),
+            passed_over=found.link.passed_over if found.link else (),
         )
 
     def close(self) -> None:

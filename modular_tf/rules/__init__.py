@@ -72,6 +72,7 @@ def all_rules() -> dict[str, Rule]:
         device_listing,
         filesystem,
         first_contact,
+        kept_state,
         loading,
         mapping,
     )
@@ -81,6 +82,7 @@ def all_rules() -> dict[str, Rule]:
         loading.RULES,
         mapping.RULES,
         first_contact.RULES,
+        kept_state.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

@@ -1,0 +1,150 @@
+"""What a verdict about a plugin depends on beside the plugin: this host, as a value."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
+
+from modular_tf import __version__
+from modular_tf.discovery.search_paths import package_directories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["HostFingerprint", "host_fingerprint", "linker_settings"]
+
+_LINKER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+_DEVICE_FOLDERS = ("/dev", "/dev/accel", "/dev/dri")
+# A driver makes its other files when it is used first, such as /dev/nvidia-uvm.
+_DEVICE_NAMES = ("accel", "card", "kfd", "nvidia", "renderD")
+_DRIVER_VERSIONS = "/sys/module/nvidia/version", "/sys/module/amdgpu/version"
+_MACHINE_ID = "/etc/machine-id"
+_CPU_INFO = "/proc/cpuinfo"
+_CPU_KEYS = ("CPU part", "Features", "flags", "isa", "model name")
+_HEAD_BYTES = 8192  # the first processor's part
+# Where the code lies that decides about plugins.
+_ROOMS = (
+    "discovery", "discovery/elf", "discovery/trust", "first_contact", "loading", "native",
+    "native/lib", "rules",
+)  # fmt: skip
+_CODE_SUFFIXES = (".py", ".so", ".so.2")
+
+
+class HostFingerprint(NamedTuple):
+    """The parts in a fixed order, each with a readable name and value.
+
+    Attributes:
+        parts: Name and value of each.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    def with_parts(self, more: Mapping[str, str]) -> HostFingerprint:
+        """Return one that depends on more."""
+        return HostFingerprint((*self.parts, *more.items()))
+
+    @property
+    def key(self) -> str:
+        """Eight hexadecimal digits that differ for most other hosts; short enough for a name."""
+        return f"{crc32(repr(self.parts).encode('utf-8', 'backslashreplace')):08x}"
+
+    def changes_since(self, then: Mapping[str, str]) -> list[str]:
+        """Return what differs from the parts of another time, in words: `kernel: 6.1 -> 6.2`."""
+        now = dict(self.parts)
+        names = dict.fromkeys((*now, *then))
+        return [
+            f"{name}: {then.get(name, 'unknown')} -> {now.get(name, 'unknown')}"
+            for name in names
+            if then.get(name) != now.get(name)
+        ]
+
+
+@cache
+def host_fingerprint() -> HostFingerprint:
+    """Return what of this host decides how a plugin behaves. [any thread]
+
+    The same for the life of the process. A new version of this package or of its files, of Python,
+    the kernel, the C library or a graphics driver, another machine, processor or set of device
+    files each makes another one.
+    """
+    kernel = os.uname()
+    implementation = sys.implementation
+    return HostFingerprint(
+        (
+            ("modular_tf", __version__),
+            ("modular_tf's files", _files_of_package()),
+            ("Python", f"{implementation.cache_tag} {sys.version.split()[0]}{sys.abiflags}"),
+            ("machine", kernel.machine),
+            ("kernel", kernel.release),
+            ("C library", _c_library()),
+            ("machine-id", _text_of(_MACHINE_ID)),
+            ("processor", _processor()),
+            ("devices", " ".join(sorted(_device_files()))),
+            ("drivers", " ".join(filter(None, map(_text_of, _DRIVER_VERSIONS)))),
+        )
+    )
+
+
+def linker_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that decide which libraries a plugin gets, as more parts."""
+    return {name: environment.get(name, "") for name in _LINKER_VARIABLES}
+
+
+def _files_of_package() -> str:
+    """Return a checksum over name, size and time of the files of this package that decide."""
+    rooms = [os.path.join(package, room) for package in package_directories() for room in _ROOMS]
+    found = sorted(file for room in rooms for file in _files_in(room))
+    return f"{crc32(repr(found).encode('utf-8', 'backslashreplace')):08x}"
+
+
+def _files_in(folder: str) -> list[tuple[str, int, int]]:
+    found: list[tuple[str, int, int]] = []
+    # An editable installation has a part of each room in two places.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_CODE_SUFFIXES):
+                status = entry.stat()
+                found.append((entry.name, status.st_size, status.st_mtime_ns))
+    return found
+
+
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        return ""
+
+
+def _processor() -> str:
+    """Return the model of the first processor, and a checksum over what it can do."""
+    facts: dict[str, str] = {}
+    for line in _text_of(_CPU_INFO).splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() in _CPU_KEYS:
+            facts.setdefault(name.strip(), value.strip())
+    model = facts.get("model name") or facts.get("CPU part", "")
+    return f"{model} {crc32(repr(facts).encode()):08x}"
+
+
+def _device_files() -> Iterator[str]:
+    for folder in _DEVICE_FOLDERS:
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for name in names:
+            path = os.path.join(folder, name)
+            if name.rstrip("0123456789") in _DEVICE_NAMES and path not in _DEVICE_FOLDERS:
+                yield path
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            return stream.read(_HEAD_BYTES).decode("ascii", "replace").strip()
+    except OSError:
+        return ""

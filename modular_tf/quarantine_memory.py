@@ -1,0 +1,184 @@
+"""The plugins that took a process down, kept until their bytes or the host change."""
+
+from __future__ import annotations
+
+import os
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from modular_tf.discovery.host_fingerprint import host_fingerprint
+from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.events import EventLog
+from modular_tf.first_contact.finding import Incident
+from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.storage.places import state_directory
+from modular_tf.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.discovery.host_fingerprint import HostFingerprint
+
+_TITLE = "modular_tf quarantine 1"
+_log = EventLog("quarantine")
+
+
+class Entry(NamedTuple):
+    """One plugin in quarantine.
+
+    Attributes:
+        sha256: Of its bytes, in hexadecimal digits.
+        name: What it was called.
+        path: Where it was.
+        incident: What it did.
+        time: When, in seconds since 1970.
+        host: The parts of the host's fingerprint then.
+    """
+
+    sha256: str
+    name: str
+    path: str
+    incident: Incident
+    time: float
+    host: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {
+            "sha256": self.sha256,
+            "name": self.name,
+            "path": self.path,
+            "incident": self.incident.as_dict(),
+            "time": self.time,
+            "host": dict(self.host),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Entry:
+        """Read what `as_dict` gives.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not dict or value.keys() != set(cls._fields):
+            raise ValueError(f"expected an object with {cls._fields}")
+        texts = (value["sha256"], value["name"], value["path"])
+        host = value["host"]
+        if type(host) is not dict or any(
+            type(text) is not str for text in (*texts, *host.values())
+        ):
+            raise ValueError("expected texts")
+        if type(value["time"]) not in {int, float}:
+            raise ValueError("expected a time")
+        return cls(*texts, Incident.from_dict(value["incident"]), value["time"], host)
+
+
+class QuarantineMemory:
+    """The quarantine of this user on this machine.
+
+    Each change is on the disk when the call returns, if that is possible, and else lasts as long as
+    this object. Nothing of it raises. [any thread, one at a time]
+    """
+
+    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+        """Read it; `of_process` finds out where it is.
+
+        Args:
+            directory: Where it is.
+            host: The host as it is now.
+        """
+        self._host = host
+        # A home directory may be shared by machines, and what one releases another must keep.
+        machine = crc32(repr(_machine_of(host)).encode("utf-8", "backslashreplace"))
+        self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE)
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineMemory:
+        """Return the quarantine of the running process's user.
+
+        Args:
+            environment: Instead of `os.environ`.
+        """
+        variables = os.environ if environment is None else environment
+        place = state_directory(variables, privileged=is_privileged())
+        return cls(OwnDirectory(place), host_fingerprint())
+
+    def refresh(self) -> None:
+        """See what other processes did to it."""
+        self._records.refresh()
+
+    def recall(self, sha256: str) -> Entry | None:
+        """Return why these bytes are in quarantine, None where they are not.
+
+        They are released here if the host changed since.
+        """
+        entry = _entry(self._records.get(sha256))
+        if entry is None:
+            return None
+        changes = self._host.changes_since(entry.host)
+        if not changes:
+            return entry
+        _log.info("quarantine.released", plugin=entry.name, path=entry.path, changes=changes)
+        self.release(sha256)
+        return None
+
+    def remember(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
+        """Put bytes into quarantine, on this host, from now on.
+
+        Args:
+            sha256: Of the plugin's bytes.
+            name: The plugin's name for users.
+            path: Its file.
+            incident: What it did.
+        """
+        entry = Entry(sha256, name, path, incident, time(), dict(self._host.parts))
+        self._records.put(sha256, entry.as_dict())
+        self._records.save()
+        _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
+        return entry
+
+    def release(self, sha256: str) -> bool:
+        """Take bytes out of quarantine; tell whether they were in it."""
+        known = self._records.get(sha256) is not None
+        if known:
+            self._records.drop(sha256)
+            self._records.save()
+        return known
+
+    def entries(self) -> list[Entry]:
+        """Return all that are in quarantine, the oldest first; those of another host as well."""
+        found = (_entry(value) for _, value in self._records.items())
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
+
+    def named(self, name: str) -> list[Entry]:
+        """Return the entries that a name, a path or the first digits of a SHA-256 mean."""
+        path = os.path.abspath(name)
+        return [
+            entry
+            for entry in self.entries()
+            if name == entry.name
+            or path == entry.path
+            or (len(name) >= _LEAST_DIGITS and entry.sha256.startswith(name.lower()))
+        ]
+
+    def changes_since(self, entry: Entry) -> list[str]:
+        """Return what of the host changed since an entry was made, in words; empty for nothing."""
+        return self._host.changes_since(entry.host)
+
+
+_LEAST_DIGITS = 6
+
+
+def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
+    parts = dict(host.parts)
+    return parts.get("machine-id"), parts.get("machine")
+
+
+def _entry(value: Any) -> Entry | None:
+    if value is None:
+        return None
+    try:
+        return Entry.from_dict(value)
+    except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+        return None

@@ -1,0 +1,27 @@
+"""Rules of what is kept between runs: who brought a process down, and what of it is believed."""
+
+from __future__ import annotations
+
+from modular_tf.rules import Rule, Severity
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "LD-070",
+        "A process survives loading a plugin.",
+        "The plugin is quarantined: a process of this user ended while it loaded the plugin. A "
+        "process that somebody killed at that moment, and a power cut, look the same.",
+        "Run `modular-tf quarantine retry NAME`, if the process ended for another reason; else "
+        "update the plugin, or tell its author.",
+        "design, states",
+    ),
+    Rule(
+        "LD-071",
+        "What this package keeps on disk is a regular file, it and its directory are owned by the "
+        "user or by root, and nobody else can write to them.",
+        "The file is not read: whoever can write it could say that a plugin was tried. Plugins are "
+        "probed and tried anew.",
+        "Remove the file or the directory that the message names, or correct its owner and mode.",
+        "XDG Base Directory Specification; the cache decides what runs untried",
+        Severity.WARNING,
+    ),
+)

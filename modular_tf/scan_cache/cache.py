@@ -1,0 +1,220 @@
+"""The scan cache: what was found out about a library holds as long as its bytes do.
+
+An entry is believed when the library and everything that its verdict rests on are as they were
+seen. It belongs to one state of the host; another has a file of its own. What may become right at
+any time, such as a library that is missing, is not kept.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
+from modular_tf.discovery.host_fingerprint import host_fingerprint, linker_settings
+from modular_tf.discovery.linker_cache import LINKER_CACHE
+from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.rules import loading as rules
+from modular_tf.scan_cache.remembered import Remembered
+from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.storage.places import cache_directory
+from modular_tf.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.first_contact.finding import Finding
+
+__all__ = ["ScanCache"]
+
+_TITLE = "modular_tf scan cache 1"
+_PREFIX, _SUFFIX = "scan-", ".records"
+_MOST_HOSTS = 32
+# Of the rules that refuse a library, those that nothing but its bytes can break.
+_BY_BYTES = frozenset(
+    rule.id
+    for rule in (
+        rules.IS_ELF,
+        rules.WHOLE_ELF,
+        rules.WORD_SIZE,
+        rules.BYTE_ORDER,
+        rules.MACHINE,
+        rules.SHARED_OBJECT,
+        rules.INIT_SYMBOL,
+        rules.INIT_SYMBOL_IS_FUNCTION,
+        rules.KIND_SERVED,
+    )
+)
+
+
+class ScanCache:
+    """What this user's processes on this host know of libraries.
+
+    Nothing of it raises: where nothing can be read or written, nothing is remembered beyond this
+    process. [any thread, one at a time]
+    """
+
+    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+        """Read the cache; `of_process` finds out where it is.
+
+        Args:
+            directory: Where it is.
+            host: What its entries depend on beside files.
+        """
+        title = f"{_TITLE} {dict(host.parts)}"
+        self._records = RecordFile(directory, f"{_PREFIX}{host.key}{_SUFFIX}", title)
+        self._identities: dict[str, FileIdentity | None] = {}
+        self._dependencies: dict[str, SeenFile | None] = {}
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> ScanCache:
+        """Return the cache of the running process; an empty one where it has none.
+
+        Args:
+            environment: Instead of `os.environ`.
+        """
+        variables = os.environ if environment is None else environment
+        place = cache_directory(variables, privileged=is_privileged())
+        host = host_fingerprint().with_parts(linker_settings(variables))
+        return cls(OwnDirectory(place), host)
+
+    def refresh(self) -> None:
+        """Begin a new pass over libraries: see what other processes remembered, and all files anew.
+
+        Within one pass a file that several libraries depend on is looked at once.
+        """
+        self._identities.clear()
+        self._dependencies.clear()
+        self._records.refresh()
+
+    def recall(self, path: str) -> Remembered | None:
+        """Return what is known of a library, if that still holds.
+
+        It costs one `stat`, and reads the library only where its identity does not tell enough:
+        it has another one, or changed right before it was seen.
+
+        Args:
+            path: The library, as it was found; links are part of what is known.
+        """
+        found = self._noted(path)
+        if found is None:
+            return None
+        seen = see_again(found.seen)
+        if seen is None or not self._all_hold(found.dependencies):
+            return None
+        if seen is not found.seen:
+            found = found._replace(seen=seen)
+            self._records.put(path, found.as_json())
+        return found
+
+    def describe(self, probe: Probe, seen: SeenFile) -> Remembered | None:
+        """Make what can be remembered of a probe; None if nothing can.
+
+        Args:
+            probe: The probe.
+            seen: The library as it was seen *before* it was probed
+                (`modular_tf.discovery.file_identity.see`).
+        """
+        facts = LoadFacts.of(probe)
+        if any(problem.is_error and not _lasts(problem, seen) for problem in facts.problems):
+            return None
+        paths = [*(library.path for library in probe.libraries), *probe.passed_over]
+        if paths:
+            paths.append(LINKER_CACHE)
+        dependencies = [self._dependency(path) for path in dict.fromkeys(paths)]
+        known = tuple(file for file in dependencies if file is not None)
+        return Remembered(seen, facts, known) if len(known) == len(dependencies) else None
+
+    def remember(self, path: str, remembered: Remembered) -> bool:
+        """Keep what is known of a library; tell whether it still holds, and so was kept.
+
+        Args:
+            path: The library, as it was found.
+            remembered: As `describe` gives it, with what first contact found.
+        """
+        if see_again(remembered.seen) is None:  # what was probed may be the one or the other
+            self.forget(path)
+            return False
+        self._records.put(path, remembered.as_json())
+        return True
+
+    def forget(self, path: str) -> None:
+        """Drop what is known of a library."""
+        self._records.drop(path)
+
+    def finding_for(self, known: Remembered) -> Finding | None:
+        """Return what was found when the same bytes were tried with the same libraries.
+
+        The library may have been at another path then; or what the linker would find was in
+        doubt and is as it was.
+
+        Args:
+            known: As `describe` gives it.
+        """
+        for path in self._records.keys_holding(known.sha256):
+            other = self._noted(path)
+            if other is not None and other.tried and _same_bytes(other, known):
+                return other.finding
+        return None
+
+    def save(self) -> bool:
+        """Write what was remembered for other processes; tell whether that was possible."""
+        saved = self._records.save()
+        if saved:
+            self._prune()
+        return saved
+
+    # -- what an entry rests on -----------------------------------------------------------------
+
+    def _noted(self, path: str) -> Remembered | None:
+        """Return what the file says of a library, whether it still holds or not."""
+        value = self._records.get(path)
+        if value is None:
+            return None
+        try:
+            return Remembered.from_json(path, value)
+        except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+            return None
+
+    def _all_hold(self, dependencies: Iterable[SeenFile]) -> bool:
+        known = self._identities
+        return all(see_again(file, known) is not None for file in dependencies)
+
+    def _dependency(self, path: str) -> SeenFile | None:
+        if path not in self._dependencies:
+            self._dependencies[path] = see(path, read=False)
+        return self._dependencies[path]
+
+    def _prune(self) -> None:
+        """Remove the files of hosts that have not been for the longest time."""
+        directory = self._records.directory
+        directory.remove_unfinished()
+        caches = {
+            name: changed
+            for name, changed in directory.changed_at().items()
+            if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+        }
+        for name in sorted(caches, key=caches.__getitem__)[: max(0, len(caches) - _MOST_HOSTS)]:
+            directory.remove(name)
+
+
+def _lasts(problem: Problem, seen: SeenFile) -> bool:
+    """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
+    return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+
+
+def _same_bytes(one: Remembered, other: Remembered) -> bool:
+    """Tell whether library and dependencies have the same bytes, by what is known of them."""
+    return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
+
+
+def _libraries_of(remembered: Remembered) -> set[tuple[object, ...]]:
+    return {
+        (file.path, file.identity, file.sha256)
+        for file in remembered.dependencies
+        if file.identity is not None and file.path != LINKER_CACHE
+    }

@@ -1,0 +1,1 @@
+"""What this package keeps on disk: where, and how processes share it without harm."""
