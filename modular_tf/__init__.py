@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.headers import include_directory
+    from modular_tf.log_output import configure_logging
     from modular_tf.report import PluginRecord, Report, State
     from modular_tf.service import PluginService, default_service
     from modular_tf.tensorflow_habits import (
@@ -47,6 +48,7 @@ _ORIGINS = {
     "PluginService": "modular_tf.service",
     "Report": "modular_tf.report",
     "State": "modular_tf.report",
+    "configure_logging": "modular_tf.log_output",
     "default_service": "modular_tf.service",
     "include_directory": "modular_tf.headers",
     "load_pluggable_device_library": "modular_tf.tensorflow_habits",
@@ -68,6 +70,7 @@ __all__ = [
     "State",
     "__version__",
     "config",
+    "configure_logging",
     "default_service",
     "errors",
     "fsspec",

@@ -7,6 +7,8 @@ import os
 import weakref
 from typing import Protocol
 
+from modular_tf.log_output.listener import listener
+
 
 class LiveService(Protocol):
     """What a service does at the two moments that it cannot choose."""
@@ -30,6 +32,7 @@ def _close_all() -> None:
     """Run cleanups while the interpreter is whole: without, some plugins abort the process."""
     for service in list(_live):
         service.close_at_exit()
+    listener.stop()  # after the cleanups, which may log as well
 
 
 def _fork_all() -> None:

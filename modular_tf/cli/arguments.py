@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from modular_tf import __version__
+from modular_tf.cli.logs import OUTPUTS, VARIABLE
 from modular_tf.cli.verbs import VERBS, Verb
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def parse(words: Sequence[str]) -> Command:
     Raises:
         SystemExit: With 2 after wrong usage, with 0 after help was asked for.
     """
-    options = argparse.Namespace(plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0)
+    options = argparse.Namespace(
+        plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0, log=None
+    )
     program, verbs = PROGRAM, VERBS
     while True:
         parser = _family_parser(program, verbs)
@@ -100,4 +103,8 @@ def _add_global_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "-v", "--verbose", action="count", default=left_alone,
         help="log to standard error; twice for every step",
+    )  # fmt: skip
+    group.add_argument(
+        "--log", choices=OUTPUTS, default=left_alone,
+        help=f"how to log to standard error; otherwise as {VARIABLE} says",
     )  # fmt: skip

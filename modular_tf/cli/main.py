@@ -41,10 +41,7 @@ def run(words: Sequence[str] | None = None) -> int:
 
 def _execute(command: Command) -> int:
     options = command.options
-    if options.verbose:
-        logs.show(options.verbose)
-    else:
-        logs.silence()
+    logs.set_up(options.log, options.verbose)
     code: int = command.module.execute(options, Printer(json=options.json))
     sys.stdout.flush()
     return code

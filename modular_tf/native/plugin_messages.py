@@ -56,12 +56,14 @@ def close_messages() -> None:
 
 
 def interrupt_messages() -> None:
-    """Let `next_message` return None once, as soon as no message is waiting."""
+    """Let `next_message` return None once, when no message is waiting."""
     lib.mtf_plugin_messages_interrupt()
 
 
 def next_message() -> PluginMessage | None:
-    """Wait for a message; None when none waits and messages were closed or interrupted.
+    """Wait for a message; None when none waits and some were dropped, or waiting has an end.
+
+    That is so once messages were closed or interrupted, and `dropped_messages` has told of drops.
 
     Asking for the next says that the last one was dealt with, which a fatal one waits for.
     [one thread at a time]

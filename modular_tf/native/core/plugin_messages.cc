@@ -170,8 +170,10 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
   std::free(its.fetched);
   its.fetched = nullptr;
   if (its.first == nullptr) its.emptied.notify_all();
-  its.filled.wait(lock, [&] { return its.first != nullptr || !its.open || its.interrupted; });
-  if (its.first == nullptr) its.interrupted = false;
+  its.filled.wait(lock, [&] {
+    return its.first != nullptr || !its.open || its.interrupted || its.dropped != 0;
+  });
+  if (its.first == nullptr && its.dropped == 0) its.interrupted = false;
   return its.fetched = take_first(its);
 }
 

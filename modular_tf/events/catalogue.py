@@ -1,0 +1,132 @@
+"""Every event that the package logs: its name, its levels, its keys, and what it says.
+
+Names and keys are part of the public contract: a name is never used for anything else, and keys are
+only added. Besides these keys, each event has `event`, `level`, `logger` and `timestamp`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["EVENTS", "KnownEvent"]
+
+_DEBUG, _INFO, _WARNING, _ERROR, _CRITICAL = "debug", "info", "warning", "error", "critical"
+
+
+class KnownEvent(NamedTuple):
+    """One kind of event.
+
+    Attributes:
+        name: Its dotted name.
+        levels: The levels that it may have.
+        keys: Its keys, which are always all there.
+        meaning: What happened, in one sentence.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    keys: tuple[str, ...]
+    meaning: str
+
+
+EVENTS: tuple[KnownEvent, ...] = (
+    KnownEvent(
+        "plugin.processed",
+        (_INFO, _WARNING),
+        ("plugin", "path", "outcome", "reason", "rule"),
+        "A plugin's way ended in the state `outcome`; `reason` is the first of several, or None.",
+    ),
+    KnownEvent(
+        "plugin.differs",
+        (_WARNING,),
+        ("plugin", "message"),
+        "A plugin offers something else than what was remembered of it.",
+    ),
+    KnownEvent(
+        "scheme.registered",
+        (_INFO,),
+        ("plugin", "scheme"),
+        "A plugin serves a scheme from now on.",
+    ),
+    KnownEvent(
+        "device_factory.registered",
+        (_INFO,),
+        ("plugin", "device_type", "platform", "priority"),
+        "A plugin or Python object offers devices; the highest priority of a type serves.",
+    ),
+    KnownEvent(
+        "device_count.failed",
+        (_WARNING,),
+        ("plugin", "code", "reason"),
+        "A platform cannot say how many devices it has, so none of it is listed.",
+    ),
+    KnownEvent(
+        "memory_growth.forced",
+        (_WARNING,),
+        (),
+        "A platform forces memory growth, against what the user decided.",
+    ),
+    KnownEvent(
+        "memory_limit.unknown",
+        (_WARNING,),
+        ("device",),
+        "A device does not say how much memory it has, so no limit can be worked out.",
+    ),
+    KnownEvent(
+        "environment.misread",
+        (_WARNING,),
+        ("variable", "value"),
+        "An environment variable has a value that cannot be understood; it counts as not set.",
+    ),
+    KnownEvent(
+        "hook.failed",
+        (_WARNING,),
+        ("what", "error"),
+        "A hook of an installed package or of the application raised.",
+    ),
+    KnownEvent(
+        "fsspec.protocol_kept",
+        (_INFO,),
+        ("scheme", "owner"),
+        "fsspec serves a scheme by itself and was left alone.",
+    ),
+    KnownEvent(
+        "storage.not_written",
+        (_INFO,),
+        ("path", "error"),
+        "A file of ours could not be written; what it would remember is worked out again.",
+    ),
+    KnownEvent(
+        "storage.not_believed",
+        (_WARNING,),
+        ("path", "why", "rule"),
+        "A file of ours could have been written by somebody else, or is damaged: it is not used.",
+    ),
+    KnownEvent(
+        "watch.failed",
+        (_WARNING,),
+        ("error",),
+        "One round of watching for changed plugins failed; the next round looks again.",
+    ),
+    KnownEvent(
+        "watch.polling",
+        (_WARNING,),
+        ("reason", "interval_s"),
+        "The system tells of no changes, so directories are looked at every `interval_s` seconds.",
+    ),
+    KnownEvent(
+        "plugin.message",
+        (_DEBUG, _INFO, _WARNING, _ERROR, _CRITICAL),
+        ("plugin", "message", "severity", "vlog", "source", "line", "library", "thread", "written"),
+        "A plugin logged something through the host runtime. `severity` is info, warning, error,"
+        " fatal or vlog, then with the number `vlog`; `source` and `line` are of its sources, or"
+        " None; `library` is the file whose code logged it, `thread` the system's number of the"
+        " thread, `written` the time in seconds since 1970.",
+    ),
+    KnownEvent(
+        "plugin.messages_dropped",
+        (_WARNING,),
+        ("count",),
+        "Plugins logged faster than the log was written; so many messages are missing here.",
+    ),
+)

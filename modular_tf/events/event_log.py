@@ -1,0 +1,100 @@
+"""Writing events into the standard `logging` tree, or through the application's structlog.
+
+structlog is the most expensive import the package has (tens of milliseconds), so it is used
+where the application has configured it, and never loaded here.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, ClassVar
+
+ROOT = "modular_tf"
+"""The logger above all of this package's."""
+
+
+class EventLog:
+    """Writes events of one part of the package. [any thread]
+
+    Info for outcomes, warning when something that the user installed is not used, debug for
+    single steps. Never raises, whatever the application's handlers do.
+
+    An event is a record of the logger `modular_tf.NAME`. Its message reads `event key=value ...`;
+    the attribute `event` of the record holds all of it as a dictionary.
+
+    Args:
+        name: The part, as `device.registry`.
+    """
+
+    __slots__ = ("_stdlib",)
+
+    shown_by_us: ClassVar[bool] = False
+    """Whether `modular_tf.log_output` shows the events, instead of the application's structlog."""
+
+    def __init__(self, name: str) -> None:
+        self._stdlib = logging.getLogger(f"{ROOT}.{name}")
+
+    def debug(self, event: str, **values: object) -> None:
+        """Log a step."""
+        self.write(logging.DEBUG, event, values)
+
+    def info(self, event: str, **values: object) -> None:
+        """Log an outcome."""
+        self.write(logging.INFO, event, values)
+
+    def warning(self, event: str, **values: object) -> None:
+        """Log something that the user should act on."""
+        self.write(logging.WARNING, event, values)
+
+    def write(
+        self, level: int, event: str, values: dict[str, object], *, created: float | None = None
+    ) -> None:
+        """Log an event.
+
+        Args:
+            level: As in `logging`.
+            event: Its name.
+            values: Its keys and values.
+            created: When it happened, in seconds since 1970, if not now.
+        """
+        if not self._stdlib.isEnabledFor(level):
+            return
+        try:
+            structlog = _configured_structlog()
+            if structlog is not None:
+                structlog.wrap_logger(self._stdlib).log(level, event, **values)
+            else:
+                self._stdlib.handle(self._record(level, event, values, created))
+        except Exception:  # noqa: BLE001  (of the application's processors and handlers)
+            if logging.lastResort is not None:
+                logging.lastResort.handle(self._record(level, event, values, created))
+
+    def _record(
+        self, level: int, event: str, values: dict[str, object], created: float | None
+    ) -> logging.LogRecord:
+        words = " ".join([event, *(f"{key}={_shown(value)}" for key, value in values.items())])
+        record = logging.LogRecord(self._stdlib.name, level, "", 0, words, None, None)
+        record.event = {"event": event, **values}
+        if created is not None:
+            record.created = created
+            record.msecs = created % 1 * 1000
+        return record
+
+
+def _configured_structlog() -> Any:
+    """Return structlog where the application configured it and no output of ours is asked for."""
+    structlog = sys.modules.get("structlog")
+    if structlog is None or EventLog.shown_by_us:
+        return None
+    return structlog if structlog.is_configured() else None
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    plain = text.isprintable() and text != "" and not set(text) & set(" \"'=")
+    return text if plain else repr(value)
+
+
+# A library says nothing unless the application asks: a record that nobody handles is dropped.
+logging.getLogger(ROOT).addHandler(logging.NullHandler())
