@@ -109,6 +109,19 @@ def test_a_lie_is_an_elf_error(tmp_path: Path, lie: Callable[[], ElfBuilder]) ->
     assert isinstance(caught.value, PluginError)
 
 
+@pytest.mark.parametrize("size", [None, 1, 30])
+def test_an_export_does_not_hide_behind_a_short_string_table(
+    tmp_path: Path, size: int | None
+) -> None:
+    path = tmp_path / "libhostile.so"
+    made = ElfBuilder(needed=(), soname="", tags={10: size})
+    path.write_bytes(made.build())
+
+    # The linker does not look at the size, and would find it.
+    with ElfFile(str(path)) as elf, pytest.raises(ElfError, match="string"):
+        elf.find("TF_InitPlugin")
+
+
 def test_the_builder_itself_tells_no_lies(tmp_path: Path) -> None:
     ask_about(tmp_path, ElfBuilder().build())
     ask_about(tmp_path, ElfBuilder(hash_style="both").build())

@@ -1,13 +1,11 @@
-"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C, and random ones.
+"""URIs and paths: the table of `filesystem-abi` §5, in Python and in C, and drawn ones.
 
-`MODULAR_TF_FUZZ_RUNS` asks for more inputs, `MODULAR_TF_FUZZ_SEED` repeats a run.
+`tests.fuzz.uri` holds any number of random ones against the same rules.
 """
 
 from __future__ import annotations
 
-import os
 import posixpath
-import random
 
 import pytest
 from hypothesis import given
@@ -28,9 +26,6 @@ from modular_tf.filesystem.uri import (
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import encode
 from modular_tf.service import PluginService
-
-_RUNS = int(os.environ.get("MODULAR_TF_FUZZ_RUNS", "3000"))
-_SEED = int(os.environ.get("MODULAR_TF_FUZZ_SEED", str(random.SystemRandom().getrandbits(32))))
 
 # URI, its scheme, host and path, and the default translation.
 _TABLE = [
@@ -226,13 +221,3 @@ def test_a_child_joined_to_its_parent_splits_again(parent, name):
     # Behind a scheme without a host, the first name becomes the host.
     if name and parent and parse_uri(joined)[:2] == parse_uri(parent)[:2]:
         assert basename(joined) == name
-
-
-def test_random_paths_are_cleaned_as_by_hand():
-    dice = random.Random(_SEED)
-    for _ in range(_RUNS):
-        path = "".join(dice.choices("a./", (1, 2, 2), k=dice.randint(0, 20)))
-        assert clean_path(path) == _plainly_cleaned(path), f"seed {_SEED}: {path!r}"
-        uri = "".join(dice.choices(["zz", "://", "h", "/", ".", "9", "-"], k=dice.randint(0, 8)))
-        split = tuple(map(encode, parse_uri(uri)))
-        assert split == _split_in_c(uri), f"seed {_SEED}: {uri!r}"

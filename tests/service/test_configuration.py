@@ -80,6 +80,10 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("plugindirs = []", r"unknown keys \['plugindirs'\]; known: .*'plugin_dirs'"),
         ("path = 'x'", r"unknown keys \['path'\]"),
         ("= 5", r"not valid TOML"),
+        (f"copy_streams = {'1' * 5000}", r"not valid TOML"),
+        (f"copy_streams = 0x{'f' * 5000}", r"not valid TOML: an integer needs more than 64 bits"),
+        (f"enable = {'[' * 20_000}", r"not valid TOML"),
+        ('plugin_dirs = ["~\\u0000"]', r"plugin_dirs: expected paths without NUL characters"),
     ],
 )
 def test_a_mistake_is_named_with_the_file(text, said, tmp_path):

@@ -37,10 +37,14 @@ class StringTable:
         return self._raw(at).decode("utf-8", "surrogateescape")
 
     def equals(self, at: int, name: bytes) -> bool:
-        """Tell whether the string at offset `at` is `name`."""
+        """Tell whether the string at offset `at` is `name`.
+
+        Raises:
+            ElfError: It lies outside the table or does not end, and so is no string.
+        """
         length = len(name) + 1
         if at + length > self._size:
-            return False
+            return self._raw(at) == name
         data = self._image.source.read(self._offset + at, length, "a string")
         return data[-1] == 0 and data[:-1] == name
 
