@@ -12,17 +12,33 @@ from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.errors import ConfigError
+from modular_tf.first_contact.limits import ACCEPTABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
-FIRST_CONTACT_POLICIES = ("always", "never")
+FIRST_CONTACT_POLICIES = ("always", "new", "never")
+LOAD_VARIABLE = "MODULAR_TF_LOAD"
+LOAD_POLICIES = ("lazy", "eager")
 FILE_NAME = "modular-tf.toml"
 _COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
-_SINGLE = ("copy_streams", "first_contact", "first_contact_timeout_s")
+_LISTS = ("plugin_dirs", "enable", "disable", "visible_devices", "first_contact_accept")
+"""The keys with a list of strings."""
+_SINGLE = (
+    "copy_streams",
+    "first_contact",
+    "first_contact_memory_mib",
+    "first_contact_timeout_s",
+    "load",
+    "watch_poll_interval_s",
+    "watch_polling",
+)
 """The keys with a single value."""
+_ACCEPTABLE = f"a list of ids among {sorted(ACCEPTABLE)}"
+_POLICIES = {"first_contact": FIRST_CONTACT_POLICIES, "load": LOAD_POLICIES}
+"""The keys whose value is one of some words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +57,16 @@ class Config:
         memory: How much device memory arenas may take, by device type; under "" for all types.
             What is said for no type is for TensorFlow's environment variables to say.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
-        first_contact: Whether a device plugin runs in a child process before it runs in this one:
-            "always" or "never".
+        first_contact: Whether a plugin runs in a child process before it runs in this one:
+            "always", "new" (only bytes that were never seen good on this host) or "never".
         first_contact_timeout_s: Seconds that one plugin may take there.
+        first_contact_memory_mib: MiB of memory that one plugin may take there.
+        first_contact_accept: Ids of rules of first contact that are taken as warnings.
+        load: When the library of a plugin is mapped that is known from an earlier trial: "lazy",
+            at the first use of its scheme or device, or "eager".
+        watch_polling: Whether directories are watched by looking at them again and again: "auto",
+            where the file system tells nothing of itself; or True or False.
+        watch_poll_interval_s: Seconds between two looks.
         path: The file it was read from, None for none.
     """
 
@@ -56,15 +79,23 @@ class Config:
     visible_devices: tuple[str, ...] = ()
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
     copy_streams: int = 1
-    first_contact: str = "always"
+    first_contact: str = "new"
     first_contact_timeout_s: float = 30.0
+    first_contact_memory_mib: int = 1024
+    first_contact_accept: tuple[str, ...] = ()
+    load: str = "lazy"
+    watch_polling: str | bool = "auto"
+    watch_poll_interval_s: float = 0.3
     path: str | None = None
 
     def __post_init__(self) -> None:
-        for key in ("plugin_dirs", "enable", "disable", "visible_devices"):
+        for key in _LISTS:
             value = getattr(self, key)
             if isinstance(value, str | bytes):  # it would count as a list of its letters
                 raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
+        if not ACCEPTABLE.issuperset(self.first_contact_accept):
+            found = f"expected {_ACCEPTABLE}, found {self.first_contact_accept!r}"
+            raise ValueError(f"Config.first_contact_accept: {found}")
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
@@ -127,18 +158,18 @@ def load_config(
 
     Raises:
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
-            `MODULAR_TF_CONFIG` names a file that does not exist, or `MODULAR_TF_FIRST_CONTACT` is
-            no policy.
+            `MODULAR_TF_CONFIG` names a file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or
+            `MODULAR_TF_LOAD` is no policy.
     """
     if privileged:
         return Config()
     variables = os.environ if environment is None else environment
     config = _read_config(variables)
-    if policy := variables.get(FIRST_CONTACT_VARIABLE):
-        if (expected := _why_wrong("first_contact", policy)) is not None:
-            message = f"{FIRST_CONTACT_VARIABLE}: expected {expected}, found {policy!r}"
-            raise ConfigError(message)
-        config = replace(config, first_contact=policy)
+    for variable, key in ((FIRST_CONTACT_VARIABLE, "first_contact"), (LOAD_VARIABLE, "load")):
+        if policy := variables.get(variable):
+            if (expected := _why_wrong(key, policy)) is not None:
+                raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
+            config = replace(config, **{key: policy})  # type: ignore[arg-type]
     if (said := environment_settings(variables)) != MemorySettings():
         config = replace(config, memory=all_under(config.memory, said))
     return config
@@ -164,24 +195,48 @@ def parse_config(text: str, path: str) -> Config:
     Raises:
         ConfigError: See `load_config`; it names the key, what was expected and what was found.
     """
+    values = _tables(text, path)
+    known = {entry.name for entry in fields(Config)} - {"path"}
+    if unknown := sorted(values.keys() - known):
+        raise ConfigError(f"{path}: unknown keys {unknown}; known: {sorted(known)}", path=path)
+    checked = {key: _checked(key, value, path) for key, value in values.items()}
+    if "plugin_dirs" in checked:
+        checked["plugin_dirs"] = tuple(_place(entry, path) for entry in checked["plugin_dirs"])
+    return Config(**checked, path=path)
+
+
+def _tables(text: str, path: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415  (most processes have no file to read)
     else:
         import tomli as tomllib  # noqa: PLC0415
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        _require_64_bits(values)
+    except (ValueError, RecursionError) as error:  # as numbers and nesting beyond Python's limits
         raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error
-    known = {entry.name for entry in fields(Config)} - {"path"}
-    if unknown := sorted(values.keys() - known):
-        raise ConfigError(f"{path}: unknown keys {unknown}; known: {sorted(known)}", path=path)
-    checked = {key: _checked(key, value, path) for key, value in values.items()}
-    if "plugin_dirs" in checked:
-        base = os.path.dirname(os.path.abspath(path))
-        checked["plugin_dirs"] = tuple(
-            os.path.join(base, os.path.expanduser(entry)) for entry in checked["plugin_dirs"]
-        )
-    return Config(**checked, path=path)
+    return values
+
+
+def _require_64_bits(values: dict[str, Any]) -> None:
+    """Refuse longer integers, as TOML asks; Python would fail later, when it shows them."""
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("an integer needs more than 64 bits")
+
+
+def _place(entry: str, path: str) -> str:
+    """Make a path of `plugin_dirs` absolute: relative ones begin where the file is."""
+    if "\0" in entry:
+        message = f"{path}: plugin_dirs: expected paths without NUL characters, found {entry!r}"
+        raise ConfigError(message, path=path)
+    return os.path.join(os.path.dirname(os.path.abspath(path)), os.path.expanduser(entry))
 
 
 def _checked(key: str, value: Any, path: str) -> Any:
@@ -201,16 +256,21 @@ def _checked(key: str, value: Any, path: str) -> Any:
             return value
         expected = wrong
     else:
-        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        expected = "a list of strings" if key != "first_contact_accept" else _ACCEPTABLE
+        is_list = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+        if is_list and (key != "first_contact_accept" or ACCEPTABLE.issuperset(value)):
             return tuple(value)
-        expected = "a list of strings"
     raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
 
 
 def _why_wrong(key: str, value: Any) -> str | None:
     """Return what the value of a key of `_SINGLE` should be, None if it is that."""
-    if key == "first_contact":
-        return None if value in FIRST_CONTACT_POLICIES else f"one of {FIRST_CONTACT_POLICIES}"
+    if key in _POLICIES:
+        return None if value in _POLICIES[key] else f"one of {_POLICIES[key]}"
+    if key == "watch_polling":
+        return None if value == "auto" or isinstance(value, bool) else "'auto', true or false"
+    if key == "first_contact_memory_mib":
+        return None if type(value) is int and value > 0 else "a whole number of MiB above 0"
     if key == "copy_streams":
         is_right = type(value) is int and value in _COPY_STREAMS
         return None if is_right else "a number from 1 to 4"

@@ -88,9 +88,16 @@ class Hooks:
         answers = self._call("modular_tf_plugin_paths", _path_list, config=config)
         return [path for paths in answers for path in paths]
 
-    def veto(self, probe: Probe) -> str | None:
-        """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe."""
+    def veto(self, probe_of: Callable[[], Probe]) -> str | None:
+        """Return why a hook forbids a plugin; a hook that fails forbids it, to be safe.
+
+        Args:
+            probe_of: Gives its probe, which is made only where somebody may want it.
+        """
+        if not self._callers:
+            return None
         before = len(self.failures)
+        probe = probe_of()
         reasons = self._call("modular_tf_veto", str, candidate=probe.candidate, probe=probe)
         reasons += [failure.message for failure in self.failures[before:]]
         return reasons[0] if reasons else None

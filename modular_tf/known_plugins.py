@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import Discovery, discover
 from modular_tf.discovery.search_paths import SearchPaths
@@ -92,7 +93,8 @@ class KnownPlugins:
         with Prober(host_offer()) as prober:
             for candidate in discovery.candidates:
                 if candidate.identity not in known:
-                    entry = PluginEntry(prober.probe(candidate))
+                    probe = prober.probe(candidate)
+                    entry = PluginEntry(candidate, LoadFacts.of(probe), probe=probe)
                     entry.name = self.unused_name(entry.name)
                     self._entries[entry.name] = entry
 
@@ -101,4 +103,4 @@ class KnownPlugins:
 
         A system may give the inode of a deleted file to the next one that is made.
         """
-        return {e.probe.candidate.identity: e for e in self._entries.values() if e.is_there}
+        return {e.candidate.identity: e for e in self._entries.values() if e.is_there}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.loading.loader import absent_functions_of, companions_of
+from modular_tf.discovery.kinds import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,23 +21,18 @@ def quarantine_defective(entries: Iterable[PluginEntry], config: Config) -> None
     """
     if config.first_contact == "never":
         return
-    new = [entry for entry in entries if entry.awaits_first_contact]
+    new = [e for e in entries if e.awaits_first_contact and Kind.DEVICE in e.facts.kinds]
     if not new:
         return
     # Imported for other people's device plugins only; most applications have none.
+    from modular_tf.first_contact.limits import Limits  # noqa: PLC0415
     from modular_tf.first_contact.task import Task  # noqa: PLC0415
     from modular_tf.first_contact.trials import try_plugins  # noqa: PLC0415
 
     tasks = [
-        Task(
-            entry.name,
-            entry.path,
-            tuple(companions_of(entry.probe)),
-            tuple(absent_functions_of(entry.probe)),
-        )
-        for entry in new
+        Task(entry.name, entry.path, entry.facts.companions, entry.facts.absent) for entry in new
     ]
-    verdicts = try_plugins(tasks, seconds=config.first_contact_timeout_s)
-    for entry, violation in zip(new, verdicts, strict=True):
-        if violation is not None:
-            entry.fail_first_contact(violation)
+    findings = try_plugins(tasks, Limits(seconds=config.first_contact_timeout_s))
+    for entry, finding in zip(new, findings, strict=True):
+        if finding.incident is not None:
+            entry.fail_first_contact(finding.incident)

@@ -53,7 +53,12 @@ class Reason:
     @classmethod
     def of_violation(cls, stage: str, violation: Violation) -> Reason:
         """Make it from a broken rule."""
-        return cls(stage, violation.rule_id, violation.message, violation.rule.remedy)
+        return cls.of_rule(stage, violation.rule_id, violation.message)
+
+    @classmethod
+    def of_rule(cls, stage: str, rule_id: str | None, message: str) -> Reason:
+        """Make it from the id of a rule, None where a plugin failed by its own word."""
+        return cls(stage, rule_id, message, rule(rule_id).remedy if rule_id else None)
 
     @classmethod
     def of_problem(cls, problem: Problem) -> Reason:
@@ -63,8 +68,7 @@ class Reason:
     @classmethod
     def of_error(cls, stage: str, error: ModularTFError) -> Reason:
         """Make it from an error."""
-        remedy = rule(error.rule).remedy if error.rule else None
-        return cls(stage, error.rule, error.message, remedy)
+        return cls.of_rule(stage, error.rule, error.message)
 
     def as_dict(self) -> dict[str, str | None]:
         """Return it as JSON knows it."""

@@ -17,6 +17,7 @@ from modular_tf.fork_lock import ForkLock
 from modular_tf.hooks import Hooks
 from modular_tf.known_plugins import KnownPlugins
 from modular_tf.live_services import keep_in_sight
+from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
 from modular_tf.quarantine import quarantine_defective
 from modular_tf.report import Report
@@ -77,6 +78,7 @@ class PluginService:
             visible=self.config.visible_devices or None,
             dlpack_types=self.config.dlpack_types,
         )
+        self._registries = Registries(self._filesystems, self._devices)
         self._contributions = PythonContributions(
             self._filesystems, self._devices, self.config.scheme_pins, self._known.unused_name
         )
@@ -116,7 +118,8 @@ class PluginService:
             else:
                 wanted = list(self._known)
                 self._contributions.add_hooked(self._all_hooks())
-            self._load(list(dict.fromkeys(wanted)))
+            eager = bool(names_or_paths) or self.config.load == "eager"
+            self._load(list(dict.fromkeys(wanted)), eager=eager)
         return self.report()
 
     def search_paths(self) -> SearchPaths:
@@ -137,13 +140,13 @@ class PluginService:
             self._hooks = Hooks(self._given_hooks, paths)
         return self._hooks
 
-    def _load(self, entries: Sequence[PluginEntry]) -> None:
+    def _load(self, entries: Sequence[PluginEntry], *, eager: bool) -> None:
         before = [entry.state for entry in entries]
         for entry in entries:
             entry.apply_policy(self.config, self._all_hooks().veto)
         quarantine_defective(entries, self.config)
         for entry, state in zip(entries, before, strict=True):
-            entry.load(self.config, self._filesystems, self._devices)
+            entry.register(self.config, self._registries, eager=eager)
             if entry.state is not state:
                 self._all_hooks().outcome(entry.record())
 

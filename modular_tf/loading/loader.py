@@ -24,42 +24,28 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.discovery.probe import Probe
     from modular_tf.native.library import Library
 
 FILESYSTEM_INIT = "TF_InitPlugin"
 
 
-def map_library(probe: Probe) -> Library:
-    """Map the library of a candidate that the probe found loadable; its constructors run.
+def map_file(
+    path: str, companions: Sequence[str], absent: Sequence[str] = (), *, private: bool = False
+) -> Library:
+    """Map the library of a plugin that the probe found loadable; its constructors run.
+
+    Args:
+        path: The file.
+        companions: Libraries that it brings along (`LoadFacts.companions`).
+        absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
+        private: Map copies, which stay as they are when the files are overwritten.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
             cannot be led to the host (LD-053).
     """
-    return map_file(probe.candidate.path, companions_of(probe), absent_functions_of(probe))
-
-
-def companions_of(probe: Probe) -> list[str]:
-    """Return the files of libraries that a plugin brings along, those that others need first."""
-    return [library.path for library in reversed(probe.libraries) if library.is_companion]
-
-
-def absent_functions_of(probe: Probe) -> list[str]:
-    """Return the functions that a plugin asks for and nobody has: of its kernels (LD-017)."""
-    return sorted({symbol.name for symbol in probe.missing_symbols})
-
-
-def map_file(path: str, companions: Sequence[str], absent: Sequence[str] = ()) -> Library:
-    """Map a plugin's file; errors as in `map_library`.
-
-    Args:
-        path: The file.
-        companions: As `companions_of` gives them.
-        absent: As `absent_functions_of` gives them.
-    """
     try:
-        return bind(path, companions, STAND_IN_SONAMES, absent)
+        return bind(path, companions, STAND_IN_SONAMES, absent, private=private)
     except OSError as error:  # gone or changed since the probe, no descriptors left, ...
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"

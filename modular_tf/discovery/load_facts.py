@@ -1,0 +1,46 @@
+"""What loading a plugin needs of its probe: little enough to be kept between runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.kinds import Kind
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.problem import Problem
+
+__all__ = ["LoadFacts"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFacts:
+    """The part of a probe that decides whether and how a plugin is mapped.
+
+    Attributes:
+        kinds: The kinds of plugin that it is.
+        problems: The rules that it breaks, the most telling first.
+        companions: Files of libraries that it brings along, those that others need first.
+        absent: Functions that it asks for and nobody has (LD-017), sorted.
+    """
+
+    kinds: frozenset[Kind]
+    problems: tuple[Problem, ...] = ()
+    companions: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, probe: Probe) -> LoadFacts:
+        """Take them from a probe."""
+        found = reversed(probe.libraries)
+        return cls(
+            kinds=probe.kinds,
+            problems=probe.problems,
+            companions=tuple(library.path for library in found if library.is_companion),
+            absent=tuple(sorted({symbol.name for symbol in probe.missing_symbols})),
+        )
+
+    @property
+    def loadable(self) -> bool:
+        """Whether nothing speaks against loading it here."""
+        return not any(problem.is_error for problem in self.problems)
