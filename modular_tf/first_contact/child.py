@@ -1,79 +1,99 @@
-"""In the child process: does to a device plugin what the host does to list its devices."""
+"""The child process: takes its limits on, tries one plugin, and ends."""
 
 from __future__ import annotations
 
 import os
 import resource
-from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.device.platform import load_device_platform
-from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.journal import Journal
-from modular_tf.loading.loader import map_file
-from modular_tf.native.device_calls import announce_calls
+from modular_tf.first_contact.memory_use import own_data
+from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
+from modular_tf.first_contact.rehearsal import Rehearsal
+from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.task import Task
 
-    from modular_tf.device.platform import DevicePlatform
-    from modular_tf.native.library import Library
+REPORT = 3
+"""The descriptor of the report, the first after the standard streams."""
+
+_MIB = 1 << 20
+_LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
+_MOST_DESCRIPTORS = 4096
+_CPU_GRACE_S = 10
+_MORE_TASKS = 512
 
 
-def run(
-    *,
-    plugin: str,
-    file: str,
-    companions: Sequence[str],
-    absent: Sequence[str],
-    report: int,
-    parent: int,
-) -> NoReturn:
+def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
     """Try a plugin and end the process; what the plugin registered to run then does not run.
 
     Args:
-        plugin: Its name for users.
-        file: Its library.
-        companions: Libraries that it brings along.
-        absent: Functions that it asks for and nobody has.
-        report: The descriptor to tell of it on.
+        task: The plugin.
+        limits: What it may take.
+        streams: What become standard output, standard error, and the report.
         parent: The process that waits for this one, and whose end is this one's.
     """
-    die_with_parent(parent)
-    _forbid_core_dumps()
-    journal = Journal(report)
     try:
-        # What the plugin breaks by rule is found again, and told, when the application loads it.
-        with suppress(ModularTFError):
-            journal.enter("a constructor of the library")
-            _try_plugin(map_file(file, companions, absent), plugin, journal)
-        journal.finish()
-    except Exception as error:  # noqa: BLE001  (none of ours may count as the plugin's)
+        die_with_parent(parent)
+        os.setsid()
+        _take_descriptors(streams)
+        journal = Journal(REPORT)
+    except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
+        os._exit(1)
+    try:
+        _take_limits(task, limits)
+        report_crashes(REPORT)
+        _try(task, journal)
+    except BaseException as error:  # noqa: BLE001  (none of ours may count as the plugin's)
         journal.fail(f"{type(error).__name__}: {error}")
     os._exit(0)
 
 
-def _forbid_core_dumps() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    # One byte is too little for a file, and keeps the kernel from piping the dump to a program,
+def _try(task: Task, journal: Journal) -> None:
+    before = ProcessState.now()
+    rehearsal = Rehearsal(task, journal)
+    rehearsal.perform()
+    flush_output()
+    changed = [list(change) for change in changes(before, ProcessState.now())]
+    journal.finish({**rehearsal.outcome(), "changes": changed})
+
+
+def _take_descriptors(streams: tuple[int, int, int]) -> None:
+    """Keep the standard streams and the report, and nothing that others have opened."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    above = [os.dup2(fd, 100 + place) for place, fd in enumerate((nothing, *streams))]
+    for fd, source in enumerate(above):
+        os.dup2(source, fd)
+    os.set_inheritable(REPORT, False)  # noqa: FBT003  (it has no name)
+    os.closerange(REPORT + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _take_limits(task: Task, limits: Limits) -> None:
+    # One byte is too little for a core dump, and keeps the kernel from piping it to a program,
     # which it does at 0.
-    limit = 0 if hard == 0 else 1
-    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
+    _lower(resource.RLIMIT_CORE, 1)
+    _lower(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
+    _lower(resource.RLIMIT_CPU, int(limits.seconds) + _CPU_GRACE_S)
+    copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
+    _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
+    if "LD-064" not in limits.accept:
+        # For what is allocated faster than the watcher looks, which allows half as much.
+        _lower(resource.RLIMIT_DATA, own_data() + 2 * limits.memory_mib * _MIB)
+    if os.geteuid() != 0:  # it does not bind root, whose children are counted instead
+        _lower(resource.RLIMIT_NPROC, _tasks_of_the_machine() + _MORE_TASKS)
 
 
-def _try_plugin(library: Library, plugin: str, journal: Journal) -> None:
-    announce_calls(journal.enter)
-    with load_device_platform(library, plugin_name=plugin) as platform:
-        for ordinal in range(platform.device_count()):
-            journal.device = ordinal
-            with suppress(ModularTFError):  # a device that fails does not hide the others
-                _look_at_device(platform, ordinal, journal)
-        journal.device = None
+def _lower(kind: int, limit: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
 
 
-def _look_at_device(platform: DevicePlatform, ordinal: int, journal: Journal) -> None:
-    platform.device_details(ordinal)
-    executor = platform.executor(ordinal)
-    journal.enter("device_memory_usage")
-    executor.memory_usage()
+def _tasks_of_the_machine() -> int:
+    """Return how many threads there are, at least those of this user."""
+    with open("/proc/loadavg", "rb") as load:
+        return int(load.read().split()[3].partition(b"/")[2])

@@ -1,13 +1,16 @@
 """What the child process tells while it tries a plugin: each call before it is made.
 
-One JSON object a line: `{"enters": CALL}`, then `{"lost": STREAM}`, `{"fault": TEXT}` or
-`{"finished": true}` as the last. The pipe is not standard output, which plugins may write to.
+One JSON object a line: `{"enters": CALL, "data": BYTES}`, then `{"lost": STREAM}`,
+`{"fault": TEXT}` or `{"finished": OUTCOME}` as the last; what the native core adds stands in
+`native/core/crash_report.h`. The pipe is not standard output, which plugins may write to.
 """
 
 from __future__ import annotations
 
 import json
 import os
+
+from modular_tf.first_contact.memory_use import own_data
 
 MUTE_STATUS = 119
 """The child's exit status where the descriptor of the report itself is lost."""
@@ -31,12 +34,12 @@ class Journal:
         """Tell which call comes next; ends the process if the last one took a descriptor."""
         self._check_descriptors()
         of_device = "" if self.device is None else f" of device {self.device}"
-        self._write({"enters": f"{call}{of_device}"})
+        self._write({"enters": f"{call}{of_device}", "data": own_data()})
 
-    def finish(self) -> None:
-        """Tell that all calls came back."""
+    def finish(self, outcome: dict[str, object]) -> None:
+        """Tell that all calls came back, and with what."""
         self._check_descriptors()
-        self._write({"finished": True})
+        self._write({"finished": outcome, "data": own_data()})
 
     def fail(self, text: str) -> None:
         """Tell that the host's own code failed."""
@@ -52,7 +55,9 @@ class Journal:
             os._exit(0)
 
     def _write(self, entry: dict[str, object]) -> None:
-        os.write(self._report, json.dumps(entry).encode() + b"\n")
+        left = json.dumps(entry).encode() + b"\n"
+        while left:
+            left = left[os.write(self._report, left) :]
 
 
 def _identity(fd: int) -> tuple[int, int] | None:

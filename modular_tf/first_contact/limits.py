@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 ACCEPTABLE = frozenset({"LD-064", "LD-065", "LD-066", "LD-067", "LD-068"})
 """The rules of first contact that a user may take as warnings: those that let the process live."""
@@ -25,3 +26,12 @@ class Limits:
     memory_mib: int = 1024
     processes: int = 16
     accept: frozenset[str] = frozenset()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return them as JSON knows them."""
+        return {**asdict(self), "accept": sorted(self.accept)}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Limits:
+        """Make them from what `as_dict` gave, in a process that trusts the one that did."""
+        return cls(**{**value, "accept": frozenset(value["accept"])})

@@ -1,8 +1,8 @@
-"""The script that the child process runs: makes the package importable, then does the task.
+"""The script that the first process runs: makes the package importable, then does the job.
 
-The child's interpreter has neither the user's settings nor site-packages, so that nothing but the
-plugin decides what happens. It finds this package where the application has it, however the
-application came by it: an editable install, a changed `sys.path`, a user's own site-packages.
+Its interpreter has neither the user's settings nor site-packages, so that nothing but the plugin
+decides what happens. It finds this package where the application has it, however the application
+came by it: an editable install, a changed `sys.path`, a user's own site-packages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def start(given: dict[str, Any]) -> None:
-    """Do what `modular_tf.first_contact.task` wrote down; does not return."""
+    """Do what `modular_tf.first_contact.interpreter` wrote down; does not return."""
     sys.path += given["paths"]
     for name, places in given["packages"].items():
         package = ModuleType(name)
@@ -24,9 +24,9 @@ def start(given: dict[str, Any]) -> None:
             setattr(sys.modules[parent], own_name, package)
         sys.modules[name] = package
 
-    from modular_tf.first_contact.child import run  # noqa: PLC0415  (importable from here on)
+    from modular_tf.first_contact.zygote import serve  # noqa: PLC0415  (importable from here on)
 
-    run(**given["task"])
+    serve(**given["job"])
 
 
 if __name__ == "__main__":

@@ -1,28 +1,9 @@
-"""What a child process is told, and the command and environment that it is started with."""
+"""What is to be tried."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-# Modules of the child that do not come with Python, and packages that may lie in two folders.
-_FOREIGN_MODULES = ("_cffi_backend",)
-_PACKAGES = ("modular_tf", "modular_tf.native")
-
-_INTERPRETER_NAMES = ("python", "pypy")
-# Of the interpreter, of this package, and of a supervisor that would take the child for the parent.
-_KEPT_BACK_PREFIXES = ("PYTHON", "MODULAR_TF_")
-_KEPT_BACK = frozenset(
-    ("LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
-)
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,74 +15,21 @@ class Task:
         file: Its library.
         companions: Files of libraries that it brings along, as `companions_of` gives them.
         absent: Functions that nobody has, as `absent_functions_of` gives them.
+        kinds: What to try of it: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
     """
 
     plugin: str
     file: str
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ("device",)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return asdict(self)
 
-def command_for(task: Task, *, python: str, report: int) -> list[str]:
-    """Return the command of the child process.
-
-    Args:
-        task: What to do.
-        python: The interpreter.
-        report: The descriptor that the child writes its report to.
-    """
-    script = os.path.join(os.path.dirname(__file__), "start.py")
-    given = {
-        "paths": _folders(_FOREIGN_MODULES),
-        "packages": {name: list(import_module(name).__path__) for name in _PACKAGES},
-        "task": {
-            "plugin": task.plugin,
-            "file": task.file,
-            "companions": list(task.companions),
-            "absent": list(task.absent),
-            "report": report,
-            "parent": os.getpid(),
-        },
-    }
-    return [python, *_flags(), script, json.dumps(given)]
-
-
-def _flags() -> list[str]:
-    """Return the flags that leave the user's settings out, but for two that concern files."""
-    flags = ["-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}"]  # names of files mean the same there
-    return [*flags, "-B"] if sys.dont_write_bytecode else flags
-
-
-def _folders(modules: tuple[str, ...]) -> list[str]:
-    origins = (spec.origin for name in modules if (spec := find_spec(name)) is not None)
-    return [os.path.dirname(origin) for origin in origins if origin and os.sep in origin]
-
-
-def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what plugins may look at: all but what is meant for this process alone."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith(_KEPT_BACK_PREFIXES) and name not in _KEPT_BACK
-    }
-
-
-def find_interpreter() -> str | None:
-    """Return a command that runs Python code, of this version; None where there is none.
-
-    An application that embeds Python or was frozen is no such command, and would start once more.
-    It can name one with `multiprocessing.set_executable`.
-    """
-    spawn = sys.modules.get("multiprocessing.spawn")
-    named = spawn.get_executable() if spawn is not None else None
-    if named and os.fsdecode(named) != sys.executable:
-        return os.fsdecode(named)
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    prefixes = (sys.exec_prefix, sys.base_exec_prefix)
-    own = () if getattr(sys, "frozen", False) else (sys.executable or "",)
-    candidates = (*own, *(os.path.join(prefix, "bin", name) for prefix in prefixes))
-    return next((path for path in candidates if _is_interpreter(path)), None)
-
-
-def _is_interpreter(path: str) -> bool:
-    return os.path.basename(path).startswith(_INTERPRETER_NAMES) and os.access(path, os.X_OK)
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Task:
+        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        lists = {key: tuple(value[key]) for key in ("companions", "absent", "kinds")}
+        return cls(plugin=value["plugin"], file=value["file"], **lists)

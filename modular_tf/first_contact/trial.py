@@ -1,185 +1,260 @@
-"""One plugin in a child process, as the application sees it."""
+"""One plugin in a child process, as the process that watches over it sees it."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import signal
+import select
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.task import child_environment, command_for
-from modular_tf.first_contact.verdict import Ending, violation_of
+from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.first_contact.child import run
+from modular_tf.first_contact.descendants import end_all, living_descendants
+from modular_tf.first_contact.finding import Note, Offer
+from modular_tf.first_contact.memory_use import memory_use
+from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.native.crash_report import QUESTION
+from modular_tf.rules import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
-    from modular_tf.rules import Violation
 
-_FIRST_FREE = 3  # after the standard streams
 _AT_ONCE = 1 << 16
 _READS_OF_A_FULL_PIPE = 2
 _MOST_SAID = 4096
-_LONGEST_ENTRY = 1 << 16
-_PATIENCE_WITH_THE_KILLED_S = 5.0
+_LONGEST_ENTRY = 1 << 20
+_LOOK_EVERY_S = 0.01
+_TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
+_TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
+
+
+class AbandonedError(Exception):
+    """Nobody waits for the finding any more."""
 
 
 class Trial:
     """A child process that tries one plugin, and all that it started.
 
-    To be waited for by the thread that made it: the child is killed when that thread ends.
-
-    Attributes:
-        ending: What is known of its end so far.
-        readers: The descriptors that are still open, each with what takes its bytes.
-
     Args:
         task: What to try.
-        python: The interpreter.
-        seconds: How long it may take.
+        limits: What it may take.
+        listener: A descriptor that becomes readable when nobody waits any more.
 
     Raises:
         OSError: No process can be started.
     """
 
-    def __init__(self, task: Task, *, python: str, seconds: float) -> None:
-        self.ending = Ending()
-        self._seconds = seconds
-        self._deadline = time.monotonic() + seconds
+    def __init__(self, task: Task, limits: Limits, listener: int) -> None:
+        self._task = task
+        self._limits = limits
+        self._ending = Ending()
+        self._deadline = time.monotonic() + limits.seconds
         self._entries = b""
         self._said = b""
-        report, report_end = _new_pipe()
-        said, said_end = _new_pipe()
-        self.readers: dict[int, Callable[[bytes], None]] = {
-            report: self._take_entries,
-            said: self._take_words,
-        }
-        try:
-            self.pid = _spawn(task, python=python, report=report_end, said=said_end)
-        except BaseException:
-            self._close_all()
-            raise
-        finally:
-            os.close(report_end)
-            os.close(said_end)
-        for fd in self.readers:
-            os.set_blocking(fd, False)
+        self._printed = b""
+        self._frames: list[Any] = []
+        self._traced = False
+        self._base = memory_use("self")
+        self._readers: dict[int, Callable[[bytes], None]] = {}
+        self._poll = select.poll()
+        self._listener = listener
+        self._poll.register(listener, select.POLLIN)
+        self._next_look = time.monotonic() + _LOOK_EVERY_S
+        self._pid = self._start()
 
-    def read(self, fd: int) -> bool:
-        """Take what is there, of a descriptor in `readers`; False at the end."""
+    def _start(self) -> int:
+        takers = (self._take_output, self._take_complaint, self._take_entries)
+        pipes = [os.pipe() for _ in takers]
+        me = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            output, complaint, report = (writes for _, writes in pipes)
+            run(self._task, self._limits, streams=(output, complaint, report), parent=me)
+        for (reads, writes), take in zip(pipes, takers, strict=True):
+            os.close(writes)
+            os.set_blocking(reads, False)
+            self._readers[reads] = take
+            self._poll.register(reads, select.POLLIN)
+        return pid
+
+    # -- the watch ------------------------------------------------------------------------------
+
+    def finding(self) -> Finding:
+        """Wait for the end, end what is left, and return what was found.
+
+        Raises:
+            AbandonedError: Nobody waits any more; all has been ended.
+        """
+        try:
+            while not self._is_over():
+                self._listen()
+                if time.monotonic() >= self._next_look:
+                    self._look_at_memory()
+                    self._look_at_processes()
+                    self._next_look = time.monotonic() + _LOOK_EVERY_S
+            if self._ending.outcome is not None:
+                self._wait_for_leavers()
+        finally:
+            ended = end_all(self._pid)
+            self._read_the_rest()
+            self._close()
+        self._ending.status = ended.status
+        self._note_memory(ended.peak - self._base.resident)
+        return self._conclude()
+
+    def _is_over(self) -> bool:
+        ending = self._ending
+        if ending.outcome is not None or _has_ended(self._pid):
+            return True
+        if time.monotonic() < self._deadline:
+            return ending.killed_for is not None and self._traced
+        if ending.killed_for is None and ending.signal is None and ending.exits is None:
+            self._end_for("LD-061")
+            return False
+        return True
+
+    def _end_for(self, rule_id: str) -> None:
+        """Ask the process where it is; it is ended when it has answered, or soon."""
+        self._ending.killed_for = rule_id
+        self._hurry()
+        os.kill(self._pid, QUESTION)  # nobody has waited for it, so the number is still its own
+
+    def _hurry(self) -> None:
+        self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
+
+    def _listen(self) -> None:
+        for fd, _ in self._poll.poll(_LOOK_EVERY_S * 1000):
+            if fd == self._listener:
+                raise AbandonedError
+            if not self._read(fd):
+                self._poll.unregister(fd)
+                del self._readers[fd]
+                os.close(fd)
+
+    def _read(self, fd: int) -> bool:
         try:
             data = os.read(fd, _AT_ONCE)
         except BlockingIOError:
             return True
-        self.readers[fd](data)
+        self._readers[fd](data)
         return bool(data)
 
-    def close(self, fd: int) -> None:
-        """Close a descriptor in `readers`."""
-        del self.readers[fd]
-        os.close(fd)
+    def _look_at_memory(self) -> None:
+        used = memory_use(self._pid)
+        self._note_memory(used.resident - self._base.resident)
+        self._note_memory(used.data - self._base.data)
+        if self._ending.killed_for is None and self._exceeds_memory:
+            self._end_for("LD-064")
+
+    @property
+    def _exceeds_memory(self) -> bool:
+        limits = self._limits
+        return "LD-064" not in limits.accept and self._ending.memory > limits.memory_mib << 20
+
+    def _note_memory(self, size: int) -> None:
+        self._ending.memory = max(self._ending.memory, size)
+
+    def _look_at_processes(self) -> None:
+        if self._ending.killed_for is not None:
+            return
+        running = self._strays()
+        if len(running) > self._limits.processes:
+            self._ending.processes = len(running)
+            self._end_for("LD-068")
+        for pid in running:
+            self._note_memory(memory_use(pid).resident - self._base.resident)
+
+    def _strays(self) -> list[int]:
+        most = self._limits.processes + 1
+        return [pid for pid in living_descendants(os.getpid(), most) if pid != self._pid]
+
+    def _wait_for_leavers(self) -> None:
+        patience = time.monotonic() + _TIME_TO_LEAVE_S
+        while (left := self._strays()) and time.monotonic() < patience:
+            time.sleep(0.005)
+        self._ending.processes = len(left)
+
+    # -- the report -----------------------------------------------------------------------------
 
     def _take_entries(self, data: bytes) -> None:
         *lines, rest = (self._entries + data).split(b"\n")
         self._entries = rest[:_LONGEST_ENTRY]
         for line in lines:
-            with suppress(ValueError, RecursionError):  # not ours: the plugin wrote into the pipe
+            # The plugin may have written into the pipe.
+            with suppress(ValueError, TypeError, KeyError, RecursionError):
                 self._take_entry(json.loads(line))
 
-    def _take_entry(self, entry: Any) -> None:
-        if not isinstance(entry, dict):
-            return
-        ending = self.ending
-        ending.entered = entry.get("enters", ending.entered)
-        ending.lost = entry.get("lost", ending.lost)
-        ending.fault = entry.get("fault", ending.fault)
-        ending.finished = ending.finished or "finished" in entry
+    def _take_entry(self, entry: dict[str, Any]) -> None:
+        ending = self._ending
+        match entry:
+            case {"enters": str(call), "data": int(data)}:
+                ending.entered = call
+                self._note_memory(data - self._base.data)
+            case {"finished": dict(outcome), "data": int(data)}:
+                ending.outcome = _checked(outcome)
+                self._note_memory(data - self._base.data)
+            case {"signal": int(number), "errno": int(found), "overflow": int(overflow)}:
+                ending.signal, ending.errno, ending.overflow = number, found, bool(overflow)
+                self._hurry()
+            case {"exits": int(status)}:
+                ending.exits = status
+                self._hurry()
+            case {"frame": list(frame)} if len(self._frames) < MOST_FRAMES:
+                self._frames.append(frame)
+            case {"traced": _}:
+                self._traced = True
+            case {"lost": str(streams)}:
+                ending.lost = streams
+            case {"fault": str(text)}:
+                ending.fault = text
 
-    def _take_words(self, data: bytes) -> None:
+    def _take_output(self, data: bytes) -> None:
+        self._printed = (self._printed + data)[:_MOST_SAID]
+        self._take_complaint(data)
+
+    def _take_complaint(self, data: bytes) -> None:
         self._said = (self._said + data)[-_MOST_SAID:]
 
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing more to wait for, be it that its time is up."""
-        if self.ending.finished or _has_ended(self.pid):
-            return True
-        if time.monotonic() < self._deadline:
-            return False
-        self.ending.timed_out = self._seconds
-        return True
+    # -- the end --------------------------------------------------------------------------------
 
-    def conclude(self) -> Violation | None:
-        """End what still runs, and return what the plugin did."""
-        # The leader is not taken off the kernel's list before: its number stays its group's.
-        _kill_group(self.pid)
-        self.ending.status = _reap(self.pid)
-        for fd in self.readers:
+    def _read_the_rest(self) -> None:
+        for fd in self._readers:
             # What the dead left fits in so many; somebody who got away may write on for ever.
-            any(not self.read(fd) for _ in range(_READS_OF_A_FULL_PIPE))
-        self._close_all()
-        self.ending.said = self._said.decode("utf-8", "replace")
-        return violation_of(self.ending)
+            any(not self._read(fd) for _ in range(_READS_OF_A_FULL_PIPE))
 
-    def _close_all(self) -> None:
-        for fd in list(self.readers):
-            self.close(fd)
+    def _close(self) -> None:
+        for fd in self._readers:
+            os.close(fd)
 
-
-def _new_pipe() -> tuple[int, int]:
-    """Return a pipe whose end for the child is none of its standard streams.
-
-    It would be where the application has closed its own.
-    """
-    reads, writes = os.pipe()
-    try:
-        return reads, fcntl.fcntl(writes, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-    except OSError:
-        os.close(reads)
-        raise
-    finally:
-        os.close(writes)
-
-
-def _spawn(task: Task, *, python: str, report: int, said: int) -> int:
-    import subprocess  # noqa: PLC0415  (costs more than most processes need)
-
-    process = subprocess.Popen(  # noqa: S603  (our own interpreter)
-        command_for(task, python=python, report=report),
-        stdin=subprocess.DEVNULL,
-        stdout=said,
-        stderr=said,
-        pass_fds=(report,),
-        start_new_session=True,
-        env=child_environment(os.environ),
-    )
-    process.returncode = 0  # it is waited for here, and with more care
-    return process.pid
+    def _conclude(self) -> Finding:
+        ending = self._ending
+        ending.said = self._said.decode("utf-8", "replace")
+        ending.printed = self._printed.decode("utf-8", "replace")
+        task = self._task
+        ending.backtrace = readable_frames(self._frames, (task.file, *task.companions))
+        return finding_of(ending, self._limits)
 
 
 def _has_ended(pid: int) -> bool:
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # the application takes the status of every child itself
-        return True
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _kill_group(pid: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return what the child found, where it has the shape that the child gives it.
 
-
-def _reap(pid: int) -> int | None:
-    """Return the exit status, negative for a signal; None where it cannot be known."""
-    deadline = time.monotonic() + _PATIENCE_WITH_THE_KILLED_S  # it may hang in a driver
-    while time.monotonic() < deadline:
-        try:
-            found, status = os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            return None
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.0005)
-    return None
+    Raises:
+        ValueError: It has another: somebody else wrote it.
+    """
+    Offer.from_dict(outcome["offer"])
+    for note in outcome["notes"]:
+        Note.from_dict(note)
+    for rule_id, what in outcome["changes"]:
+        if rule_id not in all_rules() or not isinstance(what, str):
+            raise ValueError(f"expected a change, found {what!r:.200}")
+    return outcome

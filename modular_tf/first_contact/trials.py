@@ -2,95 +2,264 @@
 
 from __future__ import annotations
 
+import json
 import os
 import selectors
+import time
+from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.task import find_interpreter
-from modular_tf.first_contact.trial import Trial
-from modular_tf.first_contact.verdict import cannot_try
+from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.interpreter import find_interpreter
+from modular_tf.first_contact.verdict import cannot_try, watcher_lost
+from modular_tf.first_contact.zygote_process import ZygoteProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import socket
+    from collections.abc import Callable, Sequence
 
+    from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
-    from modular_tf.rules import Violation
 
-# The end of a process is no event of a pipe: what it started may hold the pipe open.
-_LOOK_EVERY_S = 0.01
+_AT_ONCE = 1 << 16
+_LONGEST_FINDING = 4 << 20
+_WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
+_LOOK_EVERY_S = 0.5
+_SPARE_STARTS = 2
 
 
-def try_plugins(tasks: Sequence[Task], *, seconds: float) -> list[Violation | None]:
+def try_plugins(
+    tasks: Sequence[Task],
+    limits: Limits,
+    tell: Callable[[int, Finding], None] | None = None,
+) -> list[Finding]:
     """Try plugins in child processes; returns when all of them have ended or been killed.
 
     Args:
         tasks: What to try.
-        seconds: How long each may take.
+        limits: What each may take.
+        tell: Is called with a task's index and finding as soon as it is known.
 
     Returns:
-        For each task what the plugin did to its process, None where it did nothing; LD-063 where
-        it could not be tried.
+        For each task what was found; LD-063 where it could not be tried.
     """
     python = find_interpreter()
     if python is None:
         why = "this process is no Python command, and names none"
         return [cannot_try(why) for _ in tasks]
     with selectors.DefaultSelector() as selector:
-        return _Trials(tasks, python, seconds, selector).run()
+        batch = _Batch(tasks, limits, python, selector, tell)
+        batch.run()
+    return [batch.findings[number] for number in range(len(tasks))]
 
 
-class _Trials:
-    """The trials that run, and those that wait for a processor."""
+class _Lane:
+    """A watcher, and the task that it has now."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.number: int | None = None
+        self.deadline = 0.0
+        self._received = b""
+
+    def give(self, number: int, task: Task, seconds: float) -> None:
+        """Hand a task over.
+
+        Raises:
+            OSError: The watcher is gone.
+        """
+        self.number = number
+        self.deadline = time.monotonic() + seconds
+        self.connection.sendall(json.dumps(task.as_dict()).encode() + b"\n")
+
+    def receive(self) -> Finding | None:
+        """Return a finding if its last byte has come.
+
+        Raises:
+            EOFError: The watcher is gone.
+            ValueError: What came is no finding.
+        """
+        try:
+            data = self.connection.recv(_AT_ONCE)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise EOFError
+        self._received += data
+        if len(self._received) > _LONGEST_FINDING:
+            raise ValueError("a finding without end")
+        if not self._received.endswith(b"\n"):
+            return None
+        line, self._received = self._received, b""
+        return Finding.from_dict(json.loads(line))
+
+
+class _Batch:
+    """Tasks on their way: those that wait, those in lanes, and those whose watcher was lost.
+
+    A task whose watcher was lost is tried once more, alone: only then is it known for the culprit.
+    """
 
     def __init__(
         self,
         tasks: Sequence[Task],
+        limits: Limits,
         python: str,
-        seconds: float,
         selector: selectors.BaseSelector,
+        tell: Callable[[int, Finding], None] | None,
     ) -> None:
+        self.findings: dict[int, Finding] = {}
         self._tasks = tasks
+        self._limits = limits
         self._python = python
-        self._seconds = seconds
         self._selector = selector
-        self._waiting = list(reversed(range(len(tasks))))
-        self._running: dict[int, Trial] = {}
-        self._verdicts: list[Violation | None] = [None] * len(tasks)
+        self._waiting = deque(range(len(tasks)))
+        self._suspects: deque[int] = deque()
+        self._alone: int | None = None
+        self._lanes: list[_Lane] = []
+        self._zygote: ZygoteProcess | None = None
+        # Each may be ended by each task once more than the tasks know.
+        self._starts_left = 2 * len(tasks) + _SPARE_STARTS
+        self._tell = tell
 
-    def run(self) -> list[Violation | None]:
-        at_once = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
+    def run(self) -> None:
+        """Try all."""
         try:
-            while self._waiting or self._running:
-                while self._waiting and len(self._running) < at_once:
-                    self._start(self._waiting.pop())
+            while len(self.findings) < len(self._tasks):
+                self._hand_out()
                 self._listen()
-                for number in [n for n, trial in self._running.items() if trial.is_over]:
-                    self._conclude(number)
         finally:
-            for number in list(self._running):  # interrupted
-                self._conclude(number)
-        return self._verdicts
+            self._end_zygote()
 
-    def _start(self, number: int) -> None:
-        task = self._tasks[number]
-        try:
-            trial = Trial(task, python=self._python, seconds=self._seconds)
-        except (OSError, ValueError) as error:
-            self._verdicts[number] = cannot_try(f"no process can be started: {error}")
+    def _found(self, number: int, finding: Finding) -> None:
+        self.findings[number] = finding
+        if number == self._alone:
+            self._alone = None
+        if self._tell is not None:
+            self._tell(number, finding)
+
+    # -- handing out ----------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        if self._zygote is None and not self._start_zygote():
             return
-        self._running[number] = trial
-        for fd in trial.readers:
-            self._selector.register(fd, selectors.EVENT_READ, trial)
+        while (number := self._next_task()) is not None:
+            lane = self._free_lane()
+            if lane is None:
+                self._put_back(number)
+                return
+            seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
+            try:
+                lane.give(number, self._tasks[number], seconds)
+            except OSError:
+                self._lose(lane)
+
+    def _next_task(self) -> int | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._suspects and all(lane.number is None for lane in self._lanes):
+            self._alone = self._suspects.popleft()
+            return self._alone
+        return None
+
+    def _put_back(self, number: int) -> None:
+        if number == self._alone:
+            self._alone = None
+            self._suspects.appendleft(number)
+        else:
+            self._waiting.appendleft(number)
+
+    def _free_lane(self) -> _Lane | None:
+        """Return a lane for one more task, None where there are as many as there may be."""
+        for lane in self._lanes:
+            if lane.number is None:
+                return lane
+        most = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
+        if len(self._lanes) >= most or self._zygote is None:
+            return None
+        try:
+            lane = _Lane(self._zygote.new_warden())
+        except ConnectionError:
+            self._end_zygote()
+            return None
+        except OSError as error:  # no descriptors left: those that there are must do
+            if not self._lanes:
+                self._give_up(f"no process can be started: {error}")
+            return None
+        self._lanes.append(lane)
+        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
+        return lane
+
+    # -- listening ------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         for key, _ in self._selector.select(_LOOK_EVERY_S):
-            trial: Trial = key.data
-            if not trial.read(key.fd):
-                self._selector.unregister(key.fd)
-                trial.close(key.fd)
+            if key.data is None:
+                self._end_zygote()  # it has ended by itself
+            elif key.data in self._lanes:
+                self._hear(key.data)
+        now = time.monotonic()
+        if any(lane.number is not None and now > lane.deadline for lane in self._lanes):
+            self._end_zygote()
 
-    def _conclude(self, number: int) -> None:
-        trial = self._running.pop(number)
-        for fd in trial.readers:
-            self._selector.unregister(fd)
-        self._verdicts[number] = trial.conclude()
+    def _hear(self, lane: _Lane) -> None:
+        try:
+            finding = lane.receive()
+        except (EOFError, ValueError, RecursionError):
+            self._lose(lane)
+            return
+        if finding is not None and lane.number is not None:
+            number, lane.number = lane.number, None
+            self._found(number, finding)
+
+    def _lose(self, lane: _Lane) -> None:
+        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
+        self._lanes.remove(lane)
+        self._selector.unregister(lane.connection)
+        lane.connection.close()
+        number = lane.number
+        if number is None:
+            return
+        if number == self._alone:
+            self._found(number, watcher_lost())
+        else:
+            self._suspects.append(number)
+
+    # -- the zygote -----------------------------------------------------------------------------
+
+    def _start_zygote(self) -> bool:
+        """Start it; where that is in vain, whatever is left cannot be tried."""
+        self._starts_left -= 1
+        try:
+            if self._starts_left < 0:
+                raise OSError("those that were started have ended too often")  # noqa: TRY301
+            zygote = ZygoteProcess(python=self._python, limits=self._limits)
+        except (OSError, ValueError) as error:
+            self._give_up(f"no process can be started: {error}")
+            return False
+        if not zygote.wait_until_ready():
+            self._give_up(f"the child process {zygote.close()} before it began")
+            return False
+        self._zygote = zygote
+        self._selector.register(zygote.control, selectors.EVENT_READ, None)
+        return True
+
+    def _end_zygote(self) -> None:
+        """End it, with its watchers; what they have found by now is taken."""
+        zygote, self._zygote = self._zygote, None
+        if zygote is None:
+            return
+        self._selector.unregister(zygote.control)
+        for lane in list(self._lanes):
+            lane.connection.settimeout(0)
+            with suppress(BlockingIOError):
+                self._hear(lane)
+        for lane in list(self._lanes):
+            self._lose(lane)
+        zygote.close()
+
+    def _give_up(self, why: str) -> None:
+        for number in range(len(self._tasks)):
+            if number not in self.findings:
+                self._found(number, cannot_try(why))

@@ -1,14 +1,26 @@
-"""From how a child process ended to the rule that the plugin broke in it, if it did."""
+"""From how a child process ended to what the plugin did in it, if it did."""
 
 from __future__ import annotations
 
+import errno
 import signal
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
 from modular_tf.first_contact.journal import MUTE_STATUS
+from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules import Violation
 
+if TYPE_CHECKING:
+    from modular_tf.first_contact.limits import Limits
+
 _MOST_CHARACTERS = 200
+_MOST_PRINTED = 60
+_MIB = 1 << 20
+_UNCAUGHT = "terminate called after throwing"
+_NO_MEMORY = "std::bad_alloc"
+_AT = "at first contact in a child process"
 
 
 @dataclass(slots=True)
@@ -17,61 +29,161 @@ class Ending:
 
     Attributes:
         entered: The last call that was begun, None where it came to none.
-        finished: Whether all calls came back.
+        outcome: Offer, notes and changes, where all calls came back.
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
-        timed_out: The limit in seconds, where the process was ended for it.
-        status: The exit status, negative for a signal; None where somebody else took it.
+        memory: The most bytes beyond the host's own that were seen.
+        processes: How many descendants it had, at the end or when they became too many.
+        status: The exit status, negative for a signal; None where it would not end.
+        signal: The signal that its handler saw, with `errno` and `overflow` (of the stack).
+        exits: The status that `exit` was called with.
+        backtrace: Where it was.
         said: The last that was written to standard output and standard error.
+        printed: The first that was written to standard output.
+        killed_for: The rule for which its watcher ended it.
     """
 
     entered: str | None = None
-    finished: bool = False
+    outcome: dict[str, Any] | None = None
     lost: str | None = None
     fault: str | None = None
-    timed_out: float | None = None
+    memory: int = 0
+    processes: int = 0
     status: int | None = None
+    signal: int | None = None
+    errno: int = 0
+    overflow: bool = False
+    exits: int | None = None
+    backtrace: tuple[str, ...] = ()
     said: str = ""
+    printed: str = ""
+    killed_for: str | None = None
 
 
-def violation_of(ending: Ending) -> Violation | None:
-    """Return what the plugin did to the process, None where it did nothing."""
-    if ending.finished:
-        return None
+def finding_of(ending: Ending, limits: Limits) -> Finding:
+    """Return what was found of a plugin whose process ended so."""
     if ending.fault is not None:
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None:
-        how = "hung" if ending.timed_out else _how_ended(ending.status)
+        how = "hung" if ending.killed_for else _how_ended(ending)
         return cannot_try(f"the child process {how} before it began{_said(ending)}")
-    rule_id, what = _deed(ending)
-    where = f"in {ending.entered}, at first contact in a child process"
-    return Violation(rule_id, f"{what} {where}{_said(ending)}")
+    deeds = _deeds(ending, limits)
+    grave = [deed for deed in deeds if deed[0] not in limits.accept or deed[0] not in ACCEPTABLE]
+    grave = [deed for deed in grave if Violation(*deed).is_error]
+    offer, notes = _outcome(ending)
+    notes += [_as_note(deed) for deed in deeds if deed not in grave]
+    return Finding(_incident(ending, grave) if grave else None, offer, tuple(notes))
 
 
-def cannot_try(why: str) -> Violation:
-    """Return the violation where it is not the plugin that failed."""
-    return Violation("LD-063", f"not tried: {why}")
+def cannot_try(why: str) -> Finding:
+    """Return the finding where it is not the plugin that failed."""
+    return Finding(Incident(Violation("LD-063", f"not tried: {why}")))
 
 
-def _deed(ending: Ending) -> tuple[str, str]:
+def watcher_lost() -> Finding:
+    """Return the finding where a plugin, tried alone, took the processes around it with it."""
+    message = f"ended the process that watched over it, {_AT}"
+    return Finding(Incident(Violation("LD-060", message)))
+
+
+def _outcome(ending: Ending) -> tuple[Offer | None, list[Note]]:
+    if ending.outcome is None:
+        return None, []
+    offer = Offer.from_dict(ending.outcome["offer"])
+    return offer, [Note.from_dict(note) for note in ending.outcome["notes"]]
+
+
+def _as_note(deed: tuple[str, str]) -> Note:
+    rule_id, what = deed
+    accepted = "" if rule_id == "LD-069" else f" ({rule_id}, accepted)"
+    return Note("load", "LD-069", f"{what}, {_AT}{accepted}")
+
+
+def _incident(ending: Ending, deeds: list[tuple[str, str]]) -> Incident:
+    (rule_id, what), *others = deeds
+    also = "".join(f"; also {other} ({other_id})" for other_id, other in others)
+    # What was seen at the end was no single call's doing.
+    call = None if ending.outcome is not None else ending.entered
+    where = _AT if call is None else f"in {call}, {_AT}"
+    own_end = ending.outcome is None and ending.killed_for is None
+    return Incident(
+        Violation(rule_id, f"{what} {where}{also}{_said(ending)}"),
+        signal=_signal(ending) if own_end else None,
+        last_call=call,
+        backtrace=ending.backtrace,
+        said=ending.said,
+    )
+
+
+def _deeds(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
+    """Return rule and sentence of each thing that was done, the gravest first."""
+    deeds = list(_ends(ending, limits))
+    if ending.outcome is not None:
+        deeds += [(rule_id, what) for rule_id, what in ending.outcome["changes"]]
+    if ending.memory > limits.memory_mib * _MIB and all(deed[0] != "LD-064" for deed in deeds):
+        deeds.append(("LD-064", _memory(ending, limits)))
+    if ending.processes and all(deed[0] != "LD-068" for deed in deeds):
+        deeds.append(("LD-068", f"left {_processes(ending)} behind"))
+    if ending.printed:
+        deeds.append(("LD-065", f"wrote to standard output: {_shown(ending.printed)}"))
+    return sorted(deeds, key=lambda deed: deed[0])
+
+
+def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
+    """Return how the plugin ended its trial before the end, nothing where it did not."""
+    if ending.outcome is not None:
+        return []
+    if ending.killed_for is not None:
+        return [_killing(ending, limits)]
     if ending.lost is not None:
-        return "LD-062", f"closed or replaced {ending.lost}"
-    if ending.timed_out is not None:
-        return "LD-061", f"did not return within {ending.timed_out:g} s"
+        return [("LD-062", f"closed or replaced {ending.lost}")]
     if ending.status == MUTE_STATUS:
-        return "LD-062", "closed a descriptor that it had not opened"
-    return "LD-060", _how_ended(ending.status)
+        return [("LD-062", "closed a descriptor that it had not opened")]
+    if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
+        how = f"asked for more memory than can be had, and {_how_ended(ending)}"
+        return [("LD-064", how)]
+    return [("LD-060", _how_ended(ending))]
 
 
-def _how_ended(status: int | None) -> str:
-    if status is None:
-        return "ended the process"
-    if status >= 0:
-        return f"ended the process with exit status {status}"
-    if -status == signal.SIGKILL:
+def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
+    """Return what the plugin did when its watcher ended it."""
+    if ending.killed_for == "LD-064":
+        return "LD-064", _memory(ending, limits)
+    if ending.killed_for == "LD-068":
+        return "LD-068", f"started {_processes(ending)}, where {limits.processes} may run,"
+    return "LD-061", f"did not return within {limits.seconds:g} s"
+
+
+def _signal(ending: Ending) -> int | None:
+    """Return the signal that ended it; one that its handler saw was first."""
+    if ending.signal is not None:
+        return ending.signal
+    return -ending.status if ending.status is not None and ending.status < 0 else None
+
+
+def _memory(ending: Ending, limits: Limits) -> str:
+    return f"took {ending.memory // _MIB} MiB of memory, where {limits.memory_mib} MiB are allowed,"
+
+
+def _processes(ending: Ending) -> str:
+    return "a process" if ending.processes == 1 else f"{ending.processes} processes"
+
+
+def _how_ended(ending: Ending) -> str:
+    number = _signal(ending)
+    if number == signal.SIGKILL and ending.exits is None:
         return "was killed with SIGKILL (signal 9, perhaps for want of memory)"
-    verb = "aborted with" if -status == signal.SIGABRT else "crashed with"
-    return f"{verb} {_signal_name(-status)} (signal {-status})"
+    if number is not None and ending.exits is None:
+        return f"{_verb(ending, number)} {_signal_name(number)} (signal {number})"
+    status = ending.status if ending.exits is None else ending.exits
+    return "ended the process" + ("" if status is None else f" with exit status {status}")
+
+
+def _verb(ending: Ending, number: int) -> str:
+    if number == signal.SIGABRT:
+        uncaught = _UNCAUGHT in ending.said
+        return "let an exception escape and aborted with" if uncaught else "aborted with"
+    return "overflowed the stack and crashed with" if ending.overflow else "crashed with"
 
 
 def _signal_name(number: int) -> str:
@@ -84,6 +196,14 @@ def _signal_name(number: int) -> str:
 def _said(ending: Ending) -> str:
     """Return the last words: for one, the C++ runtime names an exception that nobody caught."""
     lines = [line.strip() for line in ending.said.splitlines() if line.strip()]
-    words = " / ".join(lines[-2:])
-    shown = "".join(c if c.isprintable() else "?" for c in words)[:_MOST_CHARACTERS]
+    shown = _line(" / ".join(lines[-2:]))[:_MOST_CHARACTERS]
     return f"; it last wrote: {shown}" if shown else ""
+
+
+def _shown(text: str) -> str:
+    words = " / ".join(line.strip() for line in text.splitlines() if line.strip())
+    return repr(_line(words)[:_MOST_PRINTED])
+
+
+def _line(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)

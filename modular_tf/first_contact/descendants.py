@@ -1,0 +1,111 @@
+"""What a process has started, however it hides: found, and ended.
+
+Needs to be the reaper of its descendants (`adopt_orphans`): whoever loses its parent becomes a
+child of this process. A child's number is not given to another process before the child is waited
+for, which is done here alone; so no stranger is ever killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import Library
+
+_PR_SET_CHILD_SUBREAPER = 36
+_PATIENCE_WITH_THE_KILLED_S = 5.0  # one may hang in a driver
+_LOOK_EVERY_S = 0.0005
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants that lose theirs; once, for the life of the process."""
+    libc = Library.find("libc.so.6")
+    address = libc.symbol("prctl") if libc is not None else None
+    if address is not None:
+        prctl = ffi.cast("int (*)(int, unsigned long, ...)", address)
+        prctl(_PR_SET_CHILD_SUBREAPER, ffi.cast("unsigned long", 1))
+
+
+def children(pid: int) -> list[int]:
+    """Return the children of all threads of a process, also those that nobody has waited for."""
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        return _children_by_parent(pid)  # the kernel was built without these files
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", "rb") as listed:
+                found += map(int, listed.read().split())
+    return found
+
+
+def _children_by_parent(pid: int) -> list[int]:
+    numbers = (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return [number for number in numbers if _stat(number)[1:2] == [b"%d" % pid]]
+
+
+def living_descendants(pid: int, most: int) -> list[int]:
+    """Return the descendants that run; once more than `most` are found, no others."""
+    found: list[int] = []
+    waiting = children(pid)
+    while waiting and len(found) <= most:
+        child = waiting.pop()
+        if _runs(child):
+            found.append(child)
+        waiting += children(child)
+    return found
+
+
+def _runs(pid: int) -> bool:
+    return _stat(pid)[:1] not in ([], [b"Z"], [b"X"])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Return state, parent and so on of a process; nothing where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return stat.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _kill_children() -> None:
+    if os.getpid() == 1:  # of a PID namespace, which holds nobody else
+        with suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        return
+    for child in children(os.getpid()):
+        with suppress(PermissionError):  # it has taken another user's rights
+            os.kill(child, signal.SIGKILL)
+
+
+class Ended:
+    """How a child of this process ended.
+
+    Attributes:
+        status: The exit status, negative for a signal; None where it would not end.
+        peak: The most memory that it had touched at a time, in bytes.
+    """
+
+    def __init__(self, status: int | None = None, peak: int = 0) -> None:
+        self.status = status
+        self.peak = peak
+
+
+def end_all(leader: int = 0) -> Ended:
+    """Kill all descendants, wait for them, and return how one child ended."""
+    deadline = time.monotonic() + _PATIENCE_WITH_THE_KILLED_S
+    ended = Ended()
+    while time.monotonic() < deadline:
+        _kill_children()
+        try:
+            while (found := os.wait4(-1, os.WNOHANG))[0]:
+                if found[0] == leader:
+                    status = os.waitstatus_to_exitcode(found[1])
+                    ended = Ended(status, found[2].ru_maxrss << 10)
+        except ChildProcessError:
+            break
+        time.sleep(_LOOK_EVERY_S)
+    return ended

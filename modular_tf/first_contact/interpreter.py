@@ -1,0 +1,87 @@
+"""The command and environment of the process in which plugins are tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Modules of that process that do not come with Python, and packages that may lie in two folders.
+_FOREIGN_MODULES = ("_cffi_backend", *(() if sys.version_info >= (3, 11) else ("tomli",)))
+_PACKAGES = ("modular_tf", "modular_tf.native")
+
+_INTERPRETER_NAMES = ("python", "pypy")
+# Of the interpreter, of this package, and of a supervisor that would take the child for the parent.
+_KEPT_BACK_PREFIXES = ("PYTHON", "MODULAR_TF_")
+_KEPT_BACK = frozenset(
+    ("LISTEN_FDNAMES", "LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")
+)
+
+
+def command_for(job: Mapping[str, Any], *, python: str) -> list[str]:
+    """Return the command of the process.
+
+    Args:
+        job: What it is told, as JSON knows it.
+        python: The interpreter.
+    """
+    script = os.path.join(os.path.dirname(__file__), "start.py")
+    given = {
+        "paths": _folders(_FOREIGN_MODULES),
+        "packages": {name: list(import_module(name).__path__) for name in _PACKAGES},
+        "job": dict(job),
+    }
+    return [python, *_flags(), script, json.dumps(given)]
+
+
+def _flags() -> list[str]:
+    """Return the flags that leave the user's settings out, but for two that concern files."""
+    flags = ["-I", "-S", "-X", f"utf8={sys.flags.utf8_mode}"]  # names of files mean the same there
+    return [*flags, "-B"] if sys.dont_write_bytecode else flags
+
+
+def _folders(modules: tuple[str, ...]) -> list[str]:
+    """Return where modules, or packages with a folder of their own, are imported from."""
+    found = []
+    for name in modules:
+        spec = find_spec(name)
+        if spec is not None and spec.origin and os.sep in spec.origin:
+            file = os.path.dirname(spec.origin) if spec.submodule_search_locations else spec.origin
+            found.append(os.path.dirname(file))
+    return list(dict.fromkeys(found))
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what plugins may look at: all but what is meant for this process alone."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(_KEPT_BACK_PREFIXES) and name not in _KEPT_BACK
+    }
+
+
+def find_interpreter() -> str | None:
+    """Return a command that runs Python code, of this version; None where there is none.
+
+    An application that embeds Python or was frozen is no such command, and would start once more.
+    It can name one with `multiprocessing.set_executable`.
+    """
+    spawn = sys.modules.get("multiprocessing.spawn")
+    named = spawn.get_executable() if spawn is not None else None
+    if named and os.fsdecode(named) != sys.executable:
+        return os.fsdecode(named)
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    prefixes = (sys.exec_prefix, sys.base_exec_prefix)
+    own = () if getattr(sys, "frozen", False) else (sys.executable or "",)
+    candidates = (*own, *(os.path.join(prefix, "bin", name) for prefix in prefixes))
+    return next((path for path in candidates if _is_interpreter(path)), None)
+
+
+def _is_interpreter(path: str) -> bool:
+    return os.path.basename(path).startswith(_INTERPRETER_NAMES) and os.access(path, os.X_OK)

@@ -1,0 +1,145 @@
+"""What belongs to the whole process, and so to the application: seen before and after a plugin."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.native.crash_report import signal_handlers
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import Library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# What Python sets when it starts, and what applications set to none of the plugin's ends.
+_OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
+_NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
+_IGNORED = 1
+_LC_ALL = 6  # of glibc and musl alike
+_SMALLEST = 5e-324
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """One look at the calling process and thread."""
+
+    handlers: dict[int, int]
+    blocked: frozenset[int]
+    locale: bytes
+    directory: str
+    umask: str
+    arithmetic: tuple[bool, bool]
+
+    @classmethod
+    def now(cls) -> ProcessState:
+        """Look."""
+        return cls(
+            handlers=signal_handlers(),
+            blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
+            locale=_locale(),
+            directory=_directory(),
+            umask=_umask(),
+            arithmetic=(_keeps_denormals(), _rounds_to_nearest()),
+        )
+
+
+def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
+    """Yield rule and sentence for each change; the environment is compared with `os.environ`."""
+    for number, handler in after.handlers.items():
+        if handler != before.handlers[number]:
+            yield _handler_change(number, handler)
+    for number in sorted(after.blocked - before.blocked):
+        yield "LD-066", f"blocked {_name(number)}"
+    if after.locale != before.locale:
+        was, now = (state.locale.decode("utf-8", "replace") for state in (before, after))
+        yield "LD-067", f"changed the locale from {was} to {now}"
+    yield from _harmless_changes(before, after)
+
+
+def _handler_change(number: int, handler: int) -> tuple[str, str]:
+    harms = number in _OF_PYTHON or (number in _NEVER_IGNORED and handler == _IGNORED)
+    done = {0: "set the default action for", _IGNORED: "ignores"}.get(handler, "handles")
+    return "LD-066" if harms else "LD-069", f"{done} {_name(number)}"
+
+
+def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
+    if after.directory != before.directory:
+        yield "LD-069", f"changed the working directory to {after.directory}"
+    if after.umask != before.umask:
+        yield "LD-069", f"changed the umask from {before.umask} to {after.umask}"
+    if before.arithmetic[0] and not after.arithmetic[0]:
+        yield "LD-069", "made the processor take denormal numbers for zero"
+    if before.arithmetic[1] and not after.arithmetic[1]:
+        yield "LD-069", "made the processor round otherwise than to the nearest"
+    known = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
+    found = _environment()
+    names = sorted(
+        name for name in known.keys() | found.keys() if known.get(name) != found.get(name)
+    )
+    if names:
+        listed = ", ".join(name.decode("utf-8", "replace") for name in names)
+        yield "LD-069", f"changed environment variables: {listed}"
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "one that is gone"
+
+
+def _umask() -> str:
+    with open("/proc/self/status", "rb") as status:
+        lines = (line.split() for line in status)
+        return next((words[1].decode() for words in lines if words[0] == b"Umask:"), "unknown")
+
+
+def _keeps_denormals() -> bool:
+    return _SMALLEST * float("1") != 0
+
+
+def _rounds_to_nearest() -> bool:
+    one, tiny = float("1"), float("1e-20")
+    return one + tiny == one and -one - tiny == -one and one - tiny == one
+
+
+def _c_symbol(name: str, kind: str) -> Any:
+    libc = Library.find("libc.so.6")
+    address = libc.symbol(name) if libc is not None else None
+    return None if address is None else ffi.cast(kind, address)
+
+
+def _locale() -> bytes:
+    """Return the C library's own; Python's `locale` module would know of what Python changed."""
+    setlocale = _c_symbol("setlocale", "char *(*)(int, char *)")
+    return b"" if setlocale is None else ffi.string(setlocale(_LC_ALL, ffi.NULL))
+
+
+def _environment() -> dict[bytes, bytes]:
+    """Return what the C library has, so with what a plugin has put there."""
+    variables = _c_symbol("environ", "char ***")
+    found: dict[bytes, bytes] = {}
+    entries = ffi.NULL if variables is None else variables[0]
+    index = 0
+    while entries and entries[index]:
+        name, _, value = ffi.string(entries[index]).partition(b"=")
+        found.setdefault(name, value)
+        index += 1
+    return found
+
+
+def flush_output() -> None:
+    """Write out what plugins have printed and the C library still holds."""
+    flush = _c_symbol("fflush", "int (*)(void *)")
+    if flush is not None:
+        flush(ffi.NULL)

@@ -1,0 +1,140 @@
+"""In the child process: does to a plugin what the application does to list what it offers."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.device.platform import load_device_platform
+from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.filesystem.initialisation import initialise
+from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
+from modular_tf.loading.device_loader import RefusedDevicePluginError
+from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
+from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
+from modular_tf.native.device_calls import announce_calls
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.device.platform import DevicePlatform
+    from modular_tf.first_contact.finding import Stage
+    from modular_tf.first_contact.journal import Journal
+    from modular_tf.first_contact.task import Task
+    from modular_tf.native.library import Library
+
+
+class Rehearsal:
+    """Loads one plugin, and takes it down again.
+
+    Attributes:
+        notes: The rules that it broke so far.
+        schemes: The schemes that it would serve.
+        platform: The device platform that it would.
+
+    Args:
+        task: The plugin.
+        journal: Is told of each call before it is made.
+    """
+
+    def __init__(self, task: Task, journal: Journal) -> None:
+        self.notes: list[Note] = []
+        self.schemes: list[str] = []
+        self.platform: PlatformOffer | None = None
+        self._task = task
+        self._journal = journal
+
+    def outcome(self) -> dict[str, object]:
+        """Return offer and notes as JSON knows them."""
+        offer = Offer(tuple(self.schemes), self.platform)
+        return {"offer": offer.as_dict(), "notes": [note.as_dict() for note in self.notes]}
+
+    def perform(self) -> None:
+        """Load the plugin, ask what it has, and close it; what it breaks is noted."""
+        task = self._task
+        self._journal.enter("a constructor of the library")
+        try:
+            library = map_file(task.file, task.companions, task.absent)
+        except ModularTFError as error:
+            self._note_error("load", error)
+            return
+        if "filesystem" in task.kinds:
+            self._rehearse_filesystems(library)
+        if "device" in task.kinds:
+            self._rehearse_devices(library)
+
+    # -- filesystems ----------------------------------------------------------------------------
+
+    def _rehearse_filesystems(self, library: Library) -> None:
+        self._journal.enter(FILESYSTEM_INIT)
+        try:
+            offer = init_filesystems(library, plugin=self._task.plugin)
+        except PluginError as error:
+            self._note_error("init", error)
+            return
+        self._note_violations(offer.violations)
+        for entry in offer.entries:
+            if isinstance(entry, RefusedTables):
+                self._note_violations(entry.violations, scheme=entry.scheme)
+            else:
+                self._note_violations(entry.warnings, scheme=entry.scheme)
+                self._rehearse_scheme(entry)
+
+    def _rehearse_scheme(self, tables: FilesystemTables) -> None:
+        self._journal.enter(f"init of scheme {tables.scheme!r}")
+        warnings: list[Violation] = []
+        try:
+            filesystem = initialise(
+                tables,
+                plugin=self._task.plugin,
+                path=self._task.file,
+                environment=os.environ,
+                warnings=warnings,
+            )
+        except ModularTFError as error:
+            self._note_violations(warnings)
+            message = f"scheme {tables.scheme!r}: {error.message}"
+            self._note_violations([Violation("FS-019", message)])
+            return
+        self._note_violations(warnings)
+        self.schemes.append(tables.scheme)
+        self._journal.enter(f"cleanup of scheme {tables.scheme!r}")
+        with suppress(ModularTFError):
+            filesystem.close()
+
+    # -- devices --------------------------------------------------------------------------------
+
+    def _rehearse_devices(self, library: Library) -> None:
+        announce_calls(self._journal.enter)
+        try:
+            platform = load_device_platform(library, plugin_name=self._task.plugin)
+        except RefusedDevicePluginError as error:
+            self._note_violations(error.violations)
+            if not any(note.is_error for note in self.notes):
+                self._note_error("init", error)
+            return
+        self._note_violations(platform.warnings)
+        self.platform = PlatformOffer(platform.device_type, platform.platform, platform.priority)
+        with suppress(ModularTFError), platform:
+            self._look_at_devices(platform)
+
+    def _look_at_devices(self, platform: DevicePlatform) -> None:
+        for ordinal in range(platform.device_count()):
+            self._journal.device = ordinal
+            with suppress(ModularTFError):  # a device that fails does not hide the others
+                platform.device_details(ordinal)
+                executor = platform.executor(ordinal)
+                self._journal.enter("device_memory_usage")
+                executor.memory_usage()
+        self._journal.device = None
+
+    # -- notes ----------------------------------------------------------------------------------
+
+    def _note_error(self, stage: Stage, error: ModularTFError) -> None:
+        self.notes.append(Note(stage, error.rule, error.message))
+
+    def _note_violations(self, violations: Iterable[Violation], scheme: str | None = None) -> None:
+        prefix = "" if scheme is None else f"scheme {scheme!r}: "
+        self.notes += [Note("init", v.rule_id, f"{prefix}{v.message}") for v in violations]

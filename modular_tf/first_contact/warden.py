@@ -1,0 +1,39 @@
+"""The process that watches over trials: one after the other, as it is told on a socket.
+
+Each line that it is sent is a task, each line that it answers a finding, both in JSON. It is the
+reaper of all that plugins start, and ends with the process that made it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.descendants import adopt_orphans
+from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.trial import AbandonedError, Trial
+from modular_tf.first_contact.verdict import cannot_try
+
+if TYPE_CHECKING:
+    from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.limits import Limits
+
+
+def watch_over_trials(descriptor: int, limits: Limits) -> None:
+    """Try what is asked for on a socket until the other end is closed."""
+    adopt_orphans()
+    with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:
+        for line in lines:
+            try:
+                finding = _try(Task.from_dict(json.loads(line)), limits, connection.fileno())
+            except AbandonedError:
+                return
+            connection.sendall(json.dumps(finding.as_dict()).encode() + b"\n")
+
+
+def _try(task: Task, limits: Limits, listener: int) -> Finding:
+    try:
+        return Trial(task, limits, listener).finding()
+    except OSError as error:
+        return cannot_try(f"no process can be started: {error}")

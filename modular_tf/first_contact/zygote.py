@@ -1,0 +1,113 @@
+"""The process that has imported everything, and forks those that watch over trials.
+
+It runs one thread, holds no descriptor of the application's but its socket, and never runs a
+plugin's code. It ends with the application.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from modular_tf.first_contact.descendants import adopt_orphans, children, end_all
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
+from modular_tf.first_contact.warden import watch_over_trials
+from modular_tf.loading.known_defects import known_defects
+from modular_tf.native.parent_death import die_with_parent
+from modular_tf.native.runtime_library import load_runtime
+from modular_tf.rules import all_rules
+
+_READY = b"r"
+_LOOK_FOR_PARENT_S = 1.0
+
+
+def serve(*, control: int, parent: int, limits: dict[str, Any]) -> NoReturn:
+    """Fork a watcher for each socket that arrives, until the application ends or says so.
+
+    Args:
+        control: The descriptor of the socket that sockets arrive on.
+        parent: The application.
+        limits: The fields of `Limits`.
+    """
+    _be_python_anew()
+    adopt_orphans()
+    _warm_up()
+    zygote = _Zygote(socket.socket(fileno=control), Limits.from_dict(limits))
+    with suppress(OSError):  # the application is gone
+        zygote.serve(parent)
+    end_all()
+    os._exit(0)
+
+
+class _Zygote:
+    """Its watchers, by process id."""
+
+    def __init__(self, control: socket.socket, limits: Limits) -> None:
+        self._control = control
+        self._limits = limits
+        self._secluded = can_be_secluded()
+        self._wardens: set[int] = set()
+
+    def serve(self, parent: int) -> None:
+        self._control.settimeout(_LOOK_FOR_PARENT_S)
+        self._control.sendall(_READY)
+        while os.getppid() == parent:
+            with suppress(TimeoutError):
+                _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+                if not descriptors:
+                    return
+                self._sweep()
+                self._wardens.add(self._fork_warden(descriptors[0]))
+                os.close(descriptors[0])
+
+    def _sweep(self) -> None:
+        """End what a watcher has left that was ended by a plugin."""
+        for child in children(os.getpid()):
+            if child not in self._wardens:
+                os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
+                self._wardens.discard(ended)
+
+    def _fork_warden(self, fd: int) -> int:
+        me = os.getpid()
+        pid = os.fork()
+        if pid != 0:
+            return pid
+        try:
+            die_with_parent(me)
+            self._control.close()
+            os.setsid()
+            if self._secluded:
+                run_secluded(lambda: watch_over_trials(fd, self._limits))
+            watch_over_trials(fd, self._limits)
+        finally:
+            os._exit(0)
+
+
+def _be_python_anew() -> None:
+    """Set signals as an interpreter finds them that nobody has told anything."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError, ValueError):  # some are the C library's own
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _warm_up() -> None:
+    """Do once what every trial would do again."""
+    logging.disable(logging.CRITICAL)  # what is to be told, findings tell
+    load_runtime()
+    all_rules()
+    known_defects()
+    gc.collect()
+    gc.disable()
+    gc.freeze()

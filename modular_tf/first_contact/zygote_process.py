@@ -1,0 +1,122 @@
+"""The application's side of the zygote: started lazily, asked for watchers, ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.interpreter import child_environment, command_for
+
+if TYPE_CHECKING:
+    from modular_tf.first_contact.limits import Limits
+
+_FIRST_FREE = 3  # after the standard streams
+_MOST_SAID = 4096
+_PATIENCE_AT_THE_START_S = 120.0
+_PATIENCE_AT_THE_END_S = 10.0
+_LOOK_EVERY_S = 0.0005
+
+
+class ZygoteProcess:
+    """A process that forks watchers. Used by one thread at a time.
+
+    Attributes:
+        control: The socket that it says on that it is ready, and that ends with it.
+
+    Args:
+        python: The interpreter.
+        limits: What each trial may take.
+
+    Raises:
+        OSError: No process can be started.
+        ValueError: The command cannot be (a path with a zero byte).
+    """
+
+    def __init__(self, *, python: str, limits: Limits) -> None:
+        self.control, theirs = socket.socketpair()
+        self._complaints, complaints_end = os.pipe()
+        try:
+            self._pid = self._start(python, limits, theirs, complaints_end)
+        except BaseException:
+            self.control.close()
+            os.close(self._complaints)
+            raise
+        finally:
+            theirs.close()
+            os.close(complaints_end)
+
+    def _start(self, python: str, limits: Limits, theirs: socket.socket, complaints: int) -> int:
+        import fcntl  # noqa: PLC0415  (so that they load when there is something to try)
+        import subprocess  # noqa: PLC0415
+
+        # It would be a standard stream where the application has closed its own.
+        control = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+        try:
+            job = {"control": control, "parent": os.getpid(), "limits": limits.as_dict()}
+            process = subprocess.Popen(  # noqa: S603  (our own interpreter)
+                command_for(job, python=python),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=complaints,
+                pass_fds=(control,),
+                start_new_session=True,
+                env=child_environment(os.environ),
+            )
+        finally:
+            os.close(control)
+        process.returncode = 0  # it is waited for here, and with more care
+        return process.pid
+
+    def wait_until_ready(self) -> bool:
+        """Wait until it has imported everything; False if it ended before that."""
+        self.control.settimeout(_PATIENCE_AT_THE_START_S)
+        with suppress(OSError):
+            return bool(self.control.recv(1))
+        return False
+
+    def new_warden(self) -> socket.socket:
+        """Have a watcher forked, and return the socket to it.
+
+        Raises:
+            OSError: The process is gone, or there are no descriptors.
+        """
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self.control, [b"w"], [theirs.fileno()])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return ours
+
+    def close(self) -> str:
+        """End the process and all that it has started; return how it ended, and what it said."""
+        self.control.close()
+        status = self._wait()
+        os.set_blocking(self._complaints, False)
+        said = b""
+        with suppress(BlockingIOError):
+            said = os.read(self._complaints, _MOST_SAID)
+        os.close(self._complaints)
+        words = said.decode("utf-8", "replace").strip().splitlines()[-1:]
+        return ": ".join([f"ended with status {status}", *words])
+
+    def _wait(self) -> int | None:
+        """Wait for its end, which its socket's end brings; kill it if that takes long."""
+        deadline = time.monotonic() + _PATIENCE_AT_THE_END_S
+        while True:
+            try:
+                found, status = os.waitpid(self._pid, os.WNOHANG)
+            except ChildProcessError:  # the application takes the status of every child itself
+                return None
+            if found:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > deadline:
+                # Nobody has waited for it, so the number is still its own.
+                os.kill(self._pid, signal.SIGKILL)
+            time.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,237 @@
+// The handlers use what is safe in practice though not by the letter: glibc's unwinder, warmed up
+// beforehand, and dladdr, whose lock is recursive. Where another thread holds it the report stays
+// short, and the process that waits has a time limit.
+#include "crash_report.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "library.h"
+
+namespace {
+
+constexpr int kFatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+constexpr int kMostFrames = 64;
+constexpr size_t kMostOfAName = 1024;
+constexpr size_t kStackSize = 128 << 10;
+constexpr uintptr_t kNearStackPointer = 1 << 20;  // a frame may be large
+constexpr char kOwnDescriptors[] = "/proc/self/fd/";
+
+int report_descriptor = -1;
+pid_t owner = 0;
+volatile sig_atomic_t busy = 0;
+
+// One line of the report, composed without the C library's formatting.
+class Line {
+ public:
+  Line& text(const char* words) {
+    while (*words != '\0' && used_ < sizeof bytes_) bytes_[used_++] = *words++;
+    return *this;
+  }
+
+  Line& number(uint64_t value) {
+    char digits[21];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+      digits[--at] = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value != 0);
+    return text(digits + at);
+  }
+
+  Line& hexadecimal(const char* bytes, size_t size) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size && i < kMostOfAName; ++i) {
+      const auto byte = static_cast<unsigned char>(bytes[i]);
+      const char pair[] = {kDigits[byte >> 4], kDigits[byte & 15], '\0'};
+      text(pair);
+    }
+    return *this;
+  }
+
+  void write_out() {
+    for (size_t done = 0; done < used_;) {
+      const ssize_t written = write(report_descriptor, bytes_ + done, used_ - done);
+      if (written <= 0) return;
+      done += static_cast<size_t>(written);
+    }
+  }
+
+ private:
+  char bytes_[4 * kMostOfAName + 128];
+  size_t used_ = 0;
+};
+
+// A private copy is mapped under its descriptor's path; the kernel knows the name it was given.
+size_t name_of(const char* path, char* name, size_t room) {
+  ssize_t length = -1;
+  if (std::strncmp(path, kOwnDescriptors, sizeof kOwnDescriptors - 1) == 0)
+    length = readlink(path, name, room);
+  if (length >= 0) return static_cast<size_t>(length);
+  const size_t whole = std::strlen(path);
+  const size_t kept = whole < room ? whole : room;
+  std::memcpy(name, path, kept);
+  return kept;
+}
+
+// `address` is told; `inside` lies within the function, where a return address may lie behind it.
+void write_frame(uintptr_t address, uintptr_t inside) {
+  Line line;
+  line.text("{\"frame\": [\"");
+  Dl_info info;
+  uintptr_t start = 0;
+  if (dladdr(reinterpret_cast<void*>(inside), &info) != 0 && info.dli_fname != nullptr) {
+    char name[kMostOfAName];
+    line.hexadecimal(name, name_of(info.dli_fname, name, sizeof name)).text("\", \"");
+    start = reinterpret_cast<uintptr_t>(info.dli_fbase);
+    if (info.dli_sname != nullptr) {
+      line.hexadecimal(info.dli_sname, std::strlen(info.dli_sname));
+      start = reinterpret_cast<uintptr_t>(info.dli_saddr);
+    }
+  } else {
+    line.text("\", \"");
+  }
+  line.text("\", ").number(address - start).text("]}\n").write_out();
+}
+
+struct Place {
+  uintptr_t instruction = 0;
+  uintptr_t stack = 0;
+  uintptr_t caller = 0;  // where known without unwinding
+};
+
+Place place_of(const void* context) {
+  Place place;
+#if defined(__x86_64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  place.instruction = static_cast<uintptr_t>(registers[REG_RIP]);
+  place.stack = static_cast<uintptr_t>(registers[REG_RSP]);
+  const auto* top = reinterpret_cast<const void*>(place.stack);
+  if (mtf_try_read(top, &place.caller, sizeof place.caller) == 0) place.caller = 0;
+#elif defined(__aarch64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  place.instruction = registers.pc;
+  place.stack = registers.sp;
+  place.caller = registers.regs[30];
+#else
+  (void)context;
+#endif
+  return place;
+}
+
+void write_frames(void* const* frames, int begin, int end) {
+  for (int i = begin; i < end; ++i) {
+    const auto address = reinterpret_cast<uintptr_t>(frames[i]);
+    write_frame(address, address - 1);
+  }
+}
+
+// Writes where a signal came; what lies above it on the stack is ours.
+void write_trace_from(const Place& place) {
+  void* frames[kMostFrames];
+  const int count = backtrace(frames, kMostFrames);
+  int at = 0;
+  while (at < count && reinterpret_cast<uintptr_t>(frames[at]) != place.instruction) ++at;
+  write_frame(place.instruction, place.instruction);
+  if (at + 1 < count) {
+    write_frames(frames, at + 1, count);
+  } else if (place.caller != 0) {
+    write_frame(place.caller, place.caller - 1);  // a jump to nowhere: nothing unwinds it
+  }
+}
+
+void write_end() { Line().text("{\"traced\": 1}\n").write_out(); }
+
+bool is_overflow(int number, const siginfo_t* info, const Place& place) {
+  if (number != SIGSEGV || place.stack == 0) return false;
+  const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
+  return address - (place.stack - kNearStackPointer) < 2 * kNearStackPointer;
+}
+
+void on_fatal(int number, siginfo_t* info, void* context) {
+  const int found_errno = errno;
+  if (getpid() == owner && busy == 0) {
+    busy = 1;
+    const Place place = place_of(context);
+    Line line;
+    line.text("{\"signal\": ").number(static_cast<uint64_t>(number));
+    line.text(", \"errno\": ").number(static_cast<uint64_t>(found_errno));
+    line.text(", \"overflow\": ").number(is_overflow(number, info, place) ? 1 : 0);
+    line.text("}\n").write_out();
+    write_trace_from(place);
+    write_end();
+  }
+  signal(number, SIG_DFL);
+  raise(number);  // takes effect on return
+  errno = found_errno;
+}
+
+void on_question(int, siginfo_t*, void* context) {
+  const int found_errno = errno;
+  if (getpid() == owner && busy == 0) {
+    Line().text("{\"asked\": 1}\n").write_out();
+    write_trace_from(place_of(context));
+    write_end();
+  }
+  errno = found_errno;
+}
+
+void on_exit_called(int status, void*) {
+  if (getpid() != owner || busy != 0) return;
+  busy = 1;
+  const auto shown = static_cast<unsigned char>(status);
+  Line().text("{\"exits\": ").number(shown).text("}\n").write_out();
+  void* frames[kMostFrames];
+  write_frames(frames, 1, backtrace(frames, kMostFrames));
+  write_end();
+}
+
+// A stack of its own for the handlers: the plugin's may be what has run out.
+bool make_stack() {
+  void* memory =
+      mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  stack_t stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = kStackSize;
+  return sigaltstack(&stack, nullptr) == 0;
+}
+
+bool handle(int number, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action = {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  return sigaction(number, &action, nullptr) == 0;
+}
+
+}  // namespace
+
+extern "C" int mtf_report_crashes(int report, int question) {
+  void* warm[4];
+  backtrace(warm, 4);
+  report_descriptor = report;
+  owner = getpid();
+  if (!make_stack() || !handle(question, on_question)) return -1;
+  for (const int number : kFatal)
+    if (!handle(number, on_fatal)) return -1;
+#ifdef __GLIBC__
+  return on_exit(on_exit_called, nullptr) == 0 ? 0 : -1;
+#else
+  return 0;
+#endif
+}
+
+extern "C" uintptr_t mtf_signal_handler(int signal_number) {
+  struct sigaction action = {};
+  if (sigaction(signal_number, nullptr, &action) != 0) return 0;
+  return reinterpret_cast<uintptr_t>(action.sa_sigaction);
+}

@@ -1,0 +1,27 @@
+/* Where a process that tries a plugin is when it ends or hangs, told through a pipe.
+ *
+ * One JSON object a line: {"signal": NUMBER, "errno": NUMBER, "overflow": 0|1}, {"exits": STATUS} or
+ * {"asked": 1}; then, the innermost first, {"frame": [FILE, SYMBOL, OFFSET]} with FILE and SYMBOL in
+ * hexadecimal digits (of bytes), SYMBOL empty where none is known and OFFSET then from the start of
+ * the file's mapping; then {"traced": 1}. */
+#ifndef MODULAR_TF_CORE_CRASH_REPORT_H_
+#define MODULAR_TF_CORE_CRASH_REPORT_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From now on, signals that end this process, and exit(), are told on the descriptor `report`
+ * first; and the signal `question` is answered with where the main thread is. Children that are
+ * forked later tell nothing. To be called once, by the main thread. 0 on success. */
+int mtf_report_crashes(int report, int question);
+
+/* The address of a signal's handler; 0 for the default action, 1 where it is ignored. [any thread] */
+uintptr_t mtf_signal_handler(int signal_number);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,28 @@
+"""What the native core tells of the end of this process; `core/crash_report.h` has the form."""
+
+from __future__ import annotations
+
+import signal
+
+from modular_tf.native.ffi import lib
+
+QUESTION = signal.SIGQUIT
+"""The signal that is answered with where the process is."""
+
+
+def report_crashes(report: int) -> None:
+    """Tell of fatal signals, of exit() and on `QUESTION`, from now on; once, by the main thread.
+
+    Args:
+        report: The descriptor to tell it on.
+
+    Raises:
+        OSError: The handlers cannot be installed.
+    """
+    if lib.mtf_report_crashes(report, QUESTION) != 0:
+        raise OSError("no handlers for crashes can be installed")
+
+
+def signal_handlers() -> dict[int, int]:
+    """Return the address of each signal's handler, whoever installed it; 0 default, 1 ignored."""
+    return {number: lib.mtf_signal_handler(number) for number in sorted(signal.valid_signals())}
