@@ -79,6 +79,11 @@ class DeviceContext:
         return 3 + self._n_device_to_device
 
     @property
+    def n_created(self) -> int:
+        """How many streams there are by now."""
+        return len(self._streams)
+
+    @property
     def compute(self) -> Stream:
         """The stream of the device's work."""
         return self.streams[0]

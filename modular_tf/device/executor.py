@@ -269,6 +269,12 @@ class Executor:
         """How many host and unified memories somebody may still look at."""
         return int(lib.mtf_executor_host_memories(self.native))
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody holds anything of it: streams, events, timers or memory."""
+        held = int(lib.mtf_executor_held_objects(self.native))
+        return held <= self.context.n_created and not len(self.events)
+
     def close(self) -> None:
         """Wait for calls and work in flight, then end all that was made. Safe to call twice.
 

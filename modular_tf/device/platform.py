@@ -111,6 +111,12 @@ class DevicePlatform:
         """Whether `close` was called."""
         return self._held is None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody holds streams, events, timers or memory of its devices."""
+        executors = list(self._executors.values())
+        return all(executor.closed or executor.is_idle for executor in executors)
+
     def device_count(self) -> int:
         """Ask the plugin for its number of devices.
 

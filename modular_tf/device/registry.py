@@ -110,12 +110,16 @@ class DeviceRegistry:
         )
         return lambda: self._remove(registration)
 
-    def fulfil(self, deferred: DeferredFactory, factory: DeviceFactory) -> None:
-        """Put a loaded factory in the place of what stands for it; its rank stays as it is."""
+    def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> None:
+        """Put a factory in the place of another, or of what stands for it; its rank stays as it is.
+
+        Devices that were listed before stay with the factory that they came from.
+        """
         with self._lock:
             for registration in self._registrations:
-                if registration.factory is deferred:
+                if registration.factory is registered:
                     registration.factory = factory
+                    self._forget_devices(registration)
 
     def _check_platform(self, new: Registration) -> None:
         name = new.factory.platform
@@ -132,8 +136,16 @@ class DeviceRegistry:
         with self._lock:
             if registration in self._registrations:
                 self._registrations.remove(registration)
-            for key in [key for key in self._devices if key[0] is registration]:
-                del self._devices[key]
+            self._forget_devices(registration)
+
+    def _forget_devices(self, registration: Registration) -> None:
+        for key in [key for key in self._devices if key[0] is registration]:
+            del self._devices[key]
+
+    def listed_devices(self, factory: DeviceFactory) -> list[Device]:
+        """Return the devices of a registered factory that anybody has seen so far."""
+        with self._lock:
+            return [device for device in self._devices.values() if device.factory is factory]
 
     def factories(self) -> tuple[FactoryStatus, ...]:
         """Return what became of every factory, in order of registration."""

@@ -231,3 +231,21 @@ def test_a_device_shows_itself_as_a_dictionary():
         "memory_total": None,
         "streams": None,
     }
+
+
+def test_a_factory_takes_the_place_of_another():
+    registry = DeviceRegistry()
+    old, new = (PythonDeviceFactory(Source("GPU", count=count), plugin="p") for count in (1, 2))
+    remove = registry.register(old, plugin="p")
+    add(registry, "XPU")
+    before = registry.device("GPU:0")
+
+    registry.fulfil(old, new)
+
+    assert before.factory is old
+    assert registry.device("GPU:0").factory is new
+    assert names(registry) == ["GPU:0", "GPU:1", "XPU:0"]
+    assert registry.listed_devices(old) == []
+    assert registry.listed_devices(new) == registry.devices("GPU")
+    remove()
+    assert names(registry) == ["XPU:0"]

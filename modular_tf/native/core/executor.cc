@@ -110,6 +110,15 @@ int mtf_executor::count(mtf::Kind its_kind) {
   return found;
 }
 
+int mtf_executor::count_held() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  int found = 0;
+  for (const mtf::DeviceObject* object : objects) {
+    for (; object != nullptr; object = object->next) found += object->is_region ? 0 : 1;
+  }
+  return found;
+}
+
 void mtf_executor::destroy_all() {
   std::unique_lock<std::mutex> lock(mutex);
   for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
@@ -177,6 +186,8 @@ mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, cons
 int64_t mtf_executor_host_memories(mtf_executor* executor) {
   return executor->count(mtf::Kind::kHostMemory);
 }
+
+int64_t mtf_executor_held_objects(mtf_executor* executor) { return executor->count_held(); }
 
 void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds) {
   executor->nanoseconds = reinterpret_cast<uint64_t (*)(SP_Timer)>(nanoseconds);

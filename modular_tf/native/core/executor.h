@@ -54,6 +54,8 @@ mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, cons
 mtf_error* mtf_executor_close(mtf_executor* executor);
 /* How many host and unified memories there are: until they are freed the device must stay. */
 int64_t mtf_executor_host_memories(mtf_executor* executor);
+/* How many objects somebody holds: streams, events, timers, memory. */
+int64_t mtf_executor_held_objects(mtf_executor* executor);
 /* Gives the caller's reference back; objects keep the executor as long as they need it. */
 void mtf_executor_free(mtf_executor* executor);
 /* From now on objects that are freed are not destroyed, in any executor: the process ends. */

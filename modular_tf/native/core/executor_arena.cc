@@ -45,6 +45,7 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
   auto* memory = static_cast<mtf_executor_memory*>(context);
   mtf_memory* region = mtf_memory_new(memory->executor, memory->source, bytes);
   if (region == nullptr) return refuse();
+  region->is_region = true;
   void* address = mtf_memory_address(region);
   const std::lock_guard<std::mutex> lock(memory->mutex);
   try {

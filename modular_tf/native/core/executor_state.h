@@ -38,6 +38,7 @@ struct DeviceObject {
   DeviceObject** link = nullptr;  // what points here; NULL when not listed
   bool is_ending = false;         // taken off the list and not destroyed yet
   bool is_freed = false;          // by its owner, while that lasted
+  bool is_region = false;         // what an arena cuts, which no user holds
 };
 
 mtf_error* closed_executor_error();
@@ -73,6 +74,7 @@ struct mtf_executor {
     if (references.fetch_sub(1) == 1) delete this;
   }
   int count(mtf::Kind its_kind);
+  int count_held();  // of all kinds, without regions of arenas
   // Devices of one plugin may use each other's streams, events and memory.
   bool shares_plugin_with(const mtf_executor* other) const {
     return table.create_stream == other->table.create_stream;

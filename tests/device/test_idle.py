@@ -1,0 +1,54 @@
+"""Whether anybody holds anything of a device: only then may its platform go."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def make_array(device):
+    return device.put(b"12345678")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda device: device.create_stream(),
+        lambda device: device.create_event(),
+        lambda device: device.create_timer(),
+        lambda device: device.allocate(64),
+        lambda device: device.allocate_host(64),
+        make_array,
+    ],
+    ids=["stream", "event", "timer", "memory", "host memory", "array"],
+)
+def test_a_device_is_idle_when_nothing_of_it_is_held(device, make):
+    executor = device.executor
+    assert executor.is_idle
+
+    made = make(device)
+    assert not executor.is_idle
+
+    made.close()
+    del made
+    device.synchronize()
+    assert executor.is_idle
+
+
+def test_the_streams_that_every_device_has_are_nobodys(device):
+    assert len(device.context.streams) == 4
+    assert device.executor.is_idle
+
+
+def test_what_an_arena_keeps_is_nobodys(recording):
+    recording.use_bfc_allocator()
+    with recording.devices() as [device, _]:
+        memory = device.allocate(1000)
+        assert not device.factory.is_idle
+
+        memory.close()
+        assert recording.allocated() > 0
+        assert device.factory.is_idle
+
+
+def test_a_platform_that_made_nothing_is_idle(platform):
+    assert platform.is_idle
