@@ -13,6 +13,7 @@ from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.first_contact.finding import Incident
@@ -148,8 +149,7 @@ def _this_process(pid: int) -> _Process:
     except OSError:
         namespace = ""
     machine = dict(host_fingerprint().parts)["machine-id"] or os.uname().nodename
-    boot = _bytes_of("/proc/sys/kernel/random/boot_id").decode("ascii", "replace").strip()
-    return _Process(pid, _start_of(pid) or "", boot, namespace, machine)
+    return _Process(pid, _start_of(pid) or "", boot_id(), namespace, machine)
 
 
 def _start_of(pid: int) -> str | None:

@@ -7,6 +7,8 @@ import stat
 from time import time_ns
 from typing import NamedTuple
 
+from modular_tf.discovery.boot_id import boot_id
+
 __all__ = ["SETTLED_AFTER_NS", "FileIdentity", "SeenFile", "see", "see_again", "sha256_of"]
 
 SETTLED_AFTER_NS = 2_000_000_000
@@ -22,7 +24,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileIdentity(NamedTuple):
-    """What the system says of a file that differs after most changes of it.
+    """What the system says of a file that differs after a change of it.
 
     Attributes:
         device: Number of the device that it is on.
@@ -45,20 +47,13 @@ class FileIdentity(NamedTuple):
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
 
-    def was_settled(self, seen_ns: int, now_ns: int) -> bool:
-        """Tell whether a change since the file was seen would have changed this identity.
+    @property
+    def is_dated(self) -> bool:
+        """Whether it came with an image that has one date for all files, to the second.
 
-        The rule that git calls "racy": not if the last change was so shortly before the look that
-        the next one could bear the same time. `ctime` counts, since `mtime` can be set. Nor if the
-        clock was set back meanwhile, or the time is no clock's: images that are mounted read-only
-        (squashfs) have one date for all files, kept to the second, and so has their next version.
-
-        Args:
-            seen_ns: When the file was looked at; before its bytes were read.
-            now_ns: The time now.
+        The image's next version may have the same date, size and number for another file.
         """
-        is_of_image = self.ctime_ns == self.mtime_ns and self.ctime_ns % _SECOND_NS == 0
-        return self.ctime_ns + SETTLED_AFTER_NS < seen_ns <= now_ns and not is_of_image
+        return self.ctime_ns == self.mtime_ns and self.ctime_ns % _SECOND_NS == 0
 
 
 class SeenFile(NamedTuple):
@@ -68,13 +63,29 @@ class SeenFile(NamedTuple):
         path: Where it was.
         identity: What the system said of it; None if nothing was there.
         sha256: Of its bytes, in hexadecimal digits; None if they were not read.
-        seen_ns: When that was, by the system's clock.
+        seen_ns: When that was, by the system's clock, before the bytes were read.
+        boot: During which start of the machine, for a file of an image that cannot be exchanged
+            while the machine runs; else empty.
     """
 
     path: str
     identity: FileIdentity | None
     sha256: str | None
     seen_ns: int
+    boot: str = ""
+
+    def is_settled(self, now_ns: int) -> bool:
+        """Tell whether any change since would have changed the identity.
+
+        That is what git calls "racy": it would not if the last change was so shortly before the
+        look that the next one could bear the same time. `ctime` counts, since `mtime` can be set.
+        Nor is it certain if the clock was set back since.
+        """
+        if self.identity is None:
+            return True
+        if not self.identity.ctime_ns + SETTLED_AFTER_NS < self.seen_ns <= now_ns:
+            return False
+        return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:
@@ -82,8 +93,8 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
 
     Args:
         path: The file; links are followed.
-        read: Whether its bytes are wanted. Otherwise they are read only where the file is too
-            young for its identity to say enough.
+        read: Whether its bytes are wanted. Otherwise they are read only where its identity does
+            not say enough, and nothing need be there.
 
     Returns:
         None if it cannot be read, is no regular file, or was changed meanwhile.
@@ -91,21 +102,15 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
     seen_ns = time_ns()
     if not read:
         identity = _identity_at(path)
-        if identity is None or identity.was_settled(seen_ns, seen_ns):
-            return SeenFile(path, identity, None, seen_ns)
+        seen = SeenFile(path, identity, None, seen_ns)
+        if seen.is_settled(seen_ns):
+            return seen
     try:
         fd = os.open(path, _OPEN_FLAGS)
     except (OSError, ValueError):
         return None
     try:
-        before = os.fstat(fd)
-        if not stat.S_ISREG(before.st_mode):
-            return None
-        digest = sha256_of(fd)
-        identity = FileIdentity.of(before)
-        if FileIdentity.of(os.fstat(fd)) != identity:
-            return None
-        return SeenFile(path, identity, digest, seen_ns)
+        return _read(path, fd, seen_ns)
     except OSError:
         return None
     finally:
@@ -126,11 +131,11 @@ def see_again(
         changed or cannot be told to be the same.
     """
     identity = _known_identity_at(seen.path, known)
-    if identity is None or seen.identity is None:
-        return seen if identity is seen.identity else None
-    if identity == seen.identity and identity.was_settled(seen.seen_ns, time_ns()):
+    if identity == seen.identity and seen.is_settled(time_ns()):
         return seen
-    if seen.sha256 is None or identity.size != seen.identity.size:
+    if seen.sha256 is None or identity is None or seen.identity is None:
+        return None
+    if identity.size != seen.identity.size:
         return None
     now = see(seen.path)
     return now if now is not None and now.sha256 == seen.sha256 else None
@@ -153,6 +158,25 @@ def sha256_of(fd: int) -> str:
         digest.update(block)
         at += len(block)
     return digest.hexdigest()
+
+
+def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    identity = FileIdentity.of(status)
+    digest = sha256_of(fd)
+    if FileIdentity.of(os.fstat(fd)) != identity:
+        return None
+    return SeenFile(path, identity, digest, seen_ns, _boot_of(fd) if identity.is_dated else "")
+
+
+def _boot_of(fd: int) -> str:
+    """Return during which start of the machine an image is the same.
+
+    What is mounted to be read only, as squashfs always is, may be exchanged at any time.
+    """
+    return "" if os.fstatvfs(fd).f_flag & os.ST_RDONLY else boot_id()
 
 
 def _known_identity_at(

@@ -10,20 +10,26 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
+from modular_tf.discovery.file_identity import see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linker_settings
 from modular_tf.discovery.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.rules import loading as rules
-from modular_tf.scan_cache.remembered import Remembered
+from modular_tf.scan_cache.dependencies import Dependencies
+from modular_tf.scan_cache.remembered import (
+    Remembered,
+    dependencies_named_in,
+    remembered_from_json,
+)
 from modular_tf.storage.own_directory import OwnDirectory
 from modular_tf.storage.places import cache_directory
 from modular_tf.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.problem import Problem
@@ -67,8 +73,7 @@ class ScanCache:
         """
         title = f"{_TITLE} {dict(host.parts)}"
         self._records = RecordFile(directory, f"{_PREFIX}{host.key}{_SUFFIX}", title)
-        self._identities: dict[str, FileIdentity | None] = {}
-        self._dependencies: dict[str, SeenFile | None] = {}
+        self._dependencies = Dependencies(self._records)
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> ScanCache:
@@ -87,9 +92,8 @@ class ScanCache:
 
         Within one pass a file that several libraries depend on is looked at once.
         """
-        self._identities.clear()
-        self._dependencies.clear()
         self._records.refresh()
+        self._dependencies = Dependencies(self._records)
 
     def recall(self, path: str) -> Remembered | None:
         """Return what is known of a library, if that still holds.
@@ -104,11 +108,12 @@ class ScanCache:
         if found is None:
             return None
         seen = see_again(found.seen)
-        if seen is None or not self._all_hold(found.dependencies):
+        dependencies = self._dependencies.see_again(found.dependencies)
+        if seen is None or dependencies is None:
             return None
-        if seen is not found.seen:
-            found = found._replace(seen=seen)
-            self._records.put(path, found.as_json())
+        if seen is not found.seen or dependencies is not found.dependencies:
+            found = found._replace(seen=seen, dependencies=dependencies)
+            self._note(found)  # so that nobody has to read the bytes again
         return found
 
     def describe(self, probe: Probe, seen: SeenFile) -> Remembered | None:
@@ -125,21 +130,19 @@ class ScanCache:
         paths = [*(library.path for library in probe.libraries), *probe.passed_over]
         if paths:
             paths.append(LINKER_CACHE)
-        dependencies = [self._dependency(path) for path in dict.fromkeys(paths)]
-        known = tuple(file for file in dependencies if file is not None)
-        return Remembered(seen, facts, known) if len(known) == len(dependencies) else None
+        dependencies = self._dependencies.seen_at(dict.fromkeys(paths))
+        return None if dependencies is None else Remembered(seen, facts, dependencies)
 
-    def remember(self, path: str, remembered: Remembered) -> bool:
+    def remember(self, remembered: Remembered) -> bool:
         """Keep what is known of a library; tell whether it still holds, and so was kept.
 
         Args:
-            path: The library, as it was found.
             remembered: As `describe` gives it, with what first contact found.
         """
         if see_again(remembered.seen) is None:  # what was probed may be the one or the other
-            self.forget(path)
+            self.forget(remembered.seen.path)
             return False
-        self._records.put(path, remembered.as_json())
+        self._note(remembered)
         return True
 
     def forget(self, path: str) -> None:
@@ -168,7 +171,7 @@ class ScanCache:
             self._prune()
         return saved
 
-    # -- what an entry rests on -----------------------------------------------------------------
+    # -- the file -------------------------------------------------------------------------------
 
     def _noted(self, path: str) -> Remembered | None:
         """Return what the file says of a library, whether it still holds or not."""
@@ -176,18 +179,14 @@ class ScanCache:
         if value is None:
             return None
         try:
-            return Remembered.from_json(path, value)
+            dependencies = self._dependencies.named(dependencies_named_in(value))
+            return remembered_from_json(path, value, dependencies)
         except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
             return None
 
-    def _all_hold(self, dependencies: Iterable[SeenFile]) -> bool:
-        known = self._identities
-        return all(see_again(file, known) is not None for file in dependencies)
-
-    def _dependency(self, path: str) -> SeenFile | None:
-        if path not in self._dependencies:
-            self._dependencies[path] = see(path, read=False)
-        return self._dependencies[path]
+    def _note(self, remembered: Remembered) -> None:
+        name = self._dependencies.name_of(remembered.dependencies)
+        self._records.put(remembered.seen.path, remembered.as_json(name))
 
     def _prune(self) -> None:
         """Remove the files of hosts that have not been for the longest time."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.discovery.kinds import Kind
@@ -11,10 +12,22 @@ from modular_tf.discovery.problem import Problem
 from modular_tf.first_contact.finding import Finding
 from modular_tf.rules import all_rules
 
-__all__ = ["Remembered"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-_KINDS = {kind.value: kind for kind in Kind}
-_IDENTITY_NUMBERS = len(FileIdentity._fields)
+__all__ = [
+    "Remembered",
+    "dependencies_as_json",
+    "dependencies_from_json",
+    "dependencies_named_in",
+    "remembered_from_json",
+]
+
+_FILE = SeenFile._fields
+_PROBLEM = ("rule", "message", "remedy", "path", "origin")
+_VALUES = (
+    "seen", "kinds", "problems", "companions", "absent", "dependencies", "tried", "finding"
+)  # fmt: skip
 _T = TypeVar("_T")
 
 
@@ -41,8 +54,12 @@ class Remembered(NamedTuple):
         """Of the library's bytes, in hexadecimal digits."""
         return self.seen.sha256 or ""
 
-    def as_json(self) -> list[Any]:
-        """Return it as JSON knows it."""
+    def as_json(self, dependencies: str) -> list[Any]:
+        """Return it as JSON knows it.
+
+        Args:
+            dependencies: What to write for them; most libraries of one installation have the same.
+        """
         facts = self.facts
         return [
             _file_as_json(self.seen)[1:],
@@ -50,86 +67,102 @@ class Remembered(NamedTuple):
             [[p.rule, p.message, p.remedy, p.path, p.origin] for p in facts.problems],
             list(facts.companions),
             list(facts.absent),
-            [_file_as_json(file) for file in self.dependencies],
+            dependencies,
             self.tried,
             None if self.finding is None else self.finding.as_dict(),
         ]
 
-    @classmethod
-    def from_json(cls, path: str, value: Any) -> Remembered:
-        """Read what `as_json` gives.
 
-        Args:
-            path: Where the library is.
-            value: What JSON gave.
+def dependencies_named_in(value: Any) -> str:
+    """Return what `as_json` was told to write for the dependencies.
 
-        Raises:
-            ValueError: It has another shape.
-        """
-        if type(value) is not list or len(value) != 8:  # noqa: PLR2004  (as in as_json)
-            raise ValueError("expected a list of 8 values")
-        seen, kinds, problems, companions, absent, dependencies, tried, finding = value
-        return cls(
-            _seen(path, seen),
-            LoadFacts(
-                frozenset([_kind(name) for name in _typed(kinds, list)]),
-                tuple([_problem(row) for row in _typed(problems, list)]),
-                _strings(companions),
-                _strings(absent),
-            ),
-            tuple([_dependency(row) for row in _typed(dependencies, list)]),
-            _typed(tried, bool),
-            None if finding is None else Finding.from_dict(finding),
+    Raises:
+        ValueError: It has another shape.
+    """
+    return _typed(_row(value, _VALUES)[_VALUES.index("dependencies")], str)
+
+
+def remembered_from_json(path: str, value: Any, dependencies: tuple[SeenFile, ...]) -> Remembered:
+    """Read what `as_json` gives.
+
+    Args:
+        path: Where the library is.
+        value: What JSON gave.
+        dependencies: The dependencies that it names.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    seen, kinds, problems, companions, absent, _, tried, finding = _row(value, _VALUES)
+    file = _file(path, *_row(seen, _FILE[1:]))
+    if file.identity is None or file.sha256 is None:
+        raise ValueError("expected a file that was there and read")
+    facts = _plain_facts(_strings(kinds))
+    if not problems == companions == absent == []:
+        facts = LoadFacts(
+            facts.kinds,
+            tuple([_problem(row) for row in _typed(problems, list)]),
+            _strings(companions),
+            _strings(absent),
         )
+    found = None if finding is None else Finding.from_dict(finding)
+    return Remembered(file, facts, dependencies, _typed(tried, bool), found)
+
+
+def dependencies_as_json(dependencies: Iterable[SeenFile]) -> list[Any]:
+    """Return dependencies as JSON knows them."""
+    return [_file_as_json(file) for file in dependencies]
+
+
+def dependencies_from_json(value: Any) -> tuple[SeenFile, ...]:
+    """Read what `dependencies_as_json` gives.
+
+    Raises:
+        ValueError: It has another shape.
+    """
+    rows = [_row(entry, _FILE) for entry in _typed(value, list)]
+    return tuple([_file(_typed(row[0], str), *row[1:]) for row in rows])
 
 
 def _file_as_json(file: SeenFile) -> list[Any]:
     identity = None if file.identity is None else list(file.identity)
-    return [file.path, identity, file.sha256, file.seen_ns]
+    return [file.path, identity, file.sha256, file.seen_ns, file.boot]
 
 
-def _dependency(value: Any) -> SeenFile:
-    if type(value) is not list or len(value) != 4 or type(value[0]) is not str:  # noqa: PLR2004
-        raise ValueError("expected path, identity, digest and time of a file")
-    return _file(*value)
-
-
-def _seen(path: str, value: Any) -> SeenFile:
-    if type(value) is not list or len(value) != 3:  # noqa: PLR2004
-        raise ValueError("expected identity, digest and time of a file")
-    file = _file(path, *value)
-    if file.identity is None or file.sha256 is None:
-        raise ValueError("expected a file that was there and read")
-    return file
-
-
-def _file(path: str, identity: Any, sha256: Any, seen_ns: Any) -> SeenFile:
-    if sha256 is not None and type(sha256) is not str:
-        raise ValueError("expected a digest or none")
+def _file(path: str, identity: Any, sha256: Any, seen_ns: Any, boot: Any) -> SeenFile:
+    if sha256 is not None:
+        _typed(sha256, str)
     numbers = None
     if identity is not None:
-        if type(identity) is not list or len(identity) != _IDENTITY_NUMBERS:
-            raise ValueError("expected the numbers of an identity")
-        numbers = FileIdentity(*[_typed(number, int) for number in identity])
-    return SeenFile(path, numbers, sha256, _typed(seen_ns, int))
+        numbers = FileIdentity(*_row(identity, FileIdentity._fields))
+        if set(map(type, numbers)) != {int}:
+            raise ValueError("expected numbers")
+    return SeenFile(path, numbers, sha256, _typed(seen_ns, int), _typed(boot, str))
 
 
-def _kind(value: Any) -> Kind:
-    if type(value) is not str or value not in _KINDS:
-        raise ValueError("expected the name of a kind")
-    return _KINDS[value]
+@lru_cache(maxsize=64)
+def _plain_facts(kinds: tuple[str, ...]) -> LoadFacts:
+    return LoadFacts(frozenset(Kind(name) for name in kinds))
 
 
 def _problem(value: Any) -> Problem:
-    rule, message, remedy, path, origin = _typed(value, list)
-    if rule not in all_rules():
+    rule, message, remedy, path, origin = _row(value, _PROBLEM)
+    if _typed(rule, str) not in all_rules():
         raise ValueError("expected the id of a rule")
     texts = [entry if entry is None else _typed(entry, str) for entry in (path, origin)]
     return Problem(rule, _typed(message, str), _typed(remedy, str), *texts)
 
 
 def _strings(value: Any) -> tuple[str, ...]:
-    return tuple([_typed(entry, str) for entry in _typed(value, list)])
+    if not set(map(type, _typed(value, list))) <= {str}:
+        raise ValueError("expected texts")
+    return tuple(value)
+
+
+def _row(value: Any, columns: tuple[str, ...]) -> list[Any]:
+    if type(value) is not list or len(value) != len(columns):
+        raise ValueError(f"expected a list of {columns}")
+    return value
 
 
 def _typed(value: Any, kind: type[_T]) -> _T:

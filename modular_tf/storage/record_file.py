@@ -153,7 +153,7 @@ def _text(value: Any) -> bytes:
     """Return JSON in one line of ASCII, without tabs."""
     from json import dumps  # noqa: PLC0415  (most processes have nothing to keep)
 
-    return dumps(value, separators=(",", ":")).encode("ascii")
+    return dumps(value).encode("ascii")
 
 
 def _value(text: bytes | None) -> Any | None:
@@ -162,6 +162,6 @@ def _value(text: bytes | None) -> Any | None:
     if text is None:
         return None
     try:
-        return loads(text)
+        return loads(text.decode("ascii"))
     except (ValueError, RecursionError):
         return None
