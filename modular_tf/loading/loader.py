@@ -24,13 +24,19 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.native.library import Library
 
 FILESYSTEM_INIT = "TF_InitPlugin"
 
 
 def map_file(
-    path: str, companions: Sequence[str], absent: Sequence[str] = (), *, private: bool = False
+    path: str,
+    companions: Sequence[str],
+    absent: Sequence[str] = (),
+    *,
+    checked: Sequence[SeenFile] | None = None,
+    sealed: bool = False,
 ) -> Library:
     """Map the library of a plugin that the probe found loadable; its constructors run.
 
@@ -38,14 +44,16 @@ def map_file(
         path: The file.
         companions: Libraries that it brings along (`LoadFacts.companions`).
         absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
-        private: Map copies, which stay as they are when the files are overwritten.
+        checked: The files as they were when they were checked (`TrustVerdict.checked`); None where
+            nobody checked them.
+        sealed: Map copies, which stay as they are when the files are overwritten.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
-            cannot be led to the host (LD-053).
+            cannot be led to the host (LD-053); or a file is not the one that was checked (LD-082).
     """
     try:
-        return bind(path, companions, STAND_IN_SONAMES, absent, private=private)
+        return bind(path, companions, STAND_IN_SONAMES, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, no descriptors left, ...
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"

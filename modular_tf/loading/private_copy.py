@@ -7,22 +7,29 @@ disk stays untouched; in the copy, one string or one offset differs.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.file_identity import sha256_of
 from modular_tf.errors import PluginError
+from modular_tf.loading.opened_file import (
+    keep_off_standard_streams,
+    keep_open,
+    path_of,
+    require_same,
+)
 from modular_tf.native.runtime_library import SONAME
 
 if TYPE_CHECKING:
-    from modular_tf.discovery.elf import ElfFile
+    from modular_tf.loading.opened_file import OpenedFile
 
 _DT_NEEDED, _DT_STRTAB = 1, 5
 _ENTRY = struct.Struct("<qQ")
 
-# glibc tells libraries apart by path, and the path of a copy is its descriptor's number: were one
-# closed and the number used again, the next plugin would silently be the previous one.
-_kept_open: list[int] = []
+_SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 def keep_in_memory(data: bytes, name: str) -> str:
@@ -33,23 +40,30 @@ def keep_in_memory(data: bytes, name: str) -> str:
     return _keep(fd)
 
 
-def copy_for_host(elf: ElfFile, stand_ins: frozenset[str]) -> str:
+def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> str:
     """Copy a library so that its needs of `stand_ins` lead to the host runtime.
 
+    Nobody can change the copy, this process included.
+
     Args:
-        elf: The library, open.
+        file: The library.
         stand_ins: Names of libraries in whose place the host runtime stands.
 
     Returns:
         A path that `dlopen` takes, valid for the life of the process.
 
     Raises:
-        PluginError: A name cannot be changed in place (LD-053).
+        PluginError: A name cannot be changed in place (LD-053), or the bytes are not those that
+            were checked (LD-082).
+        ElfError: The library is damaged.
     """
-    patches = _patches(elf, stand_ins)
-    fd = _new_memory(os.path.basename(elf.path))
+    fd = _new_memory(os.path.basename(file.path))
     try:
-        _copy_file(elf.path, fd)
+        _copy_file(file.fd, fd)
+        if file.known_sha256 is not None:
+            require_same(file.path, sha256_of(fd), file.known_sha256)
+        with ElfFile(path_of(fd)) as elf:
+            patches = _patches(elf, stand_ins, file.path)
         for offset, data in patches:
             os.pwrite(fd, data, offset)
     except BaseException:
@@ -61,24 +75,23 @@ def copy_for_host(elf: ElfFile, stand_ins: frozenset[str]) -> str:
 def _new_memory(name: str) -> int:
     # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
     shown = os.fsdecode(os.fsencode(name)[:200])
-    return os.memfd_create(shown, os.MFD_CLOEXEC)
+    fd = os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    return keep_off_standard_streams(fd)
 
 
 def _keep(fd: int) -> str:
-    _kept_open.append(fd)
-    return f"/proc/self/fd/{fd}"
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+    keep_open(fd)
+    return path_of(fd)
 
 
-def _copy_file(path: str, target: int) -> None:
-    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        while os.sendfile(target, source, None, 1 << 30):
-            pass
-    finally:
-        os.close(source)
+def _copy_file(source: int, target: int) -> None:
+    copied = 0
+    while n_bytes := os.sendfile(target, source, copied, 1 << 30):
+        copied += n_bytes
 
 
-def _patches(elf: ElfFile, stand_ins: frozenset[str]) -> list[tuple[int, bytes]]:
+def _patches(elf: ElfFile, stand_ins: frozenset[str], path: str) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to put there."""
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
@@ -99,9 +112,9 @@ def _patches(elf: ElfFile, stand_ins: frozenset[str]) -> list[tuple[int, bytes]]
             patches.append((at, _ENTRY.pack(_DT_NEEDED, harmless)))
         else:
             raise PluginError(
-                f"{elf.path}: its need of {name!r} cannot be led to the host runtime: the name is"
+                f"{path}: its need of {name!r} cannot be led to the host runtime: the name is"
                 f" too short to hold {SONAME!r} (rule LD-053)",
-                plugin=elf.path,
+                plugin=path,
                 rule="LD-053",
             )
     return patches

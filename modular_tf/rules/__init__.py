@@ -75,6 +75,7 @@ def all_rules() -> dict[str, Rule]:
         kept_state,
         loading,
         mapping,
+        trust,
     )
 
     table: dict[str, Rule] = {}
@@ -83,6 +84,7 @@ def all_rules() -> dict[str, Rule]:
         mapping.RULES,
         first_contact.RULES,
         kept_state.RULES,
+        trust.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

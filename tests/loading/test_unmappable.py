@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import PluginError
 from modular_tf.loading.loader import init_filesystems
+from modular_tf.loading.opened_file import OpenedFile
 from modular_tf.loading.private_copy import copy_for_host
 from modular_tf.native.library import Library
 from tests.fixtures.compiler import compile_object, link_library
@@ -54,8 +56,11 @@ def test_a_short_name_cannot_be_led_to_the_host(build):
 
     with ElfFile(str(plugin)) as elf:
         assert elf.dynamic.needed == (SHORT,)
-        with pytest.raises(PluginError, match="too short to hold") as caught:
-            copy_for_host(elf, frozenset({SHORT}))
+    with (
+        closing(OpenedFile(str(plugin))) as file,
+        pytest.raises(PluginError, match="too short to hold") as caught,
+    ):
+        copy_for_host(file, frozenset({SHORT}))
 
     assert caught.value.rule == "LD-053"
     assert SHORT in caught.value.message

@@ -51,9 +51,10 @@ class JudgedFile:
         Raises:
             OSError: As in `sha256`.
         """
-        if self._sha256 is None and not self.identity.was_settled(self._seen_ns, self._seen_ns):
-            self.sha256()
-        return SeenFile(self.path, self.identity, self._sha256, self._seen_ns)
+        seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns)
+        if self._sha256 is None and not seen.is_settled(self._seen_ns):
+            return seen._replace(sha256=self.sha256())
+        return seen
 
     def sha256(self) -> str:
         """Return the SHA-256 in hexadecimal digits, which costs a second for 1 GB.

@@ -1,0 +1,139 @@
+"""A library's file, opened once: what is compared, read and mapped is this one descriptor.
+
+Whatever happens to the path after that, be it renamed over, rewritten or led elsewhere, the bytes
+that run are those that were checked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.file_identity import FileIdentity, sha256_of
+from modular_tf.errors import PluginError
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.file_identity import SeenFile
+
+# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FIRST_FREE = 3  # after the standard streams, which the application may have closed
+
+# glibc tells libraries apart by path, and the path of an open file is its descriptor's number:
+# were one closed and the number used again, the next plugin would silently be the previous one.
+_kept_open: list[int] = []
+
+
+class OpenedFile:
+    """One file, open for reading. Close it, or map it and keep it.
+
+    Attributes:
+        path: Its path for people.
+        fd: The descriptor; it belongs to this object.
+        identity: Which file it is.
+        known_sha256: What the hash of its bytes has to be; None while nobody needs to know.
+        must_be_compared: Whether only its bytes can tell that it is what was checked, since it
+            had changed so shortly before that another change may have left the same times.
+
+    Args:
+        path: The file.
+        seen: As it was when it was checked; None where nobody checked it.
+
+    Raises:
+        PluginError: It is not the file that was checked (LD-082).
+        OSError: It cannot be opened.
+    """
+
+    def __init__(self, path: str, seen: SeenFile | None = None) -> None:
+        self.path = path
+        self.fd = keep_off_standard_streams(os.open(path, _OPEN_FLAGS))
+        self.identity = FileIdentity.of(os.fstat(self.fd))
+        self.known_sha256: str | None = None
+        self.must_be_compared = False
+        if seen is not None:
+            self._take_for(seen)
+
+    def _take_for(self, seen: SeenFile) -> None:
+        if seen.identity != self.identity:
+            self.close()
+            raise changed_since(self.path)
+        self.known_sha256 = seen.sha256
+        self.must_be_compared = seen.sha256 is not None and not seen.is_settled(time_ns())
+
+    def sha256(self) -> str:
+        """Return the hash of the bytes.
+
+        Raises:
+            PluginError: It is not what was checked (LD-082).
+        """
+        found = sha256_of(self.fd)
+        require_same(self.path, found, self.known_sha256)
+        self.known_sha256 = found
+        return found
+
+    def may_be(self, sha256: str | None) -> bool:
+        """Tell whether nothing speaks against the bytes having this hash."""
+        return None in (sha256, self.known_sha256) or sha256 == self.known_sha256
+
+    @property
+    def mapped_as(self) -> str:
+        """A path to the open file, in this process alone."""
+        return path_of(self.fd)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether somebody could write to the file while it is open here."""
+        return not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
+
+    def keep(self) -> None:
+        """Leave the descriptor open for the life of the process."""
+        keep_open(self.fd)
+        self.fd = -1
+
+    def close(self) -> None:
+        """Close the descriptor unless it is kept; a second call does nothing."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def path_of(fd: int) -> str:
+    """Return a path to what is open, in this process alone."""
+    return f"/proc/self/fd/{fd}"
+
+
+def keep_open(fd: int) -> None:
+    """Never close a descriptor whose path the dynamic linker was told."""
+    _kept_open.append(fd)
+
+
+def keep_off_standard_streams(fd: int) -> int:
+    """Return a descriptor for the same file that nobody takes for a standard stream."""
+    if fd >= _FIRST_FREE:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+    finally:
+        os.close(fd)
+
+
+def require_same(path: str, sha256: str | None, expected: str | None) -> None:
+    """Check a hash against the expected one, if there is one.
+
+    Raises:
+        PluginError: It is another (LD-082).
+    """
+    if expected is not None and sha256 != expected:
+        raise changed_since(path)
+
+
+def changed_since(path: str) -> PluginError:
+    """Make the error for a file that is not what was checked."""
+    return PluginError(
+        f"{path}: it was replaced or written to after it was checked (rule LD-082)",
+        plugin=path,
+        path=path,
+        rule="LD-082",
+    )
