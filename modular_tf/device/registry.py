@@ -94,12 +94,10 @@ class DeviceRegistry:
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
         """
-        own = factory.priority
-        priority = self._priorities.get(factory.device_type, own)
-        priority = self._priorities.get(f"{factory.device_type}:{factory.platform}", priority)
+        priority = self._priority_of(factory)
         registration = Registration(factory, plugin, priority)
         with self._lock:
-            self._check_platform(registration)
+            self._check_platform(factory, plugin)
             self._registrations.append(registration)
         _log.info(
             "device_factory.registered",
@@ -111,24 +109,36 @@ class DeviceRegistry:
         return lambda: self._remove(registration)
 
     def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> None:
-        """Put a factory in the place of another, or of what stands for it; its rank stays as it is.
+        """Put a factory in the place of another of its plugin, or of what stands for it.
 
         Devices that were listed before stay with the factory that they came from.
+
+        Raises:
+            AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.
         """
         with self._lock:
             for registration in self._registrations:
                 if registration.factory is registered:
+                    self._check_platform(factory, registration.plugin, besides=registration)
                     registration.factory = factory
+                    registration.priority = self._priority_of(factory)
                     self._forget_devices(registration)
 
-    def _check_platform(self, new: Registration) -> None:
-        name = new.factory.platform
+    def _priority_of(self, factory: DeviceFactory) -> int:
+        """Return what the configuration says, or the factory itself."""
+        priority = self._priorities.get(factory.device_type, factory.priority)
+        return self._priorities.get(f"{factory.device_type}:{factory.platform}", priority)
+
+    def _check_platform(
+        self, factory: DeviceFactory, plugin: str, *, besides: Registration | None = None
+    ) -> None:
+        name = factory.platform
         for taken in self._registrations:
-            if taken.factory.platform.upper() == name.upper():
+            if taken is not besides and taken.factory.platform.upper() == name.upper():
                 raise AlreadyExistsError(
-                    f"platform {name} of {new.plugin} is registered already, by {taken.label}"
+                    f"platform {name} of {plugin} is registered already, by {taken.label}"
                     " (rule SE-050). Disable one of the two plugins.",
-                    plugin=new.plugin,
+                    plugin=plugin,
                     rule="SE-050",
                 )
 
@@ -219,8 +229,10 @@ class DeviceRegistry:
     def _count(self, registration: Registration, problems: list[ListingProblem]) -> int | None:
         """Ask for a count; a failure is noted and gives None."""
         try:
-            if isinstance(registration.factory, DeferredFactory):
-                registration.factory.load()
+            while isinstance(deferred := registration.factory, DeferredFactory):
+                deferred.load()
+                if registration.factory is deferred:
+                    break
             return registration.factory.device_count()
         except ModularTFError as error:
             problems.append(ListingProblem(registration, error))

@@ -71,17 +71,21 @@ class FilesystemRegistry:
             self._by_scheme[scheme] = filesystem
         return lambda: self._undo(scheme, registration)
 
-    def fulfil(self, deferred: DeferredFilesystem, filesystem: Filesystem) -> None:
-        """Put an open filesystem in the place of what stands for it, wherever that is registered.
+    def fulfil(self, registered: Registered, filesystem: Registered) -> None:
+        """Put a filesystem in the place of another, or of what stands for it, in one step.
 
-        What replaced it in the meantime goes on serving.
+        What took the scheme from it in the meantime goes on serving.
+
+        Args:
+            registered: What is replaced, wherever it is registered.
+            filesystem: What serves the same scheme from now on.
         """
-        scheme = deferred.scheme
+        scheme = registered.scheme
         with self._lock:
             for registration in self._registered.get(scheme, ()):
-                if registration[0] is deferred:
+                if registration[0] is registered:
                     registration[0] = filesystem
-            if self._by_scheme.get(scheme) is deferred:
+            if self._by_scheme.get(scheme) is registered:
                 self._by_scheme[scheme] = filesystem
 
     def _undo(self, scheme: str, registration: list[Registered]) -> None:
@@ -117,11 +121,14 @@ class FilesystemRegistry:
         return self._open(found) if isinstance(found, DeferredFilesystem) else found
 
     def _open(self, deferred: DeferredFilesystem) -> Filesystem:
-        deferred.open()
-        found = self._by_scheme.get(deferred.scheme)
-        if found is None or isinstance(found, DeferredFilesystem):
-            raise self._unknown(deferred.scheme, None)
-        return found
+        while True:
+            deferred.open()
+            found = self._by_scheme.get(deferred.scheme)
+            if found is None or found is deferred:
+                raise self._unknown(deferred.scheme, None)
+            if not isinstance(found, DeferredFilesystem):
+                return found
+            deferred = found  # another generation took the place meanwhile
 
     def _unknown(self, scheme: str, uri: str | None) -> ModularTFError:
         if self._closed:

@@ -46,7 +46,7 @@ def test_what_an_arena_keeps_is_nobodys(recording):
         assert not device.factory.is_idle
 
         memory.close()
-        assert recording.allocated() > 0
+        assert recording.allocated > 0
         assert device.factory.is_idle
 
 

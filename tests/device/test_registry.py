@@ -249,3 +249,27 @@ def test_a_factory_takes_the_place_of_another():
     assert registry.listed_devices(new) == registry.devices("GPU")
     remove()
     assert names(registry) == ["XPU:0"]
+
+
+def test_a_factory_of_another_rank_takes_the_place_of_its_predecessor():
+    registry = DeviceRegistry()
+    add(registry, "GPU", "FIRST", priority=200)
+    old = PythonDeviceFactory(Source("GPU", "SECOND", 100), plugin="p")
+    registry.register(old, plugin="p")
+    new = PythonDeviceFactory(Source("GPU", "SECOND", 300), plugin="p")
+
+    registry.fulfil(old, new)
+
+    assert registry.device("GPU:0").factory is new
+
+
+def test_a_factory_does_not_take_the_place_of_another_under_a_taken_name():
+    registry = DeviceRegistry()
+    add(registry, "GPU", "FIRST")
+    old = PythonDeviceFactory(Source("XPU", "SECOND"), plugin="p")
+    registry.register(old, plugin="p")
+
+    with pytest.raises(AlreadyExistsError, match="FIRST"):
+        registry.fulfil(old, PythonDeviceFactory(Source("XPU", "FIRST"), plugin="p"))
+
+    assert registry.device("XPU:0").factory is old
