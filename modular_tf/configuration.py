@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
 from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.trust import TrustPolicy, frozen_by, parse_policy
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
 
@@ -64,6 +65,7 @@ class Config:
         first_contact_accept: Ids of rules of first contact that are taken as warnings.
         load: When the library of a plugin is mapped that is known from an earlier trial: "lazy",
             at the first use of its scheme or device, or "eager".
+        trust: Whose files are opened.
         watch_polling: Whether directories are watched by looking at them again and again: "auto",
             where the file system tells nothing of itself; or True or False.
         watch_poll_interval_s: Seconds between two looks.
@@ -84,6 +86,7 @@ class Config:
     first_contact_memory_mib: int = 1024
     first_contact_accept: tuple[str, ...] = ()
     load: str = "lazy"
+    trust: TrustPolicy = field(default_factory=TrustPolicy)
     watch_polling: str | bool = "auto"
     watch_poll_interval_s: float = 0.3
     path: str | None = None
@@ -170,6 +173,12 @@ def load_config(
             if (expected := _why_wrong(key, policy)) is not None:
                 raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
             config = replace(config, **{key: policy})  # type: ignore[arg-type]
+    try:
+        frozen = frozen_by(variables)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if frozen is not None:
+        config = replace(config, trust=replace(config.trust, frozen=frozen))
     if (said := environment_settings(variables)) != MemorySettings():
         config = replace(config, memory=all_under(config.memory, said))
     return config
@@ -241,8 +250,10 @@ def _place(entry: str, path: str) -> str:
 
 def _checked(key: str, value: Any, path: str) -> Any:
     """Bring one value into its type, or say what is wrong with it."""
-    if key == "memory":
+    if key in ("memory", "trust"):
         try:
+            if key == "trust":
+                return parse_policy(value, os.path.dirname(os.path.abspath(path)))
             return parse_memory(value)
         except ValueError as error:
             raise ConfigError(f"{path}: {error}", path=path) from None

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
+from modular_tf.configuration import config_path
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_offer import host_offer
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import Discovery, discover
 from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.trust import TrustJudge, default_lock_path
 from modular_tf.errors import NotFoundError
 from modular_tf.plugin_entry import PluginEntry
+from modular_tf.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+
+    from modular_tf.configuration import Config
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+    from modular_tf.discovery.trust import TrustVerdict
 
 
 class KnownPlugins:
     """The entries of all plugins, in order of precedence. Used under the service's lock.
 
     Args:
+        config: What the user decided.
         taken: Gives the names that plugins must not have, besides each other's.
 
     Attributes:
+        cache: What is known of libraries from earlier scans.
         found: What the last search found, None before the first.
     """
 
-    def __init__(self, taken: Callable[[], Collection[str]]) -> None:
+    def __init__(self, config: Config, taken: Callable[[], Collection[str]]) -> None:
+        self.cache = ScanCache.of_process()
+        self._config = config
         self._taken = taken
+        self._seen: SeenFile | None = None
         self._entries: dict[str, PluginEntry] = {}
         self.found: Discovery | None = None
 
@@ -39,7 +54,7 @@ class KnownPlugins:
     def search(self, paths: SearchPaths) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""
         self.found = discover(paths)
-        self._probe(self.found)
+        self._meet(self.found)
 
     def named(self, name_or_path: str) -> list[PluginEntry]:
         """Return the entry of a name or of a file, which is looked at if it is new.
@@ -59,7 +74,7 @@ class KnownPlugins:
             )
         only_it = SearchPaths(arguments=(name_or_path,), sources=frozenset((Source.ARGUMENT,)))
         found = discover(only_it)
-        self._probe(found)
+        self._meet(found)
         known = self._by_identity()
         entries = [known[c.identity] for c in found.candidates if c.identity in known]
         if not entries:
@@ -88,15 +103,56 @@ class KnownPlugins:
             number += 1
         return unused
 
-    def _probe(self, discovery: Discovery) -> None:
+    def _meet(self, discovery: Discovery) -> None:
+        """Make entries of the candidates that are new."""
         known = self._by_identity()
+        new = [found for found in discovery.candidates if found.identity not in known]
+        if not new:
+            return
+        self.cache.refresh()
+        judge = TrustJudge(
+            self._config.trust,
+            lock=default_lock_path(self._config.path or config_path(os.environ)),
+            python_path=sys.path,
+            known_sha256=self._sha256_of,
+        )
         with Prober(host_offer()) as prober:
-            for candidate in discovery.candidates:
-                if candidate.identity not in known:
-                    probe = prober.probe(candidate)
-                    entry = PluginEntry(candidate, LoadFacts.of(probe), probe=probe)
-                    entry.name = self.unused_name(entry.name)
-                    self._entries[entry.name] = entry
+            for candidate in new:
+                entry = self._entry(candidate, prober, judge)
+                entry.name = self.unused_name(entry.name)
+                self._entries[entry.name] = entry
+        self.cache.save()
+
+    def _entry(self, candidate: Candidate, prober: Prober, judge: TrustJudge) -> PluginEntry:
+        known = self.cache.recall(candidate.path)
+        if known is not None:
+            self._seen = known.seen
+            return PluginEntry(
+                candidate, known.facts, self._judged(candidate, known.facts, judge), known=known
+            )
+        self._seen = see(candidate.path)  # before it is probed: a change after that is noticed
+        probe = prober.probe(candidate)
+        facts = LoadFacts.of(probe)
+        if self._seen is not None:
+            known = self.cache.describe(probe, self._seen)
+        if known is not None:
+            self.cache.remember(known)
+        return PluginEntry(
+            candidate, facts, self._judged(candidate, facts, judge), known=known, probe=probe
+        )
+
+    def _judged(self, candidate: Candidate, facts: LoadFacts, judge: TrustJudge) -> TrustVerdict:
+        verdict = judge.judge(candidate)
+        if verdict.accepted and facts.loadable:
+            return judge.judge_companions(candidate, verdict, facts.companions)
+        return verdict
+
+    def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:
+        """Return the hash of the candidate under judgement, which was read for the cache."""
+        seen = self._seen
+        if seen is None or (seen.path, seen.identity) != (path, identity):
+            return None
+        return seen.sha256
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.

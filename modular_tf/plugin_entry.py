@@ -18,23 +18,27 @@ from modular_tf.discovery.probe import probe as probe_candidate
 from modular_tf.events import EventLog
 from modular_tf.loading.binding import is_bound
 from modular_tf.plugin_generation import Generation, PluginFile
-from modular_tf.report import PluginRecord, Reason, State
+from modular_tf.report import Decision, PluginRecord, Reason, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.trust import TrustVerdict
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.registry import Registered
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.plugin_generation import Registries
+    from modular_tf.scan_cache import Remembered
 
+    Mark = Callable[[PluginFile], AbstractContextManager[object]]
     Veto = Callable[[Callable[[], Probe]], str | None]
 
 _log = EventLog("plugin")
@@ -47,35 +51,72 @@ class PluginEntry:
         candidate: The file.
         facts: What loading needs of its probe.
         name: Its name for users, unique in the service.
+        known: What is kept of it between runs, None where that cannot be kept.
         finding: What was found when it was tried, None where it was not.
         generation: What it registers, None before it does.
+        decisions: What was decided about it, in order, for and against.
+        incident: What it did to another process, None where it did nothing.
+        quarantined_since: When it did that, in seconds since 1970.
 
     Args:
         candidate: As above.
         facts: As above.
-        probe: Its probe, where one was made.
+        trust: Whether its files may be opened.
+        known: As above.
+        probe: Its probe, where one was made now.
     """
 
     def __init__(
-        self, candidate: Candidate, facts: LoadFacts, *, probe: Probe | None = None
+        self,
+        candidate: Candidate,
+        facts: LoadFacts,
+        trust: TrustVerdict,
+        *,
+        known: Remembered | None = None,
+        probe: Probe | None = None,
     ) -> None:
         self.candidate = candidate
         self.facts = facts
         self.name = candidate.name
+        self.known = known
         self.finding: Finding | None = None
         self.generation: Generation | None = None
+        self.decisions: list[Decision] = []
+        self.incident: Incident | None = None
+        self.quarantined_since: float | None = None
+        self._checked = trust.checked or None
         self._probe = probe
         self._state = State.FOUND
         self._reasons: list[Reason] = []
         self._warnings = [Reason.of_problem(p) for p in facts.problems if not p.is_error]
-        if not facts.loadable:
+        self._decide("trust", trust.rule, trust.message, passed=trust.accepted)
+        self._take_probe("read from its bytes" if probe else "known from an earlier scan")
+        if trust.refused is not None:
+            self._reasons.insert(0, Reason.of_problem(trust.refused, stage="trust"))
+        if self._reasons:
             self._state = State.REJECTED
-            self._reasons = [Reason.of_problem(p) for p in facts.problems if p.is_error]
+
+    def _take_probe(self, how: str) -> None:
+        errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
+        kinds = ", ".join(kind.value for kind in Kind if kind in self.facts.kinds) or "no plugin"
+        if errors:
+            self._decide("probe", errors[0].rule, errors[0].message, passed=False)
+        else:
+            self._decide("probe", None, f"{kinds}, {how}", passed=True)
+        self._reasons = errors
+
+    def _decide(self, stage: str, rule: str | None, text: str, *, passed: bool) -> None:
+        self.decisions.append(Decision(stage, passed, rule, text))
 
     @property
     def path(self) -> str:
         """The file, as it was found."""
         return self.candidate.path
+
+    @property
+    def sha256(self) -> str | None:
+        """Of its bytes, in hexadecimal digits; None where they could not be read."""
+        return self.known.sha256 if self.known is not None else None
 
     @property
     def bundled(self) -> bool:
@@ -137,6 +178,7 @@ class PluginEntry:
             device_types=serving.device_types if serving else (),
             reasons=(*self._reasons, *(serving.reasons if serving else ())),
             warnings=(*self._warnings, *(serving.warnings if serving else ())),
+            decisions=tuple(self.decisions),
         )
 
     # -- the way --------------------------------------------------------------------------------
@@ -151,21 +193,35 @@ class PluginEntry:
             self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", why))
 
     @property
-    def awaits_first_contact(self) -> bool:
-        """Whether its code is new to this process, and not our own."""
+    def is_new_here(self) -> bool:
+        """Whether its code is new to this process, and not our own, and nothing barred it yet."""
         return self.state is State.FOUND and not self.bundled and not is_bound(self.path)
 
-    def fail_first_contact(self, incident: Incident) -> None:
-        """End the way before the library is opened here, for what it did in a child process."""
+    def acquit(self, finding: Finding, why: str) -> None:
+        """Take note that it does no harm, and of what it offers."""
+        if self.state is not State.FOUND:
+            return
+        self.finding = finding
+        self._decide("first-contact", None, why, passed=True)
+
+    def quarantine(self, incident: Incident, since: float) -> None:
+        """End the way before the library is opened here, for what it did to another process.
+
+        Args:
+            incident: What it did.
+            since: When, in seconds since 1970.
+        """
         state = State.FAILED if incident.untried else State.QUARANTINED
+        self.incident, self.quarantined_since = incident, since
         self.end(state, Reason.of_violation("first-contact", incident.violation))
 
-    def register(self, config: Config, registries: Registries, *, eager: bool) -> None:
+    def register(self, config: Config, registries: Registries, mark: Mark, *, eager: bool) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred.
 
         Args:
             config: What the user decided.
             registries: Where it registers.
+            mark: Gives what surrounds the time in which its code begins to run in this process.
             eager: Whether its library is mapped now, instead of at the first use of what it
                 offered when it was tried.
         """
@@ -180,19 +236,26 @@ class PluginEntry:
             companions=self.facts.companions,
             absent=self.facts.absent,
             bundled=self.bundled,
+            sha256=self.sha256,
+            checked=self._checked,
+            sealed=config.trust.frozen,
         )
-        self.generation = Generation(file, config, registries)
+        self.generation = Generation(file, config, registries, mark)
         offer = self.finding.offer if self.finding is not None else None
         if self.finding is not None and offer is not None and not eager:
             self.generation.defer(self.finding, offer)
+            self._decide("register", None, "mapped at its first use", passed=True)
         else:
             self.generation.load()
+            self._decide("register", None, "mapped", passed=self.library is not None)
         self._tell()
 
     def end(self, state: State, *reasons: Reason) -> None:
         """End the way here."""
         self._state = state
         self._reasons.extend(reasons)
+        for reason in reasons:
+            self._decide(reason.stage, reason.rule, reason.message, passed=False)
         self._tell()
 
     def _tell(self) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.native.library import Library
@@ -52,6 +53,9 @@ class PluginFile(NamedTuple):
         companions: Libraries that it brings along, those that others need first.
         absent: Functions that it asks for and nobody has.
         bundled: Whether it comes with this package.
+        sha256: Of its bytes, in hexadecimal digits, None where they could not be read.
+        checked: The files as they were when they were found to be trustworthy.
+        sealed: Whether to map copies that nobody can write to.
     """
 
     plugin: str
@@ -60,6 +64,9 @@ class PluginFile(NamedTuple):
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     bundled: bool = False
+    sha256: str | None = None
+    checked: tuple[SeenFile, ...] | None = None
+    sealed: bool = False
 
 
 class Registries(NamedTuple):
@@ -69,7 +76,8 @@ class Registries(NamedTuple):
     devices: DeviceRegistry
 
 
-def _unmarked(file: PluginFile) -> AbstractContextManager[object]:
+def unmarked(file: PluginFile) -> AbstractContextManager[object]:
+    """Surround the loading of a plugin with nothing."""
     del file
     return nullcontext()
 
@@ -100,7 +108,7 @@ class Generation:
         file: PluginFile,
         config: Config,
         registries: Registries,
-        mark: Callable[[PluginFile], AbstractContextManager[object]] = _unmarked,
+        mark: Callable[[PluginFile], AbstractContextManager[object]] = unmarked,
     ) -> None:
         self.file = file
         self.library: Library | None = None

@@ -38,8 +38,8 @@ class Reason:
     """Why a plugin, or a part of it, does not serve.
 
     Attributes:
-        stage: Where on the way it was decided: `probe`, `policy`, `first-contact`, `load`, `init`,
-            `register`, `list`.
+        stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
+            `init`, `register`, `list`.
         rule: Id of the rule, None where a plugin failed by its own word.
         message: What was found.
         remedy: What to do, None where nobody can know.
@@ -61,9 +61,9 @@ class Reason:
         return cls(stage, rule_id, message, rule(rule_id).remedy if rule_id else None)
 
     @classmethod
-    def of_problem(cls, problem: Problem) -> Reason:
-        """Make it from what discovery or the probe found."""
-        return cls("probe", problem.rule, problem.message, problem.remedy)
+    def of_problem(cls, problem: Problem, stage: str = "probe") -> Reason:
+        """Make it from what discovery, trust or the probe found."""
+        return cls(stage, problem.rule, problem.message, problem.remedy)
 
     @classmethod
     def of_error(cls, stage: str, error: ModularTFError) -> Reason:
@@ -77,6 +77,32 @@ class Reason:
             "rule": self.rule,
             "message": self.message,
             "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One step of a plugin's way, taken or refused.
+
+    Attributes:
+        stage: As a reason's.
+        passed: Whether the plugin went on.
+        rule: Id of the rule that decided, None where no single one did.
+        text: What was decided and why, one sentence without a full stop.
+    """
+
+    stage: str
+    passed: bool
+    rule: str | None
+    text: str
+
+    def as_dict(self) -> dict[str, str | bool | None]:
+        """Return it as JSON knows it."""
+        return {
+            "stage": self.stage,
+            "passed": self.passed,
+            "rule": self.rule,
+            "text": self.text,
         }
 
 
@@ -95,6 +121,7 @@ class PluginRecord:
         reason: Why it does not serve, or the first of several; None where all is well.
         reasons: All of them.
         warnings: Rules that it broke without being refused.
+        decisions: The steps of its way, in order.
     """
 
     name: str
@@ -106,6 +133,7 @@ class PluginRecord:
     device_types: tuple[str, ...] = ()
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Reason, ...] = ()
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def reason(self) -> Reason | None:

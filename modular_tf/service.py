@@ -6,6 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.admission import Admission
 from modular_tf.configuration import Config, load_config
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
@@ -19,7 +20,6 @@ from modular_tf.known_plugins import KnownPlugins
 from modular_tf.live_services import keep_in_sight
 from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
-from modular_tf.quarantine import quarantine_defective
 from modular_tf.report import Report
 from modular_tf.shadowing import without_lost_schemes
 
@@ -70,7 +70,8 @@ class PluginService:
         self._given_hooks = tuple(hooks)
         self._hooks: Hooks | None = None
         self._lock = threading.RLock()
-        self._known = KnownPlugins(lambda: self._contributions.names)
+        self._known = KnownPlugins(self.config, lambda: self._contributions.names)
+        self._admission = Admission(self.config, self._known.cache)
         self._filesystems = FilesystemRegistry()
         self._devices = DeviceRegistry(
             priorities=self.config.priorities,
@@ -144,11 +145,13 @@ class PluginService:
         before = [entry.state for entry in entries]
         for entry in entries:
             entry.apply_policy(self.config, self._all_hooks().veto)
-        quarantine_defective(entries, self.config)
+        self._admission.admit(entries)
         for entry, state in zip(entries, before, strict=True):
-            entry.register(self.config, self._registries, eager=eager)
+            entry.register(self.config, self._registries, self._admission.mark, eager=eager)
+            self._admission.remember_offer(entry)
             if entry.state is not state:
                 self._all_hooks().outcome(entry.record())
+        self._known.cache.save()
 
     # -- what there is --------------------------------------------------------------------------
 

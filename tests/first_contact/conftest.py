@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
 from tests.fixtures.compiler import compile_object, link_library
@@ -14,35 +15,45 @@ from tests.fixtures.compiler import compile_object, link_library
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.rules import Violation
 
 _FOLDER = Path(__file__).parent
 _DIALECTS = _FOLDER.parent / "device" / "dialects"
 _THROW = _FOLDER.parent / "plugins" / "throw.cc"
 _LAYOUT = "LAYOUT=209"
-PATIENCE_S = 60.0  # what nobody needs who is not meant to hang
+PATIENT = Limits(seconds=60.0)  # what nobody needs who is not meant to hang
 
 
 @pytest.fixture(autouse=True)
-def with_first_contact(monkeypatch):
-    """Take away what keeps the other tests from it."""
+def with_first_contact(monkeypatch, tmp_path_factory):
+    """Take away what keeps the other tests from it, and what they would remember of each other."""
     monkeypatch.delenv("MODULAR_TF_FIRST_CONTACT")
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path_factory.mktemp("home")))
 
 
 @pytest.fixture(scope="session")
-def misdeed() -> Callable[[str, str], Path]:
+def misdeed() -> Callable[..., Path]:
     """Build a plugin that does something, one of `misdeed.c`, at a place."""
+    return build_misdeed
 
-    def build(deed: str, place: str = "INIT") -> Path:
-        macros = (_LAYOUT, f"MISDEED={deed}", f"PLACE={place}")
-        objects = [compile_object(_FOLDER / "misdeed.c", macros), compile_object(_THROW)]
+
+def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
+    """Return a library that misbehaves; `kind` is `device` or `filesystem`."""
+    macros = (f"MISDEED={deed}", f"PLACE={place}")
+    objects = [compile_object(_FOLDER / "misdeed.c", macros), compile_object(_THROW)]
+    if kind == "device":
         good = (_LAYOUT, "SE_InitPlugin=dialect_init")
+        objects += [compile_object(_FOLDER / "device_misdeed.c", (_LAYOUT,))]
         objects += [
             compile_object(_DIALECTS / f"{name}.c", good) for name in ("plugin", "executor")
         ]
-        return link_library(f"lib{deed.lower()}_at_{place.lower()}.so", objects, cxx=True)
-
-    return build
+    else:
+        objects += [compile_object(_FOLDER / "filesystem_misdeed.c")]
+    suffix = "" if kind == "device" else f"_of_{kind}"
+    name = f"lib{deed.lower()}_at_{place.lower()}{suffix}.so"
+    return link_library(name, objects, ["-lpthread"], cxx=True)
 
 
 @pytest.fixture(scope="session")
@@ -53,11 +64,26 @@ def rfc_example() -> Path:
 
 
 @pytest.fixture
-def verdict(misdeed) -> Callable[..., Violation | None]:
+def finding() -> Callable[..., Finding]:
     """Try a plugin with a misdeed and return what is found."""
+    return find_one
 
-    def try_one(deed: str, place: str = "INIT") -> Violation | None:
-        (found,) = try_plugins([Task("bad", str(misdeed(deed, place)))], seconds=PATIENCE_S)
-        return found
+
+def find_one(
+    deed: str, place: str = "INIT", kind: str = "device", limits: Limits = PATIENT
+) -> Finding:
+    """Try a plugin with a misdeed."""
+    task = Task("bad", str(build_misdeed(deed, place, kind)), kinds=(kind,))
+    (found,) = try_plugins([task], limits)
+    return found
+
+
+@pytest.fixture
+def verdict() -> Callable[..., Violation | None]:
+    """Try a plugin with a misdeed and return the rule that it broke."""
+
+    def try_one(*arguments: Any, **options: Any) -> Violation | None:
+        incident = find_one(*arguments, **options).incident
+        return None if incident is None else incident.violation
 
     return try_one

@@ -1,0 +1,146 @@
+"""Which plugins may run in this process: by what is remembered of them, or by trying them now."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.load_marks import LoadMarks
+from modular_tf.plugin_generation import PluginFile, unmarked
+from modular_tf.quarantine_memory import QuarantineMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from contextlib import AbstractContextManager
+
+    from modular_tf.configuration import Config
+    from modular_tf.first_contact.finding import Finding
+    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.scan_cache import ScanCache
+
+_LOADED_IN_PROCESS = "LD-070"
+
+
+class Admission:
+    """Decides for one service what may run in its process. Used under the service's lock.
+
+    Args:
+        config: What the user decided.
+        cache: What is known of libraries.
+    """
+
+    def __init__(self, config: Config, cache: ScanCache) -> None:
+        self._config = config
+        self._cache = cache
+        self._quarantine: QuarantineMemory | None = None
+        self._marks = LoadMarks.of_process()
+        self._limits = Limits(
+            seconds=config.first_contact_timeout_s,
+            memory_mib=config.first_contact_memory_mib,
+            accept=frozenset(config.first_contact_accept),
+        )
+
+    def admit(self, entries: Iterable[PluginEntry]) -> None:
+        """Give each plugin the finding that it is registered by, or end its way.
+
+        Plugins that come with this package, and those whose code runs in this process already,
+        are admitted as they are. Returns when all that had to be tried have been.
+        """
+        new = []
+        for entry in entries:
+            if entry.is_new_here:
+                new.append(entry)
+            elif entry.bundled and entry.known is not None and entry.known.finding is not None:
+                entry.acquit(entry.known.finding, "it comes with this package")
+        if not new:
+            return
+        for entry in new:
+            self._recall_quarantine(entry)
+        untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
+        if untried and self._config.first_contact != "never":
+            self._try_out(untried)
+            self._cache.save()
+
+    def _recall_quarantine(self, entry: PluginEntry) -> None:
+        sha256 = entry.sha256
+        found = self._memory().recall(sha256) if sha256 else None
+        if found is None:
+            return
+        rule = found.incident.violation.rule_id
+        # Who wants no first contact does not want its verdicts either.
+        if self._config.first_contact != "never" or rule == _LOADED_IN_PROCESS:
+            entry.quarantine(found.incident, since=found.time)
+
+    def _memory(self) -> QuarantineMemory:
+        """Return the quarantine, with what ended processes before this one."""
+        if self._quarantine is None:
+            self._quarantine = QuarantineMemory.of_process()
+            for culprit in self._marks.culprits():
+                self._quarantine.remember(
+                    culprit.sha256, culprit.plugin, culprit.path, culprit.incident()
+                )
+        return self._quarantine
+
+    def _recall(self, entry: PluginEntry) -> bool:
+        """Tell whether a plugin need not be tried: its bytes were, and did no harm."""
+        known = entry.known
+        if known is None or self._config.first_contact == "always":
+            return False
+        finding = known.finding if known.tried else None
+        if finding is None:
+            finding = self._cache.finding_for(known)
+        if finding is None and self._config.first_contact == "never":
+            finding = known.finding
+        if finding is None:
+            return False
+        entry.acquit(finding, "its bytes did no harm when they were tried before")
+        return True
+
+    def _try_out(self, entries: list[PluginEntry]) -> None:
+        # Imported where there is something to try only; most processes have nothing.
+        from modular_tf.first_contact.task import Task  # noqa: PLC0415
+        from modular_tf.first_contact.trials import try_plugins  # noqa: PLC0415
+
+        tasks = [
+            Task(
+                plugin=entry.name,
+                file=entry.path,
+                companions=entry.facts.companions,
+                absent=entry.facts.absent,
+                kinds=tuple(kind.value for kind in entry.facts.kinds),
+            )
+            for entry in entries
+        ]
+        for entry, finding in zip(entries, try_plugins(tasks, self._limits), strict=True):
+            self._conclude(entry, finding)
+
+    def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
+        incident = finding.incident
+        if incident is None:
+            entry.acquit(finding, "it did no harm to the process that it was tried in")
+            self._remember(entry, finding, tried=True)
+            return
+        entry.quarantine(incident, since=time.time())
+        if not incident.untried and entry.sha256:
+            self._memory().remember(entry.sha256, entry.name, entry.path, incident)
+
+    def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
+        if entry.known is not None:
+            entry.known = entry.known._replace(tried=tried, finding=finding)
+            self._cache.remember(entry.known)
+
+    def remember_offer(self, entry: PluginEntry) -> None:
+        """Keep what a plugin registered that was mapped without having been tried before."""
+        generation, known = entry.generation, entry.known
+        if generation is None or generation.library is None or known is None:
+            return
+        if (found := generation.finding()) != known.finding:
+            self._remember(entry, found, tried=known.tried)
+
+    def mark(self, file: PluginFile) -> AbstractContextManager[object]:
+        """Return what names a plugin as the culprit if this process ends while it is loaded."""
+        if file.bundled or not file.sha256:
+            return unmarked(file)
+        what = f"loading {file.path}"
+        return self._marks.around(file.plugin, file.path, what, file.sha256)
