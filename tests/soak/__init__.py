@@ -1,0 +1,1 @@
+"""Soaking: hours of mixed work in minutes, while plugins come and go; `scripts/soak` runs it."""

@@ -1,0 +1,131 @@
+"""The threads, their jobs, and what came of it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from modular_tf.service import PluginService
+from tests.soak import coming_and_going, device_work, filesystem_work
+from tests.soak.measures import Sample, take_sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+THREADS = 8
+
+
+@dataclass
+class Outcome:
+    """What a campaign did.
+
+    Attributes:
+        jobs: How often each job ran to its end.
+        errors: The traces of all that no job expects.
+        samples: What the process had, in even steps of time.
+    """
+
+    jobs: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+
+class Campaign:
+    """Eight threads that draw jobs until the time is up.
+
+    Args:
+        seed: Decides what each thread draws; how threads meet, it does not.
+        folder: An empty folder for all files.
+    """
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        self._seed = seed
+        self._folder = folder
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self.outcome = Outcome()
+
+    def run(self, seconds: float, step_s: float, tell: Callable[[Outcome], None]) -> Outcome:
+        """Work for so long, with a sample in each step; `tell` is called after each."""
+        pool = coming_and_going.build_pool(self._folder)
+        with PluginService() as service:
+            service.load()
+            common = coming_and_going.CommonService(pool)
+            jobs = self._jobs(service, common, pool)
+            threads = [
+                threading.Thread(target=self._work, args=(number, jobs))
+                for number in range(THREADS)
+            ]
+            for thread in threads:
+                thread.start()
+            self._measure(seconds, step_s, tell)
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+            common.close()
+        return self.outcome
+
+    def _jobs(
+        self,
+        service: PluginService,
+        common: coming_and_going.CommonService,
+        pool: list[Path],
+    ) -> dict[str, Callable[[str, random.Random], object]]:
+        coming_and_going.named_loads(service, pool, self._folder)
+        (device,) = service.devices("CPU")
+        jobs: dict[str, Callable[[str, random.Random], object]] = {}
+        for scheme in ("ram", "file", "pool3"):
+            fs, root = service.filesystem(scheme), self._root(scheme)
+            for name in ("files", "region", "errors"):
+                jobs[f"{scheme} {name}"] = partial(
+                    _in_folder, getattr(filesystem_work, name), fs, root
+                )
+        for name in ("arrays", "exchange", "streams"):
+            jobs[f"device {name}"] = partial(_on_device, getattr(device_work, name), device)
+        jobs["service opened and closed"] = partial(coming_and_going.short_service, pool)
+        jobs["service in common"] = common.work
+        jobs["service replaced"] = lambda _folder, _dice: common.replace()
+        jobs["report"] = lambda _folder, _dice: service.report()
+        return jobs
+
+    def _root(self, scheme: str) -> str:
+        return f"file://{self._folder}/posix" if scheme == "file" else f"{scheme}://soak"
+
+    def _work(self, number: int, jobs: dict[str, Callable[[str, random.Random], object]]) -> None:
+        dice, names = random.Random(f"{self._seed}:{number}"), sorted(jobs)
+        while not self._stop.is_set():
+            name = dice.choice(names)
+            try:
+                jobs[name](f"thread{number}", dice)
+            except Exception:  # noqa: BLE001  (each is one that nobody expected)
+                with self._lock:
+                    self.outcome.errors.append(f"{name}: {traceback.format_exc()}")
+            else:
+                with self._lock:
+                    self.outcome.jobs[name] += 1
+
+    def _measure(self, seconds: float, step_s: float, tell: Callable[[Outcome], None]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not self.outcome.errors:
+            time.sleep(step_s)
+            self.outcome.samples.append(take_sample())
+            tell(self.outcome)
+
+
+def _in_folder(
+    job: Callable[..., object], fs: object, root: str, folder: str, dice: random.Random
+) -> None:
+    job(fs, f"{root}/{folder}", dice)
+
+
+def _on_device(
+    job: Callable[..., object], device: object, _folder: str, dice: random.Random
+) -> None:
+    job(device, dice)
