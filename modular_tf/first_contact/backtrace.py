@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_FRAMES = 64
-_HOST_MODULE = "_core."  # what follows it is the host's own way to the call
+_HOST = ("_core.", "libpython", "python")  # what follows them is the host's own way to the call
 _COPY = "/memfd:"
 _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 
@@ -30,7 +30,7 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
             place = f"{function}+{offset:#x}" if function else f"{offset:#x}"
         except (TypeError, ValueError):
             continue
-        if os.path.basename(name).startswith(_HOST_MODULE):
+        if os.path.basename(name).startswith(_HOST):
             break
         shown.append(f"{copies.get(_mapped_name(name), name) or 'nowhere'} {place}")
     return tuple(shown)

@@ -72,10 +72,6 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def _kill_children() -> None:
-    if os.getpid() == 1:  # of a PID namespace, which holds nobody else
-        with suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        return
     for child in children(os.getpid()):
         with suppress(PermissionError):  # it has taken another user's rights
             os.kill(child, signal.SIGKILL)

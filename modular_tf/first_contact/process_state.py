@@ -26,7 +26,7 @@ _SMALLEST = 5e-324
 class ProcessState:
     """One look at the calling process and thread."""
 
-    handlers: dict[int, int]
+    handlers: tuple[int, ...]
     blocked: frozenset[int]
     locale: bytes
     directory: str
@@ -48,14 +48,15 @@ class ProcessState:
 
 def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
     """Yield rule and sentence for each change; the environment is compared with `os.environ`."""
-    for number, handler in after.handlers.items():
+    for number, handler in enumerate(after.handlers):
         if handler != before.handlers[number]:
             yield _handler_change(number, handler)
     for number in sorted(after.blocked - before.blocked):
         yield "LD-066", f"blocked {_name(number)}"
     if after.locale != before.locale:
-        was, now = (state.locale.decode("utf-8", "replace") for state in (before, after))
-        yield "LD-067", f"changed the locale from {was} to {now}"
+        was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
+        changed = ", ".join(part for part in now if part not in was)
+        yield "LD-067", f"changed the locale: {changed}"
     yield from _harmless_changes(before, after)
 
 

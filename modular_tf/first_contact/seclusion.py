@@ -37,8 +37,9 @@ def can_be_secluded() -> bool:
 def run_secluded(work: Callable[[], None]) -> NoReturn:
     """Do some work in a process with numbers of its own, wait for its end, and end.
 
-    The working process is the first of its numbers. To be called in a process that was forked for
-    this; its exit status is 0 if the work was done, 1 if not or where it cannot be secluded.
+    The kernel lets nobody in there end the first process, so the work is done by the second: who
+    ends or stops it, ends all. To be called in a process that was forked for this; its exit status
+    is 0 if the work was done, 1 if not or where it cannot be secluded.
     """
     try:
         _call("unshare", "int (*)(int)", _CLONE_NEWNS | _CLONE_NEWPID)
@@ -56,10 +57,16 @@ def _as_first(work: Callable[[], None]) -> NoReturn:
         # Nothing that is mounted here shall be seen outside; what is mounted there, shall be here.
         _mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE)
         _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC)
-        work()
+        second = os.fork()
+        if second == 0:
+            work()
+            os._exit(0)
+        ended = 0
+        while ended != second:
+            ended, status = os.waitpid(-1, os.WUNTRACED)
+        os._exit(0 if status == 0 else 1)
     except BaseException:  # noqa: BLE001  (the exit status tells)
         os._exit(1)
-    os._exit(0)
 
 
 def _mount(source: bytes, target: bytes, kind: Any, flags: int) -> None:

@@ -149,16 +149,16 @@ class Trial:
         used = memory_use(self._pid)
         self._note_memory(used.resident - self._base.resident)
         self._note_memory(used.data - self._base.data)
-        if self._ending.killed_for is None and self._exceeds_memory:
+        if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
+            return
+        if self._ending.killed_for is None:
             self._end_for("LD-064")
 
-    @property
-    def _exceeds_memory(self) -> bool:
-        limits = self._limits
-        return "LD-064" not in limits.accept and self._ending.memory > limits.memory_mib << 20
-
     def _note_memory(self, size: int) -> None:
-        self._ending.memory = max(self._ending.memory, size)
+        ending = self._ending
+        ending.memory = max(ending.memory, size)
+        if ending.exceeded_in is None and ending.memory > self._limits.memory_mib << 20:
+            ending.exceeded_in = ending.entered
 
     def _look_at_processes(self) -> None:
         if self._ending.killed_for is not None:
@@ -194,8 +194,8 @@ class Trial:
         ending = self._ending
         match entry:
             case {"enters": str(call), "data": int(data)}:
+                self._note_memory(data - self._base.data)  # of the call before
                 ending.entered = call
-                self._note_memory(data - self._base.data)
             case {"finished": dict(outcome), "data": int(data)}:
                 ending.outcome = _checked(outcome)
                 self._note_memory(data - self._base.data)

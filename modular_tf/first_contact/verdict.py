@@ -33,6 +33,7 @@ class Ending:
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
         memory: The most bytes beyond the host's own that were seen.
+        exceeded_in: The call in which they became more than is allowed.
         processes: How many descendants it had, at the end or when they became too many.
         status: The exit status, negative for a signal; None where it would not end.
         signal: The signal that its handler saw, with `errno` and `overflow` (of the stack).
@@ -48,6 +49,7 @@ class Ending:
     lost: str | None = None
     fault: str | None = None
     memory: int = 0
+    exceeded_in: str | None = None
     processes: int = 0
     status: int | None = None
     signal: int | None = None
@@ -104,10 +106,13 @@ def _incident(ending: Ending, deeds: list[tuple[str, str]]) -> Incident:
     also = "".join(f"; also {other} ({other_id})" for other_id, other in others)
     # What was seen at the end was no single call's doing.
     call = None if ending.outcome is not None else ending.entered
-    where = _AT if call is None else f"in {call}, {_AT}"
+    if rule_id == "LD-064" and ending.exceeded_in is not None:
+        call = ending.exceeded_in
+    where = f", {_AT}" if call is None else f" in {call}, {_AT}"
+    words = "" if ending.outcome is not None else _said(ending)
     own_end = ending.outcome is None and ending.killed_for is None
     return Incident(
-        Violation(rule_id, f"{what} {where}{also}{_said(ending)}"),
+        Violation(rule_id, f"{what}{where}{also}{words}"),
         signal=_signal(ending) if own_end else None,
         last_call=call,
         backtrace=ending.backtrace,
@@ -150,7 +155,7 @@ def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
     if ending.killed_for == "LD-064":
         return "LD-064", _memory(ending, limits)
     if ending.killed_for == "LD-068":
-        return "LD-068", f"started {_processes(ending)}, where {limits.processes} may run,"
+        return "LD-068", f"started {_processes(ending)} ({limits.processes} may run)"
     return "LD-061", f"did not return within {limits.seconds:g} s"
 
 
@@ -162,7 +167,8 @@ def _signal(ending: Ending) -> int | None:
 
 
 def _memory(ending: Ending, limits: Limits) -> str:
-    return f"took {ending.memory // _MIB} MiB of memory, where {limits.memory_mib} MiB are allowed,"
+    taken = -(-ending.memory // _MIB)
+    return f"took {taken} MiB of memory ({limits.memory_mib} MiB are allowed)"
 
 
 def _processes(ending: Ending) -> str:

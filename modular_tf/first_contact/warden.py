@@ -7,10 +7,11 @@ reaper of all that plugins start, and ends with the process that made it.
 from __future__ import annotations
 
 import json
+import os
 import socket
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.descendants import adopt_orphans
+from modular_tf.first_contact.descendants import adopt_orphans, children
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trial import AbandonedError, Trial
 from modular_tf.first_contact.verdict import cannot_try
@@ -30,6 +31,8 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
             except AbandonedError:
                 return
             connection.sendall(json.dumps(finding.as_dict()).encode() + b"\n")
+            if children(os.getpid()):
+                return  # somebody would not end: whoever comes next gets a watcher without them
 
 
 def _try(task: Task, limits: Limits, listener: int) -> Finding:

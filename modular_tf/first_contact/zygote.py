@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from modular_tf.first_contact.descendants import adopt_orphans, children, end_all
 from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.process_state import ProcessState, changes
 from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
 from modular_tf.first_contact.warden import watch_over_trials
 from modular_tf.loading.known_defects import known_defects
@@ -27,18 +28,20 @@ _READY = b"r"
 _LOOK_FOR_PARENT_S = 1.0
 
 
-def serve(*, control: int, parent: int, limits: dict[str, Any]) -> NoReturn:
+def serve(*, control: int, parent: int, limits: dict[str, Any], secludes: bool) -> NoReturn:
     """Fork a watcher for each socket that arrives, until the application ends or says so.
 
     Args:
         control: The descriptor of the socket that sockets arrive on.
         parent: The application.
-        limits: The fields of `Limits`.
+        limits: What `Limits.as_dict` gave.
+        secludes: Whether plugins get process numbers of their own, where that is possible.
     """
     _be_python_anew()
     adopt_orphans()
     _warm_up()
-    zygote = _Zygote(socket.socket(fileno=control), Limits.from_dict(limits))
+    secluded = secludes and can_be_secluded()
+    zygote = _Zygote(socket.socket(fileno=control), Limits.from_dict(limits), secluded=secluded)
     with suppress(OSError):  # the application is gone
         zygote.serve(parent)
     end_all()
@@ -48,32 +51,32 @@ def serve(*, control: int, parent: int, limits: dict[str, Any]) -> NoReturn:
 class _Zygote:
     """Its watchers, by process id."""
 
-    def __init__(self, control: socket.socket, limits: Limits) -> None:
+    def __init__(self, control: socket.socket, limits: Limits, *, secluded: bool) -> None:
         self._control = control
         self._limits = limits
-        self._secluded = can_be_secluded()
+        self._secluded = secluded
         self._wardens: set[int] = set()
 
     def serve(self, parent: int) -> None:
         self._control.settimeout(_LOOK_FOR_PARENT_S)
         self._control.sendall(_READY)
         while os.getppid() == parent:
+            self._sweep()
             with suppress(TimeoutError):
                 _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not descriptors:
                     return
-                self._sweep()
                 self._wardens.add(self._fork_warden(descriptors[0]))
                 os.close(descriptors[0])
 
     def _sweep(self) -> None:
-        """End what a watcher has left that was ended by a plugin."""
+        """End watchers that a plugin has stopped, and what ended ones have left."""
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0] != 0:
+                self._wardens.discard(found[0])
         for child in children(os.getpid()):
             if child not in self._wardens:
                 os.kill(child, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._wardens.discard(ended)
 
     def _fork_warden(self, fd: int) -> int:
         me = os.getpid()
@@ -108,6 +111,7 @@ def _warm_up() -> None:
     load_runtime()
     all_rules()
     known_defects()
+    list(changes(ProcessState.now(), ProcessState.now()))
     gc.collect()
     gc.disable()
     gc.freeze()

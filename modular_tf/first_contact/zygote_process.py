@@ -14,6 +14,7 @@ from modular_tf.first_contact.interpreter import child_environment, command_for
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
 
+_SECLUDES = True
 _FIRST_FREE = 3  # after the standard streams
 _MOST_SAID = 4096
 _PATIENCE_AT_THE_START_S = 120.0
@@ -56,7 +57,12 @@ class ZygoteProcess:
         # It would be a standard stream where the application has closed its own.
         control = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
         try:
-            job = {"control": control, "parent": os.getpid(), "limits": limits.as_dict()}
+            job = {
+                "control": control,
+                "parent": os.getpid(),
+                "limits": limits.as_dict(),
+                "secludes": _SECLUDES,
+            }
             process = subprocess.Popen(  # noqa: S603  (our own interpreter)
                 command_for(job, python=python),
                 stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from modular_tf.native.ffi import lib
+from modular_tf.native.ffi import ffi, lib
 
 QUESTION = signal.SIGQUIT
 """The signal that is answered with where the process is."""
@@ -23,6 +23,8 @@ def report_crashes(report: int) -> None:
         raise OSError("no handlers for crashes can be installed")
 
 
-def signal_handlers() -> dict[int, int]:
-    """Return the address of each signal's handler, whoever installed it; 0 default, 1 ignored."""
-    return {number: lib.mtf_signal_handler(number) for number in sorted(signal.valid_signals())}
+def signal_handlers() -> tuple[int, ...]:
+    """Return the address of each signal's handler, by its number; 0 default, 1 ignored."""
+    handlers = ffi.new("uintptr_t[]", signal.NSIG)
+    lib.mtf_signal_handlers(handlers, signal.NSIG)
+    return tuple(ffi.unpack(handlers, signal.NSIG))

@@ -230,8 +230,10 @@ extern "C" int mtf_report_crashes(int report, int question) {
 #endif
 }
 
-extern "C" uintptr_t mtf_signal_handler(int signal_number) {
-  struct sigaction action = {};
-  if (sigaction(signal_number, nullptr, &action) != 0) return 0;
-  return reinterpret_cast<uintptr_t>(action.sa_sigaction);
+extern "C" void mtf_signal_handlers(uintptr_t* handlers, int count) {
+  for (int number = 0; number < count; ++number) {
+    struct sigaction action = {};
+    const bool known = sigaction(number, nullptr, &action) == 0;
+    handlers[number] = known ? reinterpret_cast<uintptr_t>(action.sa_sigaction) : 0;
+  }
 }

@@ -18,8 +18,9 @@ extern "C" {
  * forked later tell nothing. To be called once, by the main thread. 0 on success. */
 int mtf_report_crashes(int report, int question);
 
-/* The address of a signal's handler; 0 for the default action, 1 where it is ignored. [any thread] */
-uintptr_t mtf_signal_handler(int signal_number);
+/* Writes down the handler's address of each signal below `count`: 0 for the default action, 1 where
+ * it is ignored; 0 for what is no signal. [any thread] */
+void mtf_signal_handlers(uintptr_t* handlers, int count);
 
 #ifdef __cplusplus
 }
