@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
-from modular_tf.loading.opened_file import OpenedFile, changed_since
-from modular_tf.loading.private_copy import copy_for_host, keep_in_memory
+from modular_tf.loading.opened_file import OpenDescriptor, OpenedFile, changed_since
+from modular_tf.loading.origin_folder import beside_neighbours, levels_asked_for
+from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
@@ -36,6 +37,13 @@ class _Bound(NamedTuple):
     library: Library
     mapped_as: str
     sha256: str | None
+
+
+class _Target(NamedTuple):
+    """By which path a file, or a copy of it, is mapped."""
+
+    file: OpenedFile
+    mapped_as: str
 
 
 # Libraries stay mapped for the life of the process, so a file is mapped once, for all services.
@@ -83,7 +91,7 @@ def bind(
         key = hashes or identity
         known = _bound.get(key)
         if known is None or not files[-1].may_be(known.sha256):
-            known = _map(files, stand_ins, absent, sealed=sealed)
+            known = _map(_targets(files, stand_ins, opened, sealed=sealed), absent)
             _bound[key] = _bound[identity] = known
         if known.library.path == path:
             return known.library
@@ -112,79 +120,89 @@ def _file_key(identity: FileIdentity) -> tuple[int, int, int, int]:
     return identity.device, identity.inode, identity.size, identity.mtime_ns
 
 
-def _map(
-    files: Sequence[OpenedFile], stand_ins: frozenset[str], absent: Sequence[str], *, sealed: bool
-) -> _Bound:
-    """Map files, the plugin last; all are named, since an open file has no folder to find others.
+def _map(targets: Sequence[_Target], absent: Sequence[str]) -> _Bound:
+    """Map files, the plugin last, and remember how the dynamic linker calls them.
 
     Raises:
         PluginError: See `bind`.
     """
-    plugin = files[-1]
-    machine = _machine_of(plugin)
-    # Mapped by somebody else, a plugin is bound to what they have.
-    is_elsewhere = Library.find(plugin.mapped_as) is not None
-    targets = {
-        _target(file, stand_ins, copy=sealed or (is_elsewhere and file is plugin)): file.path
-        for file in files
-    }
-    for file in files:
-        file.keep()
-    _map_stub(plugin.path, targets, machine, absent)
-    target = list(targets)[-1]
-    library = Library.find(target)
+    plugin, mapped_as = targets[-1]
+    _map_stub(targets, absent)
+    library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    for mapped, path in targets.items():
-        show_as(mapped, path)
-    return _Bound(Library(plugin.path, library.handle), target, plugin.known_sha256)
+    for target in targets:
+        show_as(target.mapped_as, target.file.path)
+    return _Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
 
 
-def _machine_of(file: OpenedFile) -> int:
-    with ElfFile(file.mapped_as) as elf:
-        machine: int = elf.image.machine_number
-        return machine
+def _targets(
+    files: Sequence[OpenedFile], stand_ins: frozenset[str], opened: ExitStack, *, sealed: bool
+) -> list[_Target]:
+    """Choose what to map in the place of files, the plugin last.
+
+    Raises:
+        PluginError: A file is not what was checked (LD-082), or cannot be led to the host (LD-053).
+    """
+    # Mapped by somebody else, a plugin is bound to what they have.
+    is_elsewhere = Library.find(files[-1].mapped_as) is not None
+    sources: list[OpenDescriptor] = []
+    levels: dict[str, int] = {}
+    for file in files:
+        with ElfFile(file.mapped_as) as elf:
+            bound_to_tensorflow = not stand_ins.isdisjoint(elf.dynamic.needed)
+            if (asked := levels_asked_for(elf)) is not None:
+                folder = os.path.dirname(file.path)
+                levels[folder] = max(asked, levels.get(folder, 0))
+        is_open_elsewhere = is_elsewhere and file is files[-1]
+        if sealed or bound_to_tensorflow or is_open_elsewhere or file.must_be_copied:
+            sources.append(copy_for_host(file, stand_ins))
+            opened.callback(sources[-1].close)
+        else:
+            sources.append(file)
+    return [
+        _Target(file, _place(file, source, levels.get(os.path.dirname(file.path))))
+        for file, source in zip(files, sources, strict=True)
+    ]
 
 
-def _target(file: OpenedFile, stand_ins: frozenset[str], *, copy: bool) -> str:
-    """Return what to map in the place of a file: the open file itself, or a copy."""
-    with ElfFile(file.mapped_as) as elf:
-        is_bound_to_tensorflow = not stand_ins.isdisjoint(elf.dynamic.needed)
-    if copy or is_bound_to_tensorflow or (file.must_be_compared and file.may_change):
-        return copy_for_host(file, stand_ins)
-    if file.must_be_compared:
-        file.sha256()
-    return file.mapped_as
+def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
+    """Return the path to map a file by; in its folder, if it or one beside it asks for that."""
+    if levels is None:
+        return source.mapped_as
+    placed = beside_neighbours(file.path, source, levels)
+    return placed or source.mapped_as
 
 
-def _map_stub(path: str, targets: Mapping[str, str], machine: int, absent: Sequence[str]) -> None:
-    """Map a stub that needs the host runtime and these targets, and defines what is absent."""
+def _map_stub(targets: Sequence[_Target], absent: Sequence[str]) -> None:
+    """Map a stub that needs the host runtime and these targets, and defines what is absent.
+
+    An open file has no folder to find others from, so companions are named as well.
+    """
+    plugin = targets[-1].file
     flags = RTLD_NOW_LOCAL
-    needed = [load_runtime().path, *targets]
+    needed = [load_runtime().path, *(target.mapped_as for target in targets)]
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
         needed = [*_preloaded(), *needed]
+    with ElfFile(plugin.mapped_as) as elf:
+        machine = elf.image.machine_number
     soname = f"libmodular_tf_stub.so.{next(_stub_numbers)}"
     functions = dict.fromkeys(absent, absent_function())
-    stub = stub_library(soname, needed, machine, functions)
-    try:
-        Library.open(keep_in_memory(stub, soname), flags)
-    except ModularTFError as error:
-        reason = _with_paths(error.message, targets)
-        raise PluginError(
-            f"{path}: the dynamic linker refuses it: {reason} (rule LD-050)",
-            plugin=path,
-            path=path,
-            rule="LD-050",
-        ) from error
-
-
-def _with_paths(message: str, targets: Mapping[str, str]) -> str:
-    """Let the dynamic linker speak of files, not of descriptors."""
-    for target in sorted(targets, key=len, reverse=True):  # fd/1 begins fd/12
-        message = message.replace(target, targets[target])
-    return message
+    with closing(in_memory(stub_library(soname, needed, machine, functions), soname)) as stub:
+        try:
+            Library.open(stub.mapped_as, flags)
+        except ModularTFError as error:
+            reason = error.message
+            for target in targets:  # the dynamic linker should speak of files
+                reason = reason.replace(target.mapped_as, target.file.path)
+            raise PluginError(
+                f"{plugin.path}: the dynamic linker refuses it: {reason} (rule LD-050)",
+                plugin=plugin.path,
+                path=plugin.path,
+                rule="LD-050",
+            ) from error
 
 
 def _preloaded() -> list[str]:

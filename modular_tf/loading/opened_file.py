@@ -7,6 +7,7 @@ that run are those that were checked.
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -21,21 +22,44 @@ if TYPE_CHECKING:
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FIRST_FREE = 3  # after the standard streams, which the application may have closed
 
-# glibc tells libraries apart by path, and the path of an open file is its descriptor's number:
-# were one closed and the number used again, the next plugin would silently be the previous one.
+_numbers = itertools.count(1)
 _kept_open: list[int] = []
 
 
-class OpenedFile:
-    """One file, open for reading. Close it, or map it and keep it.
+class OpenDescriptor:
+    """An open file, and a path by which the dynamic linker can map it.
+
+    Attributes:
+        fd: The descriptor; it belongs to this object.
+        mapped_as: A path to it, in this process alone. No other file ever had it here, so the
+            descriptor can be closed once the file is mapped.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = _off_standard_streams(fd)
+        self.mapped_as = _unique_path(self.fd)
+
+    def keep(self) -> None:
+        """Leave the descriptor open for the life of the process."""
+        _kept_open.append(self.fd)
+        self.fd = -1
+
+    def close(self) -> None:
+        """Close the descriptor unless it is kept; a second call does nothing."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class OpenedFile(OpenDescriptor):
+    """One file, open for reading.
 
     Attributes:
         path: Its path for people.
-        fd: The descriptor; it belongs to this object.
         identity: Which file it is.
         known_sha256: What the hash of its bytes has to be; None while nobody needs to know.
-        must_be_compared: Whether only its bytes can tell that it is what was checked, since it
-            had changed so shortly before that another change may have left the same times.
+        must_be_copied: Whether only a copy can be sure to be what was checked, since the file had
+            changed so shortly before that another change may have left the same times.
 
     Args:
         path: The file.
@@ -47,20 +71,26 @@ class OpenedFile:
     """
 
     def __init__(self, path: str, seen: SeenFile | None = None) -> None:
+        super().__init__(os.open(path, _OPEN_FLAGS))
         self.path = path
-        self.fd = keep_off_standard_streams(os.open(path, _OPEN_FLAGS))
         self.identity = FileIdentity.of(os.fstat(self.fd))
         self.known_sha256: str | None = None
-        self.must_be_compared = False
+        self.must_be_copied = False
         if seen is not None:
-            self._take_for(seen)
+            try:
+                self._take_for(seen)
+            except BaseException:
+                self.close()
+                raise
 
     def _take_for(self, seen: SeenFile) -> None:
         if seen.identity != self.identity:
-            self.close()
             raise changed_since(self.path)
         self.known_sha256 = seen.sha256
-        self.must_be_compared = seen.sha256 is not None and not seen.is_settled(time_ns())
+        if seen.sha256 is not None and not seen.is_settled(time_ns()):
+            self.must_be_copied = not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
+            if not self.must_be_copied:
+                self.sha256()
 
     def sha256(self) -> str:
         """Return the hash of the bytes.
@@ -77,49 +107,8 @@ class OpenedFile:
         """Tell whether nothing speaks against the bytes having this hash."""
         return None in (sha256, self.known_sha256) or sha256 == self.known_sha256
 
-    @property
-    def mapped_as(self) -> str:
-        """A path to the open file, in this process alone."""
-        return path_of(self.fd)
 
-    @property
-    def may_change(self) -> bool:
-        """Whether somebody could write to the file while it is open here."""
-        return not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
-
-    def keep(self) -> None:
-        """Leave the descriptor open for the life of the process."""
-        keep_open(self.fd)
-        self.fd = -1
-
-    def close(self) -> None:
-        """Close the descriptor unless it is kept; a second call does nothing."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-
-def path_of(fd: int) -> str:
-    """Return a path to what is open, in this process alone."""
-    return f"/proc/self/fd/{fd}"
-
-
-def keep_open(fd: int) -> None:
-    """Never close a descriptor whose path the dynamic linker was told."""
-    _kept_open.append(fd)
-
-
-def keep_off_standard_streams(fd: int) -> int:
-    """Return a descriptor for the same file that nobody takes for a standard stream."""
-    if fd >= _FIRST_FREE:
-        return fd
-    try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-    finally:
-        os.close(fd)
-
-
-def require_same(path: str, sha256: str | None, expected: str | None) -> None:
+def require_same(path: str, sha256: str, expected: str | None) -> None:
     """Check a hash against the expected one, if there is one.
 
     Raises:
@@ -137,3 +126,24 @@ def changed_since(path: str) -> PluginError:
         path=path,
         rule="LD-082",
     )
+
+
+def _off_standard_streams(fd: int) -> int:
+    """Return a descriptor for the same file that nobody takes for a standard stream."""
+    if fd >= _FIRST_FREE:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+    finally:
+        os.close(fd)
+
+
+def _unique_path(fd: int) -> str:
+    """Return a path to an open file in a spelling that was never used before.
+
+    glibc tells libraries apart by path. Were the number of a closed descriptor used again, the
+    next plugin would silently be the previous one. To the kernel `//` and `/./` are one slash, so
+    a running number can be written with them.
+    """
+    spelling = "".join("./" if bit == "1" else "/" for bit in f"{next(_numbers):b}")
+    return f"/proc/self/fd/{spelling}{fd}"

@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import sha256_of
 from modular_tf.errors import PluginError
-from modular_tf.loading.opened_file import (
-    keep_off_standard_streams,
-    keep_open,
-    path_of,
-    require_same,
-)
+from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.native.runtime_library import SONAME
 
 if TYPE_CHECKING:
@@ -32,15 +27,16 @@ _ENTRY = struct.Struct("<qQ")
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
-def keep_in_memory(data: bytes, name: str) -> str:
-    """Put bytes into anonymous memory for the life of the process; return a path to them."""
-    fd = _new_memory(name)
-    with open(fd, "wb", closefd=False) as target:
+def in_memory(data: bytes, name: str) -> OpenDescriptor:
+    """Put bytes into anonymous memory, which lasts while it is open or mapped."""
+    memory = _new_memory(name)
+    with open(memory.fd, "wb", closefd=False) as target:
         target.write(data)
-    return _keep(fd)
+    fcntl.fcntl(memory.fd, fcntl.F_ADD_SEALS, _SEALS)
+    return memory
 
 
-def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> str:
+def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor:
     """Copy a library so that its needs of `stand_ins` lead to the host runtime.
 
     Nobody can change the copy, this process included.
@@ -49,40 +45,31 @@ def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> str:
         file: The library.
         stand_ins: Names of libraries in whose place the host runtime stands.
 
-    Returns:
-        A path that `dlopen` takes, valid for the life of the process.
-
     Raises:
         PluginError: A name cannot be changed in place (LD-053), or the bytes are not those that
             were checked (LD-082).
         ElfError: The library is damaged.
     """
-    fd = _new_memory(os.path.basename(file.path))
+    copy = _new_memory(os.path.basename(file.path))
     try:
-        _copy_file(file.fd, fd)
+        _copy_file(file.fd, copy.fd)
         if file.known_sha256 is not None:
-            require_same(file.path, sha256_of(fd), file.known_sha256)
-        with ElfFile(path_of(fd)) as elf:
+            require_same(file.path, sha256_of(copy.fd), file.known_sha256)
+        with ElfFile(copy.mapped_as) as elf:
             patches = _patches(elf, stand_ins, file.path)
         for offset, data in patches:
-            os.pwrite(fd, data, offset)
+            os.pwrite(copy.fd, data, offset)
+        fcntl.fcntl(copy.fd, fcntl.F_ADD_SEALS, _SEALS)
     except BaseException:
-        os.close(fd)
+        copy.close()
         raise
-    return _keep(fd)
+    return copy
 
 
-def _new_memory(name: str) -> int:
+def _new_memory(name: str) -> OpenDescriptor:
     # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
     shown = os.fsdecode(os.fsencode(name)[:200])
-    fd = os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    return keep_off_standard_streams(fd)
-
-
-def _keep(fd: int) -> str:
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
-    keep_open(fd)
-    return path_of(fd)
+    return OpenDescriptor(os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
 
 
 def _copy_file(source: int, target: int) -> None:

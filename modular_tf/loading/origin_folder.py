@@ -1,0 +1,192 @@
+"""A folder in which a library that is mapped by descriptor still finds what lies beside its file.
+
+To the dynamic linker a library's folder (`$ORIGIN`) is the one of the path that it was given, and
+`dladdr` answers with that path. Of an open file that would be `/proc/self/fd`. So a library that
+asks for its folder is given another path to the same open file: a link in a folder of this process
+whose other entries are links to what lies beside the library's file.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import itertools
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.search_paths import is_privileged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.discovery.elf import ElfFile
+    from modular_tf.loading.opened_file import OpenDescriptor
+
+_PREFIX = "modular_tf-origin-"
+_LOCK_NAME = "lock"
+_UNLOCKED_LIFE_S = 60.0  # a process that has just made its folder has not locked it yet
+_MOST_LEVELS = 8
+
+_numbers = itertools.count(1)
+_mirrors: dict[tuple[int, str, int], _Mirror] = {}
+_root: tuple[int, str, int] | None = None  # process, path, descriptor of the lock
+
+
+def levels_asked_for(elf: ElfFile) -> int | None:
+    """Return how many folders above its own a library looks into, None if it asks for none."""
+    templates = (*elf.dynamic.rpath, *elf.dynamic.runpath)
+    asked = [_levels_in(part) for part in templates if "$ORIGIN" in part or "${ORIGIN}" in part]
+    if asked:
+        return min(max(asked), _MOST_LEVELS)
+    return 0 if any(symbol.name == "dladdr" for symbol in elf.undefined()) else None
+
+
+def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | None:
+    """Return a path to an open file in a folder that shows what lies beside `file`.
+
+    Args:
+        file: The library's file.
+        source: What is mapped in its place; it stays open from now on.
+        levels: How many folders above are shown as well.
+
+    Returns:
+        None where there is no place for such a folder.
+    """
+    folder, name = os.path.split(file)
+    if is_privileged():  # whoever runs it controls where temporary files go
+        return None
+    key = (os.getpid(), os.path.realpath(folder), levels)
+    try:
+        mirror = _mirrors.get(key)
+        if mirror is None or not mirror.has_room(name, source):
+            mirror = _mirrors[key] = _Mirror(key[1], levels)
+        placed = mirror.place(name, source)
+    except OSError:
+        return None
+    # The dynamic linker replaces a dollar and what follows it.
+    return None if "$" in placed else placed
+
+
+def remove_own_folders() -> None:
+    """Remove what this process made; its libraries find nothing beside them from then on."""
+    global _root
+    root, _root = _root, None
+    if root is not None and root[0] == os.getpid():
+        _mirrors.clear()
+        _remove(root[1])
+        os.close(root[2])
+
+
+atexit.register(remove_own_folders)
+
+
+class _Mirror:
+    """The folder for one folder of files."""
+
+    def __init__(self, folder: str, levels: int) -> None:
+        self._folder = folder
+        self._shown: set[str] = set()
+        self._mapped: dict[str, tuple[int, int]] = {}
+        at = os.path.join(_own_root(), str(next(_numbers)))
+        os.mkdir(at, 0o700)
+        for above, below in _chain(folder, levels):
+            for name in os.listdir(above):
+                if name != below:
+                    os.symlink(os.path.join(above, name), os.path.join(at, name))
+            at = os.path.join(at, below)
+            os.mkdir(at, 0o700)
+        self._path = at
+
+    def has_room(self, name: str, source: OpenDescriptor) -> bool:
+        """Tell whether a name is free, or leads to the same file already.
+
+        glibc knows a library by its path: a second one under it would silently be the first.
+        """
+        return self._mapped.get(name) in (None, _inode(source))
+
+    def place(self, name: str, source: OpenDescriptor) -> str:
+        """Let a name lead to an open file, and the others to the files that they are now."""
+        for other in os.listdir(self._folder):
+            if other not in self._shown and other != name:
+                os.symlink(os.path.join(self._folder, other), os.path.join(self._path, other))
+                self._shown.add(other)
+        link = os.path.join(self._path, name)
+        if name not in self._mapped:
+            if name in self._shown:
+                os.unlink(link)
+            os.symlink(f"/proc/self/fd/{source.fd}", link)
+            self._shown.add(name)
+            self._mapped[name] = _inode(source)
+            source.keep()
+        return link
+
+
+def _inode(source: OpenDescriptor) -> tuple[int, int]:
+    status = os.fstat(source.fd)
+    return status.st_dev, status.st_ino
+
+
+def _levels_in(template: str) -> int:
+    depth = highest = 0
+    for part in template.replace("${ORIGIN}", "$ORIGIN").partition("$ORIGIN")[2].split("/"):
+        if part == "..":
+            depth += 1
+            highest = max(highest, depth)
+        elif part not in ("", "."):
+            depth -= 1
+    return highest
+
+
+def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
+    """Yield the folders above, the highest first, each with the name that leads down."""
+    if levels and os.path.dirname(folder) != folder:
+        above, below = os.path.split(folder)
+        yield from _chain(above, levels - 1)
+        yield above, below
+
+
+def _own_root() -> str:
+    """Return the directory of this process, and remove those of processes that ended."""
+    global _root  # noqa: PLW0603  (see `remove_own_folders`)
+    if _root is None or _root[0] != os.getpid():
+        import tempfile  # noqa: PLC0415  (few libraries ask for their folder)
+
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        base = runtime if os.path.isabs(runtime) and os.access(runtime, os.W_OK) else None
+        path = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
+        lock = os.open(os.path.join(path, _LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _root = (os.getpid(), path, lock)
+        _remove_orphans(os.path.dirname(path))
+    return _root[1]
+
+
+def _remove_orphans(base: str) -> None:
+    """Remove the directories of this user that no living process has locked."""
+    for name in os.listdir(base):
+        path = os.path.join(base, name)
+        if name.startswith(_PREFIX) and _is_orphan(path):
+            _remove(path)
+
+
+def _is_orphan(path: str) -> bool:
+    with suppress(OSError):
+        status = os.lstat(path)
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _UNLOCKED_LIFE_S:
+            return False
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        lock = os.open(os.path.join(path, _LOCK_NAME), flags)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(lock)
+        return True
+    return False
+
+
+def _remove(path: str) -> None:
+    import shutil  # noqa: PLC0415  (nothing was made in most processes)
+
+    shutil.rmtree(path, ignore_errors=True)
