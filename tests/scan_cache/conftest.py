@@ -1,0 +1,89 @@
+"""Libraries written from bytes, and a cache of one test."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.candidate import Candidate, Source
+from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.host_offer import HostOffer
+from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.probe import Prober
+from modular_tf.scan_cache import Remembered, ScanCache
+from tests.discovery.elf_builder import ElfBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@cache
+def machine() -> int:
+    """Return the number of the machine that this process runs on."""
+    process = ProcessScope()
+    process.close()
+    return process.target[2]
+
+
+def write_library(path: Path, needed: tuple[str, ...] = (), **more: object) -> Path:
+    """Write a filesystem plugin that asks for nothing but libraries."""
+    settings = {"machine": machine(), "undefined": (), "needed": needed, "soname": path.name}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(ElfBuilder(**(settings | more)).build())  # type: ignore[arg-type]
+    return path
+
+
+def candidate(path: Path) -> Candidate:
+    """Return a candidate for a path, as if the caller had named it."""
+    text = os.fspath(path)
+    return Candidate(text, os.path.realpath(text), Source.ARGUMENT, "test", None, (0, 0), path.name)
+
+
+def look_into(
+    cache: ScanCache, path: Path, environment: Mapping[str, str] | None = None
+) -> Remembered | None:
+    """Probe a library as a service does; return what can be remembered."""
+    seen = see(os.fspath(path))
+    if seen is None:
+        return None
+    with Prober(HostOffer(), environment=environment or {}) as prober:
+        return cache.describe(prober.probe(candidate(path)), seen)
+
+
+def fill(cache: ScanCache, *paths: Path) -> None:
+    """Look into libraries and keep what was found."""
+    for path in paths:
+        found = look_into(cache, path)
+        assert found is not None
+        assert cache.remember(found)
+    assert cache.save()
+
+
+def recalled(path: Path) -> Remembered | None:
+    """Return what a process that starts now recalls."""
+    return ScanCache.of_process().recall(os.fspath(path))
+
+
+def untimed(known: Remembered | None) -> Remembered | None:
+    """Leave out when files were seen: young ones, as all of a test are, are read once more."""
+    if known is None:
+        return None
+    files = tuple(file._replace(seen_ns=0) for file in known.dependencies)
+    return known._replace(seen=known.seen._replace(seen_ns=0), dependencies=files)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a cache of its own; return its directory."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "modular_tf"
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """A good plugin."""
+    return write_library(tmp_path / "plugins" / "libgood.so")

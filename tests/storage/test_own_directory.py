@@ -1,0 +1,263 @@
+"""What nobody else can have written is believed; what cannot be written is done without."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.storage import own_directory
+from modular_tf.storage.own_directory import OwnDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SOMEBODY_ELSE = 54321
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def written(directory: OwnDirectory) -> Path:
+    assert directory.replace("file", b"content")
+    return Path(directory.path or "")
+
+
+def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let somebody else own a file, or be somebody else."""
+    if os.geteuid() == 0:
+        os.chown(path, SOMEBODY_ELSE, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
+
+
+def test_what_is_written_is_read(directory: OwnDirectory):
+    assert directory.read("file", 100) is None
+    assert directory.replace("file", b"one")
+    assert directory.replace("file", b"two")
+    assert directory.read("file", 100) == b"two"
+
+
+def test_nobody_else_may_look_into_it(directory: OwnDirectory):
+    before = os.umask(0)
+    try:
+        directory.replace("replaced", b"")
+        directory.create("created", b"")
+        with directory.locked():
+            pass
+    finally:
+        os.umask(before)
+    path = Path(directory.path or "")
+
+    assert mode_of(path) == 0o700
+    assert {name.name: mode_of(name) for name in path.iterdir()} == {
+        "replaced": 0o600,
+        "created": 0o600,
+        "lock": 0o600,
+    }
+
+
+def test_there_may_be_no_place():
+    nowhere = OwnDirectory(None)
+
+    assert not nowhere.replace("file", b"")
+    assert not nowhere.create("file", b"")
+    assert not nowhere.remove("file")
+    assert nowhere.read("file", 10) is None
+    assert nowhere.changed_at() == {}
+    with nowhere.locked() as locked:
+        assert not locked
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_not_believed(
+    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], mode: int
+):
+    (written / "file").chmod(mode)
+
+    assert directory.read("file", 100) is None
+    assert len(refused()) == 1
+    assert "LD-071" in refused()[0]
+    assert f"{mode:o}" in refused()[0]
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o1777])
+def test_nothing_in_a_directory_that_others_may_write_is_believed(
+    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], mode: int
+):
+    written.chmod(mode)
+
+    assert directory.read("file", 100) is None
+    assert not directory.replace("file", b"new")
+    assert not directory.create("new", b"new")
+    assert all("LD-071" in message for message in refused())
+    written.chmod(0o700)
+    assert directory.read("file", 100) == b"content"
+
+
+def test_a_file_of_somebody_else_is_not_believed(
+    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
+):
+    give_away(written / "file", monkeypatch)
+
+    assert directory.read("file", 100) is None
+    assert "owns it" in refused()[0]
+
+
+def test_nothing_in_a_directory_of_somebody_else_is_believed(
+    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
+):
+    give_away(written, monkeypatch)
+
+    assert directory.read("file", 100) is None
+    assert not directory.replace("file", b"new")
+    assert "owns it" in refused()[0]
+
+
+def test_what_root_put_there_is_believed(directory: OwnDirectory, written: Path, monkeypatch):
+    """An image may bring a cache that root filled."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a file of root")
+    monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
+
+    assert directory.read("file", 100) == b"content"
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
+def test_what_is_no_file_is_not_believed(directory: OwnDirectory, written: Path, kind: str):
+    path = written / "odd"
+    if kind == "link":
+        path.symlink_to(written / "file")
+    elif kind == "fifo":
+        os.mkfifo(path, 0o600)  # to open it for reading would block for ever
+    else:
+        path.mkdir(mode=0o700)
+
+    assert directory.read("odd", 100) is None
+
+
+def test_a_file_that_is_too_large_is_not_believed(directory: OwnDirectory, written: Path):
+    assert directory.read("file", 7) == b"content"
+    assert directory.read("file", 6) is None
+
+
+def test_the_place_may_be_a_file(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "nul\0"):
+        directory = OwnDirectory(str(path))
+
+        assert not directory.replace("x", b"")
+        assert directory.read("x", 10) is None
+        assert directory.changed_at() == {}
+
+
+def test_a_directory_may_be_read_only(directory: OwnDirectory, written: Path, request):
+    request.getfixturevalue("nothing_can_be_written")
+
+    assert directory.read("file", 100) == b"content"
+    assert not directory.replace("file", b"new")
+    assert not directory.create("new", b"new")
+    with directory.locked() as locked:
+        assert not locked
+    assert directory.read("file", 100) == b"content"
+
+
+def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
+    """A limit on the size of files fails a write in its middle, as a full disk does."""
+    subject = """
+        import os, resource, sys
+        from modular_tf.storage.own_directory import OwnDirectory
+        directory = OwnDirectory(sys.argv[1])
+        assert directory.replace("file", b"old")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        assert not directory.replace("file", bytes(5000))
+        assert not directory.create("new", bytes(5000))
+        assert directory.read("file", 10000) == b"old"
+        assert os.listdir(sys.argv[1]) == ["file"]
+    """
+    run_python(subject, tmp_path / "own")
+
+
+def test_a_file_is_created_once(directory: OwnDirectory):
+    assert directory.create("new", b"1")
+    assert not directory.create("new", b"2")
+    assert directory.read("new", 10) == b"1"
+
+
+def test_a_file_is_removed_once(directory: OwnDirectory, written: Path):
+    assert directory.remove("file")
+    assert not directory.remove("file")
+
+
+def test_what_a_writer_left_is_removed_when_it_is_old(directory: OwnDirectory, written: Path):
+    old, young = (written / f".file.{name}.unfinished" for name in ("0000", "1111"))
+    for path in (old, young):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+
+    directory.remove_unfinished()
+
+    assert sorted(path.name for path in written.iterdir()) == [young.name, "file"]
+
+
+# -- locks -----------------------------------------------------------------------------------------
+
+
+def held_lock(path: Path) -> int:
+    fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    return fd
+
+
+def test_only_one_has_the_lock(directory: OwnDirectory, written: Path, monkeypatch):
+    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
+    with directory.locked() as first, OwnDirectory(directory.path).locked() as second:
+        assert first
+        assert not second
+    with directory.locked() as again:
+        assert again
+
+
+def test_who_waits_too_long_goes_on_without(directory: OwnDirectory, written: Path, monkeypatch):
+    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
+    fd = held_lock(written)
+    with directory.locked() as locked:
+        assert not locked
+        assert directory.replace("file", b"new")
+    os.close(fd)
+
+
+def test_there_may_be_no_locks(directory: OwnDirectory, written: Path, monkeypatch):
+    def flock(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with directory.locked() as locked:
+        assert not locked
+
+
+def test_a_child_that_is_forked_meanwhile_does_not_keep_the_lock(
+    directory: OwnDirectory, written: Path, monkeypatch
+):
+    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
+    reader, writer = os.pipe()
+    with directory.locked():
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)  # until the parent is done
+            os._exit(0)
+    try:
+        with directory.locked() as locked:
+            assert locked
+    finally:
+        os.close(writer)
+        os.close(reader)
+        os.waitpid(child, 0)

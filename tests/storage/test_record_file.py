@@ -1,0 +1,226 @@
+"""A record that is read was written as it is; processes add to one file without harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from modular_tf.storage import record_file
+from modular_tf.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from modular_tf.storage.own_directory import OwnDirectory
+
+NAME = "some.records"
+VALUES: dict[str, Any] = {
+    "plain": {"a": [1, 2.5, None, True, "text"]},
+    "/a path/with\ttabs\nand lines\0": [],
+    "surrogates \udcff": "\udc80 \u2028 \x7f",
+    "": 0,
+    "long": "x" * 10_000,
+}
+
+
+def records(directory: OwnDirectory, title: str = "title") -> RecordFile:
+    return RecordFile(directory, NAME, title)
+
+
+@pytest.fixture
+def filled(directory: OwnDirectory) -> Path:
+    one = records(directory)
+    for key, value in VALUES.items():
+        one.put(key, value)
+    assert one.save()
+    return Path(directory.path or "") / NAME
+
+
+def held(directory: OwnDirectory) -> dict[str, Any]:
+    return dict(records(directory).items())
+
+
+def test_an_empty_file_has_nothing(directory: OwnDirectory):
+    assert records(directory).get("plain") is None
+    assert held(directory) == {}
+
+
+def test_values_come_back_in_their_order(directory: OwnDirectory, filled: Path):
+    assert held(directory) == VALUES
+    assert list(held(directory)) == list(VALUES)
+    assert {key: records(directory).get(key) for key in VALUES} == VALUES
+
+
+def test_a_change_is_seen_before_it_is_saved(directory: OwnDirectory, filled: Path):
+    one = records(directory)
+    one.put("plain", "new")
+    one.drop("long")
+
+    assert one.get("plain") == "new"
+    assert one.get("long") is None
+    assert set(dict(one.items())) == VALUES.keys() - {"long"}
+    assert held(directory) == VALUES
+
+
+def test_nothing_is_written_where_nothing_changed(directory: OwnDirectory):
+    assert records(directory).save()
+    assert not Path(directory.path or "").exists()
+
+
+def test_two_that_write_both_count(directory: OwnDirectory, filled: Path):
+    one, other = records(directory), records(directory)
+    one.put("one", 1)
+    other.put("other", 2)
+    other.drop("plain")
+    one.save()
+    other.save()
+
+    kept = {key: value for key, value in VALUES.items() if key != "plain"}
+    assert held(directory) == {**kept, "one": 1, "other": 2}
+
+
+def test_who_saved_sees_what_the_other_saved(directory: OwnDirectory, filled: Path):
+    one, other = records(directory), records(directory)
+    one.put("one", 1)
+    one.save()
+    assert other.get("one") is None
+    other.put("other", 2)
+    other.save()
+    assert other.get("one") == 1
+    assert one.get("other") is None
+    one.refresh()
+    assert one.get("other") == 2
+
+
+def test_what_cannot_be_saved_stays(directory: OwnDirectory, monkeypatch):
+    one = records(directory)
+    one.put("key", "value")
+    monkeypatch.setattr(type(directory), "replace", lambda *_: False)
+    assert not one.save()
+    assert one.get("key") == "value"
+    monkeypatch.undo()
+    assert one.save()
+    assert held(directory) == {"key": "value"}
+
+
+def test_another_title_is_another_file(directory: OwnDirectory, filled: Path):
+    assert dict(records(directory, "other").items()) == {}
+
+
+def test_a_record_counts_under_its_own_title_only(directory: OwnDirectory, filled: Path):
+    rows = filled.read_bytes().split(b"\n")
+    filled.write_bytes(b"\n".join([b'"other"', *rows[1:]]))
+
+    assert dict(records(directory, "other").items()) == {}
+
+
+def test_values_cannot_change_keys(directory: OwnDirectory, filled: Path):
+    title, first, second, *rest = filled.read_bytes().split(b"\n")
+    one, other = first.partition(b"\t"), second.partition(b"\t")
+    swapped = [one[0] + b"\t" + other[2], other[0] + b"\t" + one[2]]
+    filled.write_bytes(b"\n".join([title, *swapped, *rest]))
+
+    assert held(directory) == dict(list(VALUES.items())[2:])
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "drop", "double"])
+def test_damage_costs_what_it_hits(directory: OwnDirectory, filled: Path, damage: str):
+    """At every place of the file: whatever is left is as it was written."""
+    whole = filled.read_bytes()
+    for at in [*range(0, 500, 5), *range(500, len(whole), 997)]:
+        filled.write_bytes(
+            {
+                "cut": whole[:at],
+                "flip": whole[:at] + bytes([whole[at] ^ 0x11]) + whole[at + 1 :],
+                "drop": whole[:at] + whole[at + 1 :],
+                "double": whole[: at + 1] + whole[at:],
+            }[damage]
+        )
+        left = held(directory)
+        assert left.items() <= VALUES.items(), at
+        assert damage == "cut" or not left or len(left) >= len(VALUES) - 2
+
+
+GARBAGE = {
+    "empty": b"",
+    "zeros": bytes(4096),
+    "noise": bytes(range(256)) * 64,
+    "title only": b'"title"',
+    "empty lines": b'"title"\n' + b"\n" * 1_000_000,
+    "tabs": b'"title"\n' + b"\t" * 1_000_000,
+    "one long line": b'"title"\n"key"\t' + b"x" * 5_000_000,
+    "no value": b'"title"\n"key"\t',
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_is_an_empty_file(directory: OwnDirectory, filled: Path, content: bytes):
+    filled.write_bytes(content)
+
+    assert held(directory) == {}
+    again = records(directory)
+    again.put("key", "value")
+    assert again.save()
+    assert held(directory) == {"key": "value"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"[" * 100_000, b"1" * 100_000, b'{"a":' * 50_000, b"\xff\xfe", b"nothing", b"", b"NaN "],
+    ids=["nested lists", "a long number", "nested objects", "no ASCII", "no JSON", "empty", "NaN"],
+)
+def test_a_value_that_says_it_is_right_may_be_anything(
+    directory: OwnDirectory, filled: Path, value: bytes
+):
+    """The checksum is no secret."""
+    one = records(directory)
+    line = one._line(b'"key"', value)
+    filled.write_bytes(b'"title"\n"key"\t' + line + b"\n")
+
+    found = records(directory).get("key")
+    assert found is None or isinstance(found, float)
+
+
+def test_a_large_file_is_not_read(directory: OwnDirectory, filled: Path, monkeypatch):
+    monkeypatch.setattr(record_file, "_MOST_BYTES", filled.stat().st_size - 1)
+
+    assert held(directory) == {}
+
+
+def test_the_newest_stay_where_there_is_no_room(directory: OwnDirectory, monkeypatch):
+    monkeypatch.setattr(record_file, "_MOST_RECORDS", 3)
+    one = records(directory)
+    for key in "abc":
+        one.put(key, key)
+    one.save()
+    one.put("a", "again")
+    one.put("d", "d")
+    one.save()
+
+    assert held(directory) == {"c": "c", "a": "again", "d": "d"}
+
+
+def test_a_huge_value_is_not_kept(directory: OwnDirectory):
+    one = records(directory)
+    one.put("huge", "x" * 2_000_000)
+    one.put("small", "x")
+    one.save()
+
+    assert held(directory) == {"small": "x"}
+
+
+def test_values_are_found_by_a_piece_of_text(directory: OwnDirectory, filled: Path):
+    one = records(directory)
+    one.put("new", ["text of mine"])
+    one.drop("plain")
+
+    assert one.keys_holding("text") == ["new"]
+    assert records(directory).keys_holding('"text"') == ["plain"]
+
+
+def test_the_file_is_lines_of_ascii(filled: Path):
+    lines = filled.read_text("ascii").splitlines()
+
+    assert json.loads(lines[0]) == "title"
+    assert len(lines) == 1 + len(VALUES)
