@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState
 from modular_tf.errors import InvalidArgumentError, NotFoundError
-from modular_tf.filesystem.uri import scheme_of
+from modular_tf.filesystem.scheme import scheme_of
 from modular_tf.loading.known_packages import package_for
 from modular_tf.report import State
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.python_factory import PythonDeviceFactory
 from modular_tf.errors import AlreadyExistsError
-from modular_tf.filesystem.python_filesystem import as_filesystem
 from modular_tf.report import PYTHON_SOURCE, PluginRecord, State
 from modular_tf.shadowing import without_lost_schemes
 
@@ -72,6 +70,9 @@ class PythonContributions:
 
     def add_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> Callable[[], None]:
         """Register a filesystem; see `PluginService.register_filesystem`."""
+        # Imported where Python code registers something; in most processes none does.
+        from modular_tf.filesystem.python_filesystem import as_filesystem  # noqa: PLC0415
+
         made = as_filesystem(scheme, filesystem)
         if made is not filesystem:
             made.plugin = self._unused_name(made.plugin)
@@ -92,6 +93,8 @@ class PythonContributions:
 
     def add_device_factory(self, factory: Any) -> Callable[[], None]:
         """Register a device factory; see `PluginService.register_device_factory`."""
+        from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415
+
         name = self._unused_name(type(factory).__name__)
         made = PythonDeviceFactory(factory, plugin=name)
         undo = self._devices.register(made, plugin=name)

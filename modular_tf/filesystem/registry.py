@@ -12,7 +12,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.deferred import DeferredFilesystem
-from modular_tf.filesystem.uri import match_scheme, scheme_of
+from modular_tf.filesystem.scheme import match_scheme, scheme_of
 from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:

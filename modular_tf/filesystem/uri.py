@@ -14,8 +14,6 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode, encode
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9.]+)://([^/]*)(.*)", re.DOTALL)
-match_scheme = re.compile(r"[A-Za-z][A-Za-z0-9.]+(?=://)").match
-"""Matches the scheme at the start of a URI, and no plain path."""
 
 
 class ParsedURI(NamedTuple):
@@ -30,12 +28,6 @@ def parse_uri(uri: str) -> ParsedURI:
     """Split a URI. [any thread]"""
     match = _URI.fullmatch(uri)
     return ParsedURI(*match.groups()) if match else ParsedURI("", "", uri)
-
-
-def scheme_of(uri: str) -> str:
-    """Return a URI's scheme, "" for a plain path."""
-    match = match_scheme(uri)
-    return match.group() if match else ""
 
 
 def create_uri(scheme: str, host: str, path: str) -> str:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery import Discovery, SearchPaths, Source, discover
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.search import Discovery, discover
+from modular_tf.discovery.search_paths import SearchPaths
 from tests.discovery.site_folder import install
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from modular_tf.discovery import SearchPaths, Source, discover
+from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.distributions import libraries_in_record
+from modular_tf.discovery.search import discover
+from modular_tf.discovery.search_paths import SearchPaths
 from tests.discovery.conftest import DEVICE
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from modular_tf.discovery import Discovery
+    from modular_tf.discovery.search import Discovery
     from tests.discovery.conftest import LibraryCompiler
 
 _PLUGIN = ElfBuilder().build()

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery import SearchPaths, Source, discover
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.search import discover
 from modular_tf.discovery.search_log import is_plugin_file_name
+from modular_tf.discovery.search_paths import SearchPaths
 
 if TYPE_CHECKING:
-    from modular_tf.discovery import Discovery
+    from modular_tf.discovery.search import Discovery
 
 
 def touch(path: Path) -> Path:

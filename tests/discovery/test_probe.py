@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery import HostOffer, Kind, SymbolFamily, host_offer, probe
+from modular_tf.discovery.host_offer import HostOffer, host_offer
+from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.link_check import running_glibc
-from modular_tf.discovery.probe import Prober
+from modular_tf.discovery.probe import Prober, probe
+from modular_tf.discovery.symbol_families import SymbolFamily
 from modular_tf.errors import NotFoundError
 from modular_tf.rules import Severity, rule
 from tests.discovery.conftest import DEVICE, FILESYSTEM, make_candidate
@@ -19,7 +21,7 @@ from tests.discovery.elf_builder import ElfBuilder
 from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
 
 if TYPE_CHECKING:
-    from modular_tf.discovery import Probe
+    from modular_tf.discovery.probe import Probe
     from tests.discovery.conftest import LibraryCompiler
     from tests.fixtures.broken_libraries import LibraryBreaker
     from tests.fixtures.wild import WildPlugins
