@@ -1,0 +1,75 @@
+"""Processes that Python starts: by spawn and by the fork server, from a process with plugins."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.coexistence.conftest import WORK
+
+_SCRIPT = """
+import multiprocessing, threading
+from concurrent.futures import ProcessPoolExecutor
+
+def task(number):
+    with PluginService(plugin_paths=sys.argv[1:2]) as service:
+        service.load()
+        use_all(service)
+    return number, os.getpid()
+
+if __name__ == "__main__":
+    method = sys.argv[2]
+    with PluginService(plugin_paths=sys.argv[1:2]) as service:
+        service.load()
+        use_all(service)
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+            answers = list(pool.map(task, range(4)))
+        assert [number for number, _ in answers] == [0, 1, 2, 3]
+        assert os.getpid() not in [pid for _, pid in answers]
+        use_all(service)
+    print("reached the end")
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("policy", ["new", "never"])
+def test_workers_load_for_themselves(method, policy, run_python, fixture_plugin, tmp_path):
+    script = tmp_path / "workers.py"
+    script.write_text(WORK + dedent(_SCRIPT))
+
+    child = run_python(
+        script, fixture_plugin("good"), method, env={"MODULAR_TF_FIRST_CONTACT": policy}
+    )
+
+    assert child.stdout == "reached the end\n"
+
+
+def test_a_worker_that_is_killed_takes_nothing_along(run_python, fixture_plugin, tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(
+        WORK
+        + """
+import multiprocessing, signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+def die(plugin):
+    service = PluginService(plugin_paths=[plugin])
+    service.load()
+    service.filesystem("fixture").new_writable_file("fixture://h/f").append(b"lost")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    with PluginService(plugin_paths=sys.argv[1:]) as service:
+        service.load()
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+            try:
+                pool.submit(die, sys.argv[1]).result()
+            except BrokenProcessPool:
+                use_all(service)
+                print("reached the end")
+"""
+    )
+
+    assert run_python(script, fixture_plugin("good")).stdout == "reached the end\n"

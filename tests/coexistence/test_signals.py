@@ -1,0 +1,141 @@
+"""Signals while a plugin's call waits in the kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+_BEGIN = """
+import os, signal, subprocess, sys, threading
+from modular_tf.service import PluginService
+
+service = PluginService(plugin_paths=sys.argv[1:])
+service.load()
+fs = service.filesystem("restless")
+
+def is_waiting(thread):
+    # In poll(2), which only the plugin's read is by now.
+    name = open(f"/proc/self/task/{thread}/wchan").read()
+    state = open(f"/proc/self/task/{thread}/stat").read().rpartition(")")[2].split()[0]
+    return state == "S" and not name.startswith("futex")
+
+def signal_while_it_reads(number, times=1):
+    # Again and again: whether a signal came during the call, its answer tells.
+    main, over = threading.get_native_id(), threading.Event()
+    def send():
+        while not over.wait(0.02):
+            if is_waiting(main):
+                signal.pthread_kill(threading.main_thread().ident, number)
+    sender = threading.Thread(target=send)
+    sender.start()
+    return sender, over
+
+def read(path, number):
+    sender, over = signal_while_it_reads(number)
+    try:
+        with fs.new_random_access_file("restless://h/" + path) as file:
+            return file.read(0, 9)
+    finally:
+        over.set()
+        sender.join()
+"""
+_END = """
+with fs.new_random_access_file("restless://after") as file:
+    assert file.read(0, 9) == b"x"
+assert fs.open_count == 0
+service.close()
+print("reached the end")
+"""
+
+
+@pytest.mark.parametrize("path", ["interrupted", "stubborn"])
+@pytest.mark.parametrize("signal", ["SIGALRM", "SIGCHLD", "SIGUSR1"])
+def test_handlers_run_and_the_call_has_its_answer(path, signal, run_python, restless_plugin):
+    child = run_python(
+        _BEGIN
+        + f"""
+seen = []
+signal.signal(signal.{signal}, lambda *_: seen.append(1))
+answer = read("{path}", signal.{signal})
+assert answer == b"{"i" if path == "interrupted" else "ii"}", answer
+assert seen
+"""
+        + _END,
+        restless_plugin,
+    )
+
+    assert child.stdout == "reached the end\n"
+
+
+@pytest.mark.parametrize("path", ["interrupted", "stubborn"])
+def test_the_users_interrupt_arrives_when_the_call_returns(path, run_python, restless_plugin):
+    child = run_python(
+        _BEGIN
+        + f"""
+interrupts = 0
+main, over = threading.get_native_id(), threading.Event()
+try:
+    try:
+        sender, over = signal_while_it_reads(signal.SIGINT)
+        with fs.new_random_access_file("restless://h/{path}") as file:
+            file.read(0, 9)
+            raise AssertionError("no interrupt")
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        over.set()
+except KeyboardInterrupt:
+    interrupts += 1
+sender.join()
+assert interrupts == 1
+"""
+        + _END,
+        restless_plugin,
+    )
+
+    assert child.stdout == "reached the end\n"
+
+
+def test_a_child_of_the_application_is_reaped_by_the_application(run_python, restless_plugin):
+    child = run_python(
+        _BEGIN
+        + """
+signal.signal(signal.SIGCHLD, lambda *_: None)
+mine = subprocess.Popen([sys.executable, "-c", "raise SystemExit(7)"])
+assert read("interrupted", signal.SIGCHLD) == b"i"
+assert mine.wait() == 7
+"""
+        + _END,
+        restless_plugin,
+    )
+
+    assert child.stdout == "reached the end\n"
+
+
+def test_a_signal_without_a_handler_ends_the_process_as_ever(run_python, restless_plugin):
+    child = run_python(_BEGIN + 'read("stubborn", signal.SIGTERM)\n', restless_plugin, status=-15)
+
+    assert child.stdout == ""
+
+
+def test_handlers_of_the_application_stay_its_own(run_python, restless_plugin, fixture_plugin):
+    child = run_python(
+        """
+import signal, sys
+numbers = [number for number in signal.valid_signals() if number not in (9, 19)]
+signal.signal(signal.SIGUSR1, print)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+before = [signal.getsignal(number) for number in numbers]
+mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+from modular_tf.service import PluginService
+with PluginService(plugin_paths=sys.argv[1:]) as service:
+    service.load()
+    assert {"restless", "fixture"} <= service.schemes().keys() and service.devices()
+assert [signal.getsignal(number) for number in numbers] == before
+assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == {signal.SIGUSR2, *mask}
+print("reached the end")
+""",
+        restless_plugin,
+        fixture_plugin("good"),
+        env={"MODULAR_TF_FIRST_CONTACT": "always"},
+    )
+
+    assert child.stdout == "reached the end\n"
