@@ -7,6 +7,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.first_contact.signal_reach import reaches_python
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import Library
@@ -14,7 +15,7 @@ from modular_tf.native.library import Library
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What Python sets when it starts, and what applications set to none of the plugin's ends.
+# What Python sets when it starts, and what breaks waiting for children or ending the application.
 _OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
 _NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _IGNORED = 1
@@ -48,11 +49,9 @@ class ProcessState:
 
 def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
     """Yield rule and sentence for each change; the environment is compared with `os.environ`."""
-    for number, handler in enumerate(after.handlers):
-        if handler != before.handlers[number]:
-            yield _handler_change(number, handler)
-    for number in sorted(after.blocked - before.blocked):
-        yield "LD-066", f"blocked {_name(number)}"
+    yield from _handler_changes(before, after)
+    if blocked := sorted(after.blocked - before.blocked):
+        yield "LD-066", f"blocks {', '.join(map(_name, blocked))}"
     if after.locale != before.locale:
         was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
         changed = ", ".join(part for part in now if part not in was)
@@ -60,10 +59,17 @@ def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, st
     yield from _harmless_changes(before, after)
 
 
-def _handler_change(number: int, handler: int) -> tuple[str, str]:
-    harms = number in _OF_PYTHON or (number in _NEVER_IGNORED and handler == _IGNORED)
-    done = {0: "set the default action for", _IGNORED: "ignores"}.get(handler, "handles")
-    return "LD-066" if harms else "LD-069", f"{done} {_name(number)}"
+def _handler_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for number, handler in enumerate(after.handlers):
+        if handler != before.handlers[number]:
+            harms = number in _NEVER_IGNORED and handler == _IGNORED
+            if number in _OF_PYTHON:
+                harms = not reaches_python(number)
+            done = {0: "set the default action for", _IGNORED: "ignores"}.get(handler, "handles")
+            found.setdefault(("LD-066" if harms else "LD-069", done), []).append(_name(number))
+    for (rule_id, done), names in found.items():
+        yield rule_id, f"{done} {', '.join(names)}"
 
 
 def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:

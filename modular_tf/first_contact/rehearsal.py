@@ -56,7 +56,7 @@ class Rehearsal:
         task = self._task
         self._journal.enter("a constructor of the library")
         try:
-            library = map_file(task.file, task.companions, task.absent)
+            library = map_file(task.file, task.companions, task.absent, checked=task.checked)
         except ModularTFError as error:
             self._note_error("load", error)
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -13,9 +15,11 @@ class Task:
     Attributes:
         plugin: Its name for users.
         file: Its library.
-        companions: Files of libraries that it brings along, as `companions_of` gives them.
-        absent: Functions that nobody has, as `absent_functions_of` gives them.
+        companions: Files of libraries that it brings along (`LoadFacts.companions`).
+        absent: Functions that nobody has (`LoadFacts.absent`).
         kinds: What to try of it: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
+        checked: The files as they were when they were checked (`TrustVerdict.checked`): no others
+            are mapped. None where nobody checked them.
     """
 
     plugin: str
@@ -23,6 +27,7 @@ class Task:
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("device",)
+    checked: tuple[SeenFile, ...] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -32,4 +37,14 @@ class Task:
     def from_dict(cls, value: dict[str, Any]) -> Task:
         """Make it from what `as_dict` gave, in a process that trusts the one that did."""
         lists = {key: tuple(value[key]) for key in ("companions", "absent", "kinds")}
-        return cls(plugin=value["plugin"], file=value["file"], **lists)
+        checked = value["checked"]
+        return cls(
+            plugin=value["plugin"],
+            file=value["file"],
+            **lists,
+            checked=None if checked is None else tuple(_seen_file(*seen) for seen in checked),
+        )
+
+
+def _seen_file(path: str, identity: list[int] | None, *rest: Any) -> SeenFile:
+    return SeenFile(path, None if identity is None else FileIdentity(*identity), *rest)
