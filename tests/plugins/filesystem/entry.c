@@ -1,6 +1,7 @@
 /* The plugin's entry point, and whatever must differ from binary to binary.
  *
- * FIXTURE_VARIANT (a string) names the variant, FIXTURE_SCHEME (a string) the scheme. One of
+ * FIXTURE_VARIANT (a string) names the variant, FIXTURE_SCHEME (a string) the scheme, which the
+ * environment variable FIXTURE_SCHEME_NOW overrides. One of
  * FIXTURE_NO_INIT, FIXTURE_UNRESOLVED, FIXTURE_INIT_{CRASHES,ABORTS,EXITS,HANGS,THROWS} and
  * FIXTURE_CONSTRUCTOR_CRASHES makes a binary that does not get as far as a registration;
  * FIXTURE_COMPANION makes one that needs companion.c's library. */
@@ -48,6 +49,7 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
 #elif defined(FIXTURE_COMPANION)
   if (fixture_companion() != 42) abort();
 #endif
-  register_fixture(info, fixture_variant, FIXTURE_SCHEME);
+  const char* now = getenv("FIXTURE_SCHEME_NOW");
+  register_fixture(info, fixture_variant, now != NULL ? now : FIXTURE_SCHEME);
 }
 #endif
