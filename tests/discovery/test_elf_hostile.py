@@ -109,6 +109,17 @@ def test_a_lie_is_an_elf_error(tmp_path: Path, lie: Callable[[], ElfBuilder]) ->
     assert isinstance(caught.value, PluginError)
 
 
+def test_the_linker_reads_no_other_dynamic_section(tmp_path: Path) -> None:
+    """It goes by the address, and a file may name another place there than by the offset."""
+    made = ElfBuilder(needed=("liball.so",))
+    whole = made.build()
+    (offset,) = struct.unpack_from("<Q", whole, 64 + 56 + 8)
+    lie = struct.pack("<IIQQQQQQ", 2, 4, 64, offset, 0, len(whole) - offset, 0, 0)
+
+    with pytest.raises(ElfError, match="lies at byte 64, and in memory comes from byte"):
+        ask_about(tmp_path, whole[: 64 + 56] + lie + whole[64 + 112 :])
+
+
 @pytest.mark.parametrize("size", [None, 1, 30])
 def test_an_export_does_not_hide_behind_a_short_string_table(
     tmp_path: Path, size: int | None

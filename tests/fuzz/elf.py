@@ -27,7 +27,7 @@ _STRICTER = (
     "outside all segments",
     "a segment ends at byte",
     "segments described in",
-    "the dynamic section claims",
+    "the dynamic section (claims|lies at byte)",
     r"its GNU hash table claims",
     "the filter of its GNU hash table is malformed",
     "its hash table claims",

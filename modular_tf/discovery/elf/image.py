@@ -38,6 +38,7 @@ class Image:
     """
 
     __slots__ = (
+        "_dynamic_address",
         "_sections",
         "_starts",
         "dynamic",
@@ -139,11 +140,23 @@ class Image:
             self._add_segment(record.unpack_from(data, at))
         self.loads.sort()
         self._starts = [start for start, _, _ in self.loads]
+        self._require_one_dynamic_section()
+
+    def _require_one_dynamic_section(self) -> None:
+        """Check that the linker, which goes by the address, reads the same as we by the offset."""
+        if self.dynamic is None or not self.loads:
+            return
+        offset, _ = self.dynamic
+        mapped = self.offset_of(self._dynamic_address, 0, "the dynamic section")
+        if mapped != offset:
+            raise self.source.damaged(
+                f"the dynamic section lies at byte {offset}, and in memory comes from byte {mapped}"
+            )
 
     def _add_segment(self, fields: tuple[int, ...]) -> None:
         type_, offset, address, size, _ = (fields[at] for at in self.layout.program_fields)
         if type_ == PT_DYNAMIC:
-            self.dynamic = (offset, size)
+            self.dynamic, self._dynamic_address = (offset, size), address
         elif type_ == PT_LOAD and size:
             if offset + size > self.source.size:
                 raise self.source.damaged(
