@@ -27,6 +27,8 @@ __all__ = ["TrustedWriters", "group_text", "trusted_writers", "user_text"]
 # Numbers that Debian and the LSB leave to the system. `staff` (50) is one, which owns /usr/local
 # there; `users` (100), to which people belong, is not.
 _SYSTEM_GROUPS = range(100)
+_UID_MAP = "/proc/self/uid_map"
+_OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +114,11 @@ def _roots() -> Iterable[int]:
     among them.
     """
     try:
-        with open("/proc/self/uid_map", encoding="ascii") as stream:
+        with open(_UID_MAP, encoding="ascii") as stream:
             ranges = [line.split() for line in stream]
         if any(int(first) == 0 for first, *_ in ranges):
             return (0,)
-        with open("/proc/sys/kernel/overflowuid", encoding="ascii") as stream:
+        with open(_OVERFLOW_UID, encoding="ascii") as stream:
             return (0, int(stream.read()))
     except (OSError, ValueError):
         return (0,)

@@ -1,0 +1,239 @@
+"""LD-080 and LD-081: where plugins are frozen, only what is in the lock file is opened."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.trust import (
+    LockedFile,
+    LockedPlugin,
+    LockFile,
+    TrustJudge,
+    TrustPolicy,
+)
+from tests.trust.conftest import STRANGER, candidate, judge
+
+
+def locked(path):
+    data = path.read_bytes()
+    return LockedFile(path.name, hashlib.sha256(data).hexdigest(), len(data))
+
+
+@pytest.fixture
+def companion(home):
+    file = home / "libcompanion.so"
+    file.write_bytes(b"some code")
+    return file
+
+
+@pytest.fixture
+def lock(home, library, companion):
+    """Return the path of a lock file with one plugin and its companion."""
+    path = home / "modular-tf.lock"
+    LockFile.of([LockedPlugin("x", locked(library), companions=(locked(companion),))]).write(
+        str(path)
+    )
+    return path
+
+
+@pytest.fixture
+def frozen(lock):
+    return TrustPolicy(frozen=True, lock=str(lock))
+
+
+def test_what_is_in_the_lock_file_is_accepted(library, lock, frozen):
+    verdict = judge(library, frozen)
+
+    assert verdict.accepted
+    assert verdict.rule == "LD-080"
+    assert str(lock) in verdict.message
+    assert verdict.checked[0].sha256 == locked(library).sha256
+
+
+def test_the_bytes_count_wherever_they_lie(library, frozen, tmp_path):
+    other = shutil.copy(library, tmp_path / "other.so")
+
+    assert judge(other, frozen).accepted
+
+
+def test_new_bytes_are_refused(library, frozen, lock):
+    library.write_bytes(b"other bytes")
+
+    verdict = judge(library, frozen)
+
+    assert (verdict.accepted, verdict.rule) == (False, "LD-080")
+    assert locked(library).sha256 in verdict.message
+    assert str(lock) in verdict.message
+    assert "modular-tf lock" in verdict.refused.remedy
+
+
+def test_a_new_file_is_refused_though_it_is_bundled(home, frozen):
+    (home / "libnew.so").write_bytes(b"new")
+    found = candidate(home / "libnew.so", Source.BUNDLED)
+
+    assert TrustJudge(frozen).judge(found).rule == "LD-080"
+
+
+def test_without_freezing_the_lock_file_does_not_matter(library, lock):
+    library.write_bytes(b"other bytes")
+
+    assert judge(library, TrustPolicy(lock=str(lock))).accepted
+
+
+def companions_verdict(library, policy, *companions):
+    one_pass = TrustJudge(policy)
+    found = candidate(library)
+    return one_pass.judge_companions(found, one_pass.judge(found), [str(c) for c in companions])
+
+
+def test_a_locked_companion_is_accepted(library, companion, frozen):
+    verdict = companions_verdict(library, frozen, companion)
+
+    assert verdict.accepted
+    assert [seen.path for seen in verdict.checked] == [str(library), str(companion)]
+
+
+def test_a_companion_with_new_bytes_is_refused(library, companion, frozen):
+    companion.write_bytes(b"other code")
+
+    verdict = companions_verdict(library, frozen, companion)
+
+    assert (verdict.accepted, verdict.rule) == (False, "LD-080")
+    assert "as a companion of 'x'" in verdict.message
+
+
+def test_a_plugin_is_no_companion(library, frozen):
+    assert companions_verdict(library, frozen, library).rule == "LD-080"
+
+
+def test_the_rules_of_owners_hold_for_locked_plugins_too(library, frozen, give_to):
+    give_to(library, user=STRANGER)
+
+    assert judge(library, frozen).rule == "LD-075"
+
+
+def test_a_lock_file_that_others_can_change_vouches_for_nothing(library, lock, frozen):
+    lock.chmod(0o666)
+
+    verdict = judge(library, frozen)
+
+    assert (verdict.accepted, verdict.rule) == (False, "LD-081")
+    assert f"{lock} has mode 0666" in verdict.message
+    lock.chmod(0o444)
+    assert judge(library, frozen).accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "No such file"),
+        ("", "no lock file"),
+        ("{}", "modular_tf_lock"),
+        ('{"modular_tf_lock": 2, "plugins": []}', "modular_tf_lock"),
+        ("[" * 100_000, "no lock file"),
+        ("\xff", "no lock file"),
+    ],
+    ids=["gone", "empty", "another file", "another version", "deep", "binary"],
+)
+def test_without_a_lock_file_that_can_be_read_all_are_refused(text, told, library, lock, frozen):
+    if text is None:
+        lock.unlink()
+    else:
+        lock.write_bytes(text.encode("latin-1"))
+
+    verdict = judge(library, frozen)
+
+    assert (verdict.accepted, verdict.rule) == (False, "LD-081")
+    assert told in verdict.message
+
+
+def test_without_a_named_lock_file_all_are_refused(library):
+    assert judge(library, TrustPolicy(frozen=True)).rule == "LD-081"
+    assert judge(library, TrustPolicy(frozen=True), lock="/nowhere/lock").rule == "LD-081"
+
+
+def test_the_default_place_counts_where_the_policy_names_none(library, lock):
+    assert judge(library, TrustPolicy(frozen=True), lock=str(lock)).accepted
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def plugin(name, number, **facts):
+    return LockedPlugin(name, LockedFile(f"lib{name}.so", f"{number:064x}", number), **facts)
+
+
+def test_a_lock_file_is_read_as_it_was_written():
+    written = LockFile.of(
+        [
+            plugin("b", 2, distribution="spam 1.2", schemes=("z", "a"), device_types=("GPU",)),
+            plugin("a", 1, companions=(LockedFile("libc\udcff.so", f"{7:064x}", 7),)),
+        ]
+    )
+
+    read = LockFile.parse(written.text())
+
+    assert read.text() == written.text()
+    assert [entry.name for entry in read.plugins.values()] == ["a", "b"]
+    assert read.plugins[f"{1:064x}"].companions[0].file == "libc\udcff.so"
+    assert read.plugins[f"{2:064x}"].schemes == ("a", "z")
+
+
+def test_the_order_of_plugins_does_not_matter():
+    one, other = plugin("a", 1), plugin("b", 2)
+
+    assert LockFile.of([one, other]).text() == LockFile.of([other, one]).text()
+
+
+def test_the_same_bytes_in_two_places_are_one_plugin_with_the_companions_of_both():
+    c, d = LockedFile("libc.so", f"{7:064x}", 7), LockedFile("libd.so", f"{8:064x}", 8)
+
+    lock = LockFile.of([plugin("a", 1, companions=(d,)), plugin("b", 1, companions=(c,))])
+
+    assert [(e.name, e.companions) for e in lock.plugins.values()] == [("a", (c, d))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sha256": "xyz"},
+        {"sha256": "A" * 64},
+        {"sha256": 5},
+        {"size": "5"},
+        {"size": True},
+        {"name": None},
+        {"schemes": "s3"},
+        {"schemes": [1]},
+        {"companions": [{}]},
+        {"companions": None},
+        {"distribution": 1},
+    ],
+    ids=str,
+)
+def test_a_damaged_entry_is_told(change):
+    values = json.loads(LockFile.of([plugin("a", 1)]).text())
+    values["plugins"][0].update(change)
+
+    with pytest.raises(ValueError, match="expected"):
+        LockFile.parse(json.dumps(values))
+
+
+def test_a_lock_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    LockFile.of([plugin("a", 1)]).write(str(path))
+    before = path.read_text()
+
+    def fail(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        LockFile.of([plugin("b", 2)]).write(str(path))
+
+    assert path.read_text() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]

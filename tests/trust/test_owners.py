@@ -1,0 +1,136 @@
+"""LD-075: what is on the way to a plugin belongs to root, to us or to maintainers."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.trust import TrustedWriters, TrustJudge, TrustPolicy, trusted_writers
+from modular_tf.discovery.trust import writers as trust_writers
+from tests.trust.conftest import STRANGER, candidate, judge
+
+
+def test_a_file_of_ours_in_a_directory_of_ours_is_accepted(library):
+    verdict = judge(library)
+
+    assert verdict.accepted
+    assert verdict.rule == "LD-075"
+    assert verdict.checked[0].path == str(library)
+    assert verdict.as_dict() == {
+        "stage": "trust",
+        "rule": "LD-075",
+        "message": verdict.message,
+        "remedy": None,
+    }
+
+
+@pytest.mark.parametrize("part", ["file", "folder", "folder above"])
+def test_what_belongs_to_a_stranger_is_refused(part, library, tmp_path, give_to):
+    path = {"file": library, "folder": library.parent, "folder above": tmp_path}[part]
+    give_to(path, user=STRANGER)
+
+    verdict = judge(library)
+
+    assert not verdict.accepted
+    assert verdict.rule == "LD-075"
+    assert verdict.checked == ()
+    assert f"{path} belongs to user {STRANGER}" in verdict.message
+    assert "owners" in verdict.as_dict()["remedy"]
+
+
+def test_a_named_owner_is_accepted(library, give_to):
+    give_to(library, user=STRANGER)
+
+    assert judge(library, TrustPolicy(owners=(STRANGER,))).accepted
+    assert judge(library, TrustPolicy(owners=("nobody-has-this-name",))).rule == "LD-075"
+
+
+def test_an_owner_may_be_named_by_name(library, give_to):
+    import pwd
+
+    other = next(entry for entry in pwd.getpwall() if entry.pw_uid not in (0, os.geteuid()))
+    give_to(library, user=other.pw_uid)
+
+    assert not judge(library).accepted
+    assert other.pw_name in judge(library).message
+    assert judge(library, TrustPolicy(owners=(other.pw_name,))).accepted
+
+
+def test_who_can_change_this_package_is_trusted(library, tmp_path, give_to, monkeypatch):
+    """A container's packages often belong to a user of the image while root runs them."""
+    package = tmp_path / "site-packages" / "modular_tf"
+    package.mkdir(parents=True)
+    status = os.stat_result((0o40775, 1, 1, 2, STRANGER, STRANGER, 0, 0, 0, 0))
+    monkeypatch.setattr(trust_writers, "package_directories", lambda: (str(package),))
+    monkeypatch.setattr(trust_writers, "_chain", lambda path: [status])
+    give_to(library, user=STRANGER, group=STRANGER)
+    library.chmod(0o664)
+
+    assert judge(library).accepted
+
+
+def test_root_is_trusted_by_everybody():
+    assert 0 in trusted_writers(TrustPolicy()).users
+    assert os.geteuid() in trusted_writers(TrustPolicy()).users
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "expected"),
+    [("0 0 4294967295\n", {0}), ("0 1000 1\n1 100000 65536\n", {0}), ("1000 1000 1\n", {0, 65534})],
+    ids=["no namespace", "rootless container", "namespace without root"],
+)
+def test_roots_files_may_have_another_number_in_a_namespace(
+    uid_map, expected, tmp_path, monkeypatch
+):
+    (tmp_path / "uid_map").write_text(uid_map)
+    (tmp_path / "overflowuid").write_text("65534\n")
+    monkeypatch.setattr(trust_writers, "_UID_MAP", str(tmp_path / "uid_map"))
+    monkeypatch.setattr(trust_writers, "_OVERFLOW_UID", str(tmp_path / "overflowuid"))
+
+    assert set(trust_writers._roots()) == expected
+
+
+def test_bundled_plugins_are_as_safe_as_this_package(library, give_to):
+    give_to(library.parent, user=STRANGER)
+
+    bundled = TrustJudge(TrustPolicy()).judge(candidate(library, Source.BUNDLED))
+
+    assert bundled.accepted
+    assert "comes with this package" in bundled.message
+
+
+def test_where_nothing_is_the_probe_has_the_word(library):
+    found = candidate(library)
+    library.unlink()
+
+    verdict = TrustJudge(TrustPolicy()).judge(found)
+
+    assert verdict.accepted
+    assert verdict.checked == ()
+    assert "no file" in verdict.message
+
+
+def test_a_directory_in_the_place_of_a_file_is_the_probes_matter(home):
+    (home / "libdir.so").mkdir()
+
+    assert judge(home / "libdir.so").checked == ()
+
+
+def test_each_directory_is_looked_at_once(home, monkeypatch):
+    files = [home / f"lib{number}.so" for number in range(50)]
+    for file in files:
+        file.write_bytes(b"x")
+    looked_at = []
+    lstat = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: (looked_at.append(str(path)), lstat(path))[1])
+    one_pass = TrustJudge(TrustPolicy(), writers=TrustedWriters(frozenset((0, os.geteuid()))))
+    found = [candidate(file) for file in files]
+    looked_at.clear()
+
+    assert all(one_pass.judge(entry).accepted for entry in found)
+
+    directories = [path for path in looked_at if path not in map(str, files)]
+    assert len(looked_at) - len(directories) == len(files)
+    assert len(directories) <= 4 * len(home.parts)

@@ -1,0 +1,182 @@
+"""LD-078 and LD-079: the hashes that installers leave in RECORD."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+
+import pytest
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.trust import TrustJudge, TrustPolicy
+from tests.trust.conftest import candidate
+
+BYTES = b"what was installed"
+REQUIRED = TrustPolicy(require_record=True)
+
+
+def written(data=BYTES, algorithm="sha256"):
+    digest = hashlib.new(algorithm, data).digest()
+    return f"{algorithm}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Return a directory of installed distributions."""
+    folder = tmp_path / "site"
+    (folder / "spam").mkdir(parents=True)
+    (folder / "spam-1.2.dist-info").mkdir()
+    return folder
+
+
+@pytest.fixture
+def install(site):
+    """Install a library, with the line that RECORD has of it."""
+
+    def write(line, path="spam/libspam.so", data=BYTES):
+        file = site / path
+        file.write_bytes(data)
+        (site / "spam-1.2.dist-info" / "RECORD").write_text(
+            f"spam/__init__.py,,\n{line}\nspam-1.2.dist-info/RECORD,,\n"
+        )
+        return file
+
+    return write
+
+
+def verdict_on(file, site, policy=None, *, distribution="spam"):
+    one_pass = TrustJudge(policy or TrustPolicy(), python_path=[str(site)])
+    return one_pass.judge(candidate(file, Source.DISTRIBUTION, distribution=distribution))
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha384", "sha512"])
+def test_a_file_with_the_recorded_hash_is_accepted(algorithm, install, site):
+    file = install(f"spam/libspam.so,{written(algorithm=algorithm)},18")
+
+    verdict = verdict_on(file, site)
+
+    assert verdict.accepted
+    assert verdict.rule == "LD-078"
+    assert "RECORD of spam 1.2" in verdict.message
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
+def test_a_file_that_was_changed_is_refused(algorithm, install, site):
+    file = install(f"spam/libspam.so,{written(algorithm=algorithm)},18", data=b"changed")
+
+    verdict = verdict_on(file, site)
+
+    assert not verdict.accepted
+    assert verdict.rule == "LD-078"
+    assert hashlib.new(algorithm, b"changed").hexdigest() in verdict.message
+    assert hashlib.new(algorithm, BYTES).hexdigest() in verdict.message
+    assert "force-reinstall" in verdict.refused.remedy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "spam/libspam.so,,",
+        "spam/libother.so,sha256=AAAA,18",
+        "spam/libspam.so,md5=AAAA,18",
+        "other/spam/libspam.so,sha256=AAAA,18",
+        "",
+    ],
+    ids=["no hash", "no line", "a weak hash", "a longer path", "an editable install"],
+)
+def test_where_record_says_nothing_it_decides_nothing(line, install, site):
+    file = install(line)
+
+    assert verdict_on(file, site).rule == "LD-075"
+    assert verdict_on(file, site).accepted
+    refused = verdict_on(file, site, REQUIRED)
+    assert (refused.accepted, refused.rule) == (False, "LD-079")
+    assert str(file) in refused.message
+
+
+def test_a_hash_may_be_required_and_there(install, site):
+    file = install(f"spam/libspam.so,{written()},18")
+
+    assert verdict_on(file, site, REQUIRED).rule == "LD-078"
+    assert verdict_on(file, site, REQUIRED).accepted
+    assert verdict_on(file, site, REQUIRED, distribution=None).accepted
+
+
+def test_a_record_that_anybody_may_write_to_vouches_for_nothing(install, site):
+    file = install(f"spam/libspam.so,{written()},18")
+    (site / "spam-1.2.dist-info").chmod(0o777)
+
+    assert verdict_on(file, site, REQUIRED).rule == "LD-079"
+
+
+@pytest.mark.parametrize("name", ["lib,spam.so", 'lib"spam.so', "lib ä.so"])
+def test_odd_names_are_quoted_as_csv_has_it(name, install, site):
+    quoted = f'"{name.replace(chr(34), chr(34) * 2)}"' if {",", '"'} & set(name) else name
+    quoted = quoted.replace(name[:0] + "lib", "spam/lib", 1)
+    file = install(f"{quoted},{written()},18", f"spam/{name}", b"changed")
+
+    assert verdict_on(file, site).rule == "LD-078"
+    assert not verdict_on(file, site).accepted
+
+
+def test_a_site_directory_may_be_a_link(install, site, tmp_path):
+    file = install(f"spam/libspam.so,{written()},18", data=b"changed")
+    link = tmp_path / "by-link"
+    link.symlink_to(site, target_is_directory=True)
+
+    assert verdict_on(link / file.relative_to(site), site).rule == "LD-078"
+    assert verdict_on(file, link).rule == "LD-078"
+
+
+def test_companions_are_compared_too(install, site):
+    file = install(f"spam/libspam.so,{written()},18\nspam/libcompanion.so,{written()},18")
+    companion = site / "spam" / "libcompanion.so"
+    found = candidate(file, Source.DISTRIBUTION, distribution="spam")
+
+    companion.write_bytes(BYTES)
+    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
+    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
+    assert [seen.path for seen in verdict.checked] == [str(file), str(companion)]
+
+    companion.write_bytes(b"changed")
+    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
+    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
+    assert (verdict.accepted, verdict.rule) == (False, "LD-078")
+    assert str(companion) in verdict.message
+
+
+def test_a_known_hash_is_taken_without_reading(install, site, monkeypatch):
+    file = install(f"spam/libspam.so,{written()},18")
+    os.utime(file, (1, 1))
+    asked = []
+
+    def known(path, identity):
+        asked.append((path, identity.size))
+        return hashlib.sha256(BYTES).hexdigest()
+
+    monkeypatch.setattr("modular_tf.discovery.trust.judged_file.sha256_of", None)
+    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)], known_sha256=known)
+    verdict = one_pass.judge(candidate(file, Source.DISTRIBUTION, distribution="spam"))
+
+    assert verdict.rule == "LD-078"
+    assert verdict.accepted
+    assert asked == [(str(file), len(BYTES))]
+    assert verdict.checked[0].sha256 == hashlib.sha256(BYTES).hexdigest()
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(install, site, monkeypatch):
+    from modular_tf.discovery.trust import judged_file
+
+    file = install(f"spam/libspam.so,{written()},18")
+    read = judged_file.sha256_of
+
+    def change_meanwhile(fd):
+        found = read(fd)
+        file.write_bytes(b"changed after it was read")
+        return found
+
+    monkeypatch.setattr(judged_file, "sha256_of", change_meanwhile)
+
+    verdict = verdict_on(file, site)
+    assert (verdict.accepted, verdict.rule) == (False, "LD-082")
