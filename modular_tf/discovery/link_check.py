@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.elf import SymbolName, parse_glibc
+from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.library_search import LinkedLibrary
 from modular_tf.discovery.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.problem import Problem
@@ -173,7 +173,7 @@ def _missing_symbols(
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():
-            if symbol.weak or symbol.name in host.symbols or scope.offers(SymbolName(symbol.name)):
+            if symbol.weak or symbol.name in host.symbols or scope.offers(symbol.name):
                 continue
             family = family_of(symbol)
             if not _is_excused(family, scope):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.elf import ElfFile, SymbolName
 from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.errors import ElfError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from modular_tf.discovery.elf import SymbolName
 
 __all__ = ["LinkScope", "MissingLibrary", "ProcessScope"]
 
@@ -80,15 +79,17 @@ class LinkScope:
             return self._outer.library(name)
         return found
 
-    def offers(self, name: SymbolName) -> bool:
+    def offers(self, name: str) -> bool:
         """Tell whether any library here or in the outer scope defines a symbol.
 
         Raises:
             ElfError: The tables of one of them are damaged.
         """
-        if any(library.elf.find(name) for library in self.libraries):
-            return True
-        return self._outer is not None and self._outer.offers(name)
+        return (self._outer is not None and self._outer.offers(name)) or self._defines(name)
+
+    def _defines(self, name: str) -> bool:
+        wanted = SymbolName(name)
+        return any(library.elf.find(wanted) for library in self.libraries)
 
     def _collect(self, search: LibrarySearch, offered: Collection[str]) -> None:
         at = 0
@@ -126,6 +127,7 @@ class ProcessScope(LinkScope):
         Raises:
             ElfError: That is not possible.
         """
+        self._answers: dict[str, bool] = {}
         self._program = _open_program()
         try:
             self.search = LibrarySearch(self._program.target, library_path=library_path)
@@ -134,6 +136,16 @@ class ProcessScope(LinkScope):
         except BaseException:
             self._program.close()
             raise
+
+    def offers(self, name: str) -> bool:
+        """Tell whether any library of the process defines a symbol; plugins ask for the same ones.
+
+        Raises:
+            ElfError: The tables of one of them are damaged.
+        """
+        if name not in self._answers:
+            self._answers[name] = self._defines(name)
+        return self._answers[name]
 
     @property
     def target(self) -> tuple[int, str, int]:

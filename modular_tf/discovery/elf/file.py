@@ -22,15 +22,15 @@ __all__ = ["ElfFile"]
 class ElfFile:
     """An ELF library; nothing of it is executed. [any thread, one at a time].
 
-    A context manager. Questions that need more than a few reads are methods, answered anew
-    each time.
+    A context manager. Questions that need more than a few reads are methods, and most are
+    answered anew each time.
 
     Attributes:
         image: Header and segments.
         dynamic: The dynamic section: SONAME, NEEDED, paths, flags.
     """
 
-    __slots__ = ("_source", "_symbols", "dynamic", "image")
+    __slots__ = ("_source", "_symbols", "_versions", "dynamic", "image")
 
     def __init__(self, path: str) -> None:
         """Open `path`.
@@ -46,6 +46,7 @@ class ElfFile:
             self._source.close()
             raise
         self._symbols: SymbolTable | None = None
+        self._versions: frozenset[str] | None = None
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -137,7 +138,9 @@ class ElfFile:
         Raises:
             ElfError: The table is damaged.
         """
-        return version_definitions(self.image, self.dynamic)
+        if self._versions is None:  # every plugin asks the C library for its own
+            self._versions = version_definitions(self.image, self.dynamic)
+        return self._versions
 
     def _table(self) -> SymbolTable:
         if self._symbols is None:
