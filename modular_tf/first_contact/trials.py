@@ -152,16 +152,22 @@ class _Batch:
             seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
             try:
                 lane.give(number, self._tasks[number], seconds)
-            except OSError:
+            except OSError:  # it had ended before
+                lane.number = None
+                self._put_back(number)
                 self._lose(lane)
 
     def _next_task(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()
-        if self._suspects and all(lane.number is None for lane in self._lanes):
-            self._alone = self._suspects.popleft()
-            return self._alone
-        return None
+        if not self._suspects or any(lane.number is not None for lane in self._lanes):
+            return None
+        # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
+        self._end_zygote()
+        if not self._start_zygote():
+            return None
+        self._alone = self._suspects.popleft()
+        return self._alone
 
     def _put_back(self, number: int) -> None:
         if number == self._alone:

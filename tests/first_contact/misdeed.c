@@ -1,25 +1,35 @@
-/* Does a MISDEED at a PLACE, in front of the well-behaved plugin of tests/device/dialects, whose
- * SE_InitPlugin was renamed to dialect_init. Each macro is one of the names below. */
+/* Does a MISDEED at a PLACE; each macro is one of the names of the enumerations. */
 #define _GNU_SOURCE
+#include "misdeed.h"
+
 #include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
-#include "../device/dialects/layouts.h"
-
-#define VISIBLE __attribute__((visibility("default")))
-
-enum place { NOWHERE, CONSTRUCTOR, INIT, CREATE_DEVICE, DESTROY_DEVICE, MEMORY_USAGE };
 enum misdeed {
-  NOTHING, CRASH, ABORT, EXIT_0, EXIT_3, HANG, THROW, CLOSE_ALL, CLOSE_OUTPUT, NOISE, FORK, DAEMON,
-  LAST_WORDS, KILLED, LOOK_AROUND, SCRIBBLE,
+  NOTHING, CRASH, CALL_NULL, OVERFLOW, ABORT, EXIT_0, EXIT_3, LEAVE_3, HANG, SPIN, THROW, KILLED,
+  CLOSE_ALL, CLOSE_OUTPUT, NOISE, UNFLUSHED, COMPLAIN, LAST_WORDS, LOOK_AROUND, SCRIBBLE, FORGE,
+  FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD,
+  ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
+  CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
+  CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
+  KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, FILL_DISK,
 };
 
-void dialect_init(Registration* params, Status* status);
+static const size_t kGibibyte = (size_t)1 << 30;
+static void* volatile kept; /* volatile: nothing of it is optimised away */
+
 void fixture_throw(const char* what);
 
 /* Writes the own process id to the file that a variable names, for the tests that end others. */
@@ -31,21 +41,26 @@ static void leave_pid(void) {
   fclose(file);
 }
 
-/* A process that keeps all descriptors open for longer than any test waits. */
-static void stay(int leaves_group) {
-  if (fork() != 0) return;
-  if (leaves_group) {
-    setsid();
-    alarm(20);
-  }
-  leave_pid();
+/* Somebody who forgets to end, but not for ever. */
+__attribute__((noreturn)) static void stay(void) {
+  alarm(60);
   for (;;) pause();
 }
 
-static void make_noise(void) {
+static void start_one(int leaves_group) {
+  if (fork() != 0) return;
+  if (leaves_group) {
+    setsid();
+    if (fork() != 0) _exit(0);
+  }
+  leave_pid();
+  stay();
+}
+
+static void make_noise(int first) {
   static const char line[] = "{\"lost\": \"nothing\"} \n";
   for (int i = 0; i < 100000; ++i)
-    for (int fd = 1; fd <= 2; ++fd)
+    for (int fd = first; fd <= 2; ++fd)
       if (write(fd, line, sizeof(line) - 1) < 0) return;
 }
 
@@ -54,8 +69,18 @@ static void scribble(void) {
   static char deep[65536];
   memset(deep, '[', sizeof(deep) - 1);
   for (int fd = 3; fd < 64; ++fd) {
-    dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n%s\n%s", deep, deep);
+    dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n{\"frame\": [5, 5, 5]}\n%s\n%s", deep, deep);
+    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []}, \"data\": 5}\n");
   }
+}
+
+/* Says of itself what the host would say, and does not get as far. */
+static void forge(void) {
+  static const char all[] =
+      "{\"finished\": {\"offer\": {\"schemes\": [5], \"platform\": null}, \"notes\": [],"
+      " \"changes\": [[\"LD-999\", \"x\"]]}, \"data\": 5}\n";
+  for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", all);
+  _exit(0);
 }
 
 /* Tells which descriptors are open, how large a core dump may be, and what the environment is. */
@@ -69,60 +94,129 @@ static void look_around(void) {
   fclose(file);
 }
 
+static __attribute__((noinline)) int overflow(volatile char* above) {
+  volatile char here[4096];
+  if (*above == '!') return 0;
+  here[0] = *above;
+  return overflow(here) + here[0];
+}
+
+static void* wait_for_ever(void* nothing) {
+  while (nothing == NULL) pause();
+  return nothing;
+}
+
+static void on_signal(int number) { (void)number; }
+
+static struct sigaction chained;
+
+static void chain(int number) { chained.sa_handler(number); }
+
+static void block(int number) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void change_locale(void) {
+  setlocale(LC_ALL, strcmp(setlocale(LC_NUMERIC, NULL), "C") == 0 ? "C.UTF-8" : "C");
+  setlocale(LC_CTYPE, "C");
+}
+
+static void flush_to_zero(void) {
+#if defined(__x86_64__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+/* The parent, and its parent, up to the one whose name does not tell of first contact. */
+static void kill_ancestors(void) {
+  int victims[8];
+  int count = 0;
+  for (int pid = getppid(); pid > 1 && count < 8;) {
+    char path[64], words[4096] = "";
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE* file = fopen(path, "r");
+    if (file == NULL) break;
+    size_t size = fread(words, 1, sizeof words - 1, file);
+    fclose(file);
+    if (memmem(words, size, "first_contact/start.py", 22) == NULL) break;
+    victims[count++] = pid;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL || fscanf(file, "%*d (%*[^)]) %*c %d", &pid) != 1) pid = 0;
+    if (file != NULL) fclose(file);
+  }
+  while (count > 0) kill(victims[--count], SIGKILL);
+}
+
+static void fill_disk(void) {
+  FILE* file = fopen(getenv("MISDEED_NOTES"), "w");
+  static char block_of_zeros[1 << 16];
+  const size_t size = sizeof block_of_zeros;
+  if (fseeko(file, (off_t)1 << 40, SEEK_SET) == 0)
+    if (fwrite(block_of_zeros, 1, size, file) < size) _exit(7);
+  fclose(file);
+}
+
+static void allocate(size_t size, int touches) {
+  kept = malloc(size);
+  if (touches) memset(kept, 1, size);
+}
+
 static void misbehave(void) {
   switch (MISDEED) {
     case CRASH: *(volatile int*)8 = 1; break;
+    case CALL_NULL: ((void (*)(void))kept)(); break;
+    case OVERFLOW: overflow("x"); break;
     case ABORT: abort();
     case EXIT_0: exit(0);
     case EXIT_3: exit(3);
+    case LEAVE_3: _exit(3);
     case HANG: leave_pid(); for (;;) pause();
+    case SPIN: for (volatile int i = 0;; ++i) { }
     case THROW: fixture_throw("no such driver"); break;
+    case KILLED: raise(SIGKILL); break;
     case CLOSE_ALL: for (int fd = 0; fd < 1024; ++fd) close(fd); break;
     case CLOSE_OUTPUT: close(1); break;
-    case NOISE: make_noise(); break;
-    case FORK: stay(0); break;
-    case DAEMON: stay(1); break;
+    case NOISE: make_noise(1); break;
+    case UNFLUSHED: printf("no line's end"); break;
+    case COMPLAIN: make_noise(2); break;
     case LAST_WORDS: fputs("first\n\nno driver\x1b[0m\n", stderr); _exit(3);
-    case KILLED: raise(SIGKILL); break;
     case LOOK_AROUND: look_around(); break;
     case SCRIBBLE: scribble(); break;
+    case FORGE: forge(); break;
+    case FORK: start_one(0); break;
+    case DAEMON: start_one(1); break;
+    case FORK_MANY: for (int i = 0; i < 40; ++i) start_one(i % 2); for (;;) pause();
+    case FORK_AND_CRASH: start_one(1); usleep(50000); *(volatile int*)8 = 1; break;
+    case THREAD: { pthread_t thread; pthread_create(&thread, NULL, wait_for_ever, NULL); break; }
+    case ALLOCATE: allocate(kGibibyte, 0); break;
+    case TOUCH_AND_FREE: allocate(kGibibyte, 1); free(kept); break;
+    case ALLOCATE_ALL: allocate((size_t)1 << 46, 0); memset(kept, 1, 1); break;
+    case RESERVE: mmap(NULL, 64 * kGibibyte, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); break;
+    case CATCH_INTERRUPT: signal(SIGINT, on_signal); break;
+    case CHAIN_INTERRUPT: sigaction(SIGINT, NULL, &chained); signal(SIGINT, chain); break;
+    case CATCH_FPE: signal(SIGFPE, on_signal); break;
+    case DEFAULT_PIPE: signal(SIGPIPE, SIG_DFL); break;
+    case IGNORE_CHILDREN: signal(SIGCHLD, SIG_IGN); break;
+    case BLOCK_INTERRUPT: block(SIGINT); break;
+    case CHANGE_LOCALE: change_locale(); break;
+    case CHANGE_DIRECTORY: if (chdir("/") != 0) abort(); break;
+    case CHANGE_UMASK: umask(0777); break;
+    case CHANGE_ENVIRONMENT: setenv("MISDEED", "1", 1); break;
+    case FLUSH_TO_ZERO: flush_to_zero(); break;
+    case KILL_PARENT: kill(getppid(), SIGKILL); break;
+    case STOP_PARENT: kill(getppid(), SIGSTOP); break;
+    case KILL_ANCESTORS: kill_ancestors(); break;
+    case FILL_DISK: fill_disk(); break;
     default: break;
   }
 }
 
-static void at(enum place place) {
+void misbehave_at(enum place place) {
   if (place == PLACE) misbehave();
 }
 
-__attribute__((constructor)) static void constructor(void) { at(CONSTRUCTOR); }
-
-static PlatformFns well_behaved;
-
-static void create_device(const Platform* platform, CreateDeviceParams* params, Status* status) {
-  if (params->ordinal == 1) at(CREATE_DEVICE);
-  well_behaved.create_device(platform, params, status);
-}
-static void destroy_device(const Platform* platform, Device* device) {
-  at(DESTROY_DEVICE);
-  well_behaved.destroy_device(platform, device);
-}
-static unsigned char memory_usage(const Device* device, int64_t* available, int64_t* total) {
-  (void)device;
-  at(MEMORY_USAGE);
-  *available = *total = 1 << 20;
-  return 1;
-}
-static void create_executor(const Platform* platform, CreateExecutorParams* params,
-                            Status* status) {
-  well_behaved.create_stream_executor(platform, params, status);
-  params->executor->device_memory_usage = memory_usage;
-}
-
-VISIBLE void SE_InitPlugin(Registration* params, Status* status) {
-  at(INIT);
-  dialect_init(params, status);
-  well_behaved = *params->platform_fns;
-  params->platform_fns->create_device = create_device;
-  params->platform_fns->destroy_device = destroy_device;
-  params->platform_fns->create_stream_executor = create_executor;
-}
+__attribute__((constructor)) static void constructor(void) { misbehave_at(CONSTRUCTOR); }

@@ -1,152 +1,364 @@
-"""What is said of each plugin that ends, blocks or robs the process it is tried in."""
+"""What is said of each plugin that does something to the process it is tried in."""
 
 from __future__ import annotations
 
 import os
+import platform
 import signal
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.first_contact import trial
+from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
+from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from tests.first_contact.conftest import PATIENCE_S
+from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
+
+IMPATIENT = Limits(seconds=2.0)  # for what hangs, however long it is waited for
+AT = "at first contact in a child process"
+PLACES = [("device", "INIT", "SE_InitPlugin"), ("filesystem", "INIT", "TF_InitPlugin")]
+
+
+# ---- What ends a trial: the call is named --------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "place", "call"), PLACES)
+@pytest.mark.parametrize(
+    ("deed", "rule", "number", "said"),
+    [
+        ("CRASH", "LD-060", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
+        ("CALL_NULL", "LD-060", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
+        (
+            "OVERFLOW",
+            "LD-060",
+            signal.SIGSEGV,
+            "overflowed the stack and crashed with SIGSEGV (signal 11)",
+        ),
+        ("ABORT", "LD-060", signal.SIGABRT, "aborted with SIGABRT (signal 6)"),
+        ("EXIT_0", "LD-060", None, "ended the process with exit status 0"),
+        ("EXIT_3", "LD-060", None, "ended the process with exit status 3"),
+        ("LEAVE_3", "LD-060", None, "ended the process with exit status 3"),
+        (
+            "KILLED",
+            "LD-060",
+            signal.SIGKILL,
+            "was killed with SIGKILL (signal 9, perhaps for want of memory)",
+        ),
+        ("CLOSE_ALL", "LD-062", None, "closed a descriptor that it had not opened"),
+        ("CLOSE_OUTPUT", "LD-062", None, "closed or replaced standard output"),
+        ("ALLOCATE_ALL", "LD-064", signal.SIGSEGV, "asked for more memory than can be had, and"),
+        ("FORK_MANY", "LD-068", None, "started 17 processes (16 may run)"),
+        ("FORK_AND_CRASH", "LD-060", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
+    ],
+)
+def test_a_misdeed_is_named_with_its_call(kind, place, call, deed, rule, number, said):
+    found = find_one(deed, place, kind)
+    incident = found.incident
+
+    assert (incident.violation.rule_id, incident.signal) == (rule, number)
+    assert incident.violation.message.startswith(said)
+    assert f" in {call}, {AT}" in incident.violation.message
+    assert incident.last_call == call
+    assert found.offer is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "call"),
+    [
+        ("device", "CONSTRUCTOR", "a constructor of the library"),
+        ("device", "CREATE_DEVICE", "create_device of device 1"),
+        ("device", "MEMORY_USAGE", "device_memory_usage of device 0"),
+        ("device", "DESTROY_DEVICE", "destroy_device"),
+        ("filesystem", "CONSTRUCTOR", "a constructor of the library"),
+        ("filesystem", "SCHEME_INIT", "init of scheme 'misdeed'"),
+        ("filesystem", "CLEANUP", "cleanup of scheme 'misdeed'"),
+    ],
+)
+@pytest.mark.parametrize("deed", ["CRASH", "ABORT", "EXIT_3"])
+def test_the_call_is_known_wherever_it_happens(kind, place, call, deed):
+    incident = find_one(deed, place, kind).incident
+
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-060", call)
+
+
+@pytest.mark.parametrize(("kind", "place", "call"), PLACES)
+@pytest.mark.parametrize("deed", ["HANG", "SPIN"])
+def test_a_call_that_hangs_is_ended(kind, place, call, deed, tmp_path, monkeypatch):
+    pid_file = tmp_path / "pid"
+    monkeypatch.setenv("MISDEED_PID", str(pid_file))
+    incident = find_one(deed, place, kind, IMPATIENT).incident
+
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-061", call)
+    assert incident.violation.message.startswith(f"did not return within 2 s in {call}, {AT}")
+    assert _frames_of(deed, incident) != []
+
+
+# ---- Where it was --------------------------------------------------------------------------------
+
+
+def _frames_of(deed, incident):
+    return [frame for frame in incident.backtrace if f"/lib{deed.lower()}_at_" in frame]
+
+
+@pytest.mark.parametrize("deed", ["CRASH", "CALL_NULL", "ABORT", "EXIT_3", "OVERFLOW"])
+def test_the_backtrace_leads_through_the_plugin(deed):
+    frames = _frames_of(deed, find_one(deed).incident)
+
+    assert frames != []
+    assert "_core." not in " ".join(frames)
+    assert deed in {"CALL_NULL", "OVERFLOW"} or any(" SE_InitPlugin+0x" in f for f in frames)
+
+
+def test_a_private_copy_is_shown_under_the_users_path(fixture_plugin):
+    """It needs TensorFlow's library, so it is mapped from memory."""
+    library = fixture_plugin("init-plugin-crashes")
+    (found,) = try_plugins([Task("x", str(library), kinds=("filesystem",))], PATIENT)
+
+    assert any(frame.startswith(f"{library} ") for frame in found.incident.backtrace)
+
+
+def test_a_private_copy_is_known_in_its_constructors_already(fixture_plugin):
+    library = fixture_plugin("constructor-crashes")
+    (found,) = try_plugins([Task("x", str(library), kinds=("filesystem",))], PATIENT)
+
+    assert any(frame.startswith(f"{library} ") for frame in found.incident.backtrace)
+
+
+# ---- What lets the process live ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("deed", "rule", "said"),
     [
-        ("CRASH", "LD-060", "crashed with SIGSEGV (signal 11)"),
-        ("ABORT", "LD-060", "aborted with SIGABRT (signal 6)"),
-        ("EXIT_0", "LD-060", "ended the process with exit status 0"),
-        ("EXIT_3", "LD-060", "ended the process with exit status 3"),
-        ("KILLED", "LD-060", "was killed with SIGKILL (signal 9, perhaps for want of memory)"),
-        ("CLOSE_ALL", "LD-062", "closed a descriptor that it had not opened"),
-        ("CLOSE_OUTPUT", "LD-062", "closed or replaced standard output"),
+        ("NOISE", "LD-065", 'wrote to standard output: \'{"lost"'),
+        ("UNFLUSHED", "LD-065", 'wrote to standard output: "no line\'s end"'),
+        ("FORK", "LD-068", "left a process behind"),
+        ("DAEMON", "LD-068", "left a process behind"),
+        ("CATCH_INTERRUPT", "LD-066", "handles SIGINT"),
+        ("DEFAULT_PIPE", "LD-066", "set the default action for SIGPIPE"),
+        ("IGNORE_CHILDREN", "LD-066", "ignores SIGCHLD"),
+        ("BLOCK_INTERRUPT", "LD-066", "blocks SIGINT"),
+        ("CHANGE_LOCALE", "LD-067", "changed the locale: "),
     ],
 )
-def test_a_misdeed_is_named_with_its_call(deed, rule, said, verdict):
-    violation = verdict(deed)
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("device", "INIT"), ("device", "CONSTRUCTOR"), ("filesystem", "SCHEME_INIT")],
+)
+def test_what_is_left_changed_is_found_at_the_end(deed, rule, said, kind, place, capfd):
+    found = find_one(deed, place, kind)
 
-    assert violation.rule_id == rule
-    assert violation.message.startswith(f"{said} in SE_InitPlugin, at first contact")
+    assert found.incident.violation.rule_id == rule
+    assert found.incident.violation.message.startswith(said)
+    assert (found.incident.signal, found.incident.last_call) == (None, None)
+    assert found.offer == _offer_of(kind)
+    assert capfd.readouterr() == ("", "")
+
+
+def _offer_of(kind: str) -> Offer:
+    if kind == "filesystem":
+        return Offer(("misdeed",))
+    return Offer((), PlatformOffer("DIALECT", "DIALECT_PLATFORM", 220))
 
 
 @pytest.mark.parametrize(
-    ("place", "call"),
+    ("deed", "said"),
     [
-        ("CONSTRUCTOR", "a constructor of the library"),
-        ("INIT", "SE_InitPlugin"),
-        ("CREATE_DEVICE", "create_device of device 1"),
-        ("MEMORY_USAGE", "device_memory_usage of device 0"),
-        ("DESTROY_DEVICE", "destroy_device"),
+        ("CATCH_FPE", "handles SIGFPE"),
+        ("CHAIN_INTERRUPT", "handles SIGINT"),
+        ("CHANGE_DIRECTORY", "changed the working directory to /"),
+        ("CHANGE_UMASK", "changed the umask from "),
+        ("CHANGE_ENVIRONMENT", "changed environment variables: MISDEED"),
+        pytest.param(
+            "FLUSH_TO_ZERO",
+            "made the processor take denormal numbers for zero",
+            marks=pytest.mark.skipif(platform.machine() != "x86_64", reason="written for x86-64"),
+        ),
     ],
 )
-def test_the_call_that_crashed_is_known(place, call, verdict):
-    assert f"crashed with SIGSEGV (signal 11) in {call}," in verdict("CRASH", place).message
+def test_what_does_little_harm_is_a_warning(deed, said):
+    found = find_one(deed)
+    (note,) = found.notes
+
+    assert found.incident is None
+    assert (note.stage, note.rule, note.is_error) == ("load", "LD-069", False)
+    assert note.message.startswith(said)
 
 
-def test_a_call_that_hangs_is_ended(verdict, tmp_path, monkeypatch):
-    """Its time is up as soon as it hangs, however long it took until then."""
-    pid_file = tmp_path / "pid"
+@pytest.mark.parametrize("deed", ["NOTHING", "COMPLAIN", "THREAD", "RESERVE", "SCRIBBLE"])
+@pytest.mark.parametrize("kind", ["device", "filesystem"])
+def test_what_is_no_misdeed(deed, kind, capfd):
+    found = find_one(deed, "INIT", kind)
 
-    def clock():
-        hangs = pid_file.exists() and pid_file.read_text().endswith("\n")
-        return time.monotonic() + (PATIENCE_S if hangs else 0)
+    assert (found.incident, found.notes, found.offer) == (None, (), _offer_of(kind))
+    assert capfd.readouterr() == ("", "")
 
-    monkeypatch.setenv("MISDEED_PID", str(pid_file))
-    monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
-    violation = verdict("HANG")
 
-    assert violation.rule_id == "LD-061"
-    assert violation.message.startswith("did not return within 60 s in SE_InitPlugin")
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid_file.read_text()), 0)
+def test_a_forged_report_of_the_wrong_shape_is_none():
+    incident = find_one("FORGE").incident
+
+    assert incident.violation.message.startswith("ended the process with exit status 0 in SE_Init")
+
+
+@pytest.mark.parametrize("rule", ["LD-065", "LD-066", "LD-067", "LD-068"])
+def test_a_user_can_take_it_as_a_warning(rule):
+    deed = {
+        "LD-065": "NOISE",
+        "LD-066": "CATCH_INTERRUPT",
+        "LD-067": "CHANGE_LOCALE",
+        "LD-068": "FORK",
+    }[rule]
+    found = find_one(deed, limits=Limits(seconds=60.0, accept=frozenset({rule})))
+    (note,) = found.notes
+
+    assert found.incident is None
+    assert note.rule == "LD-069"
+    assert note.message.endswith(f"{AT} ({rule}, accepted)")
+
+
+def test_what_ends_a_process_cannot_be_accepted():
+    everything = frozenset({"LD-060", "LD-061", "LD-062", "LD-063", "LD-064"})
+
+    assert find_one("CRASH", limits=Limits(accept=everything)).incident is not None
+
+
+# ---- Memory --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deed", ["ALLOCATE", "TOUCH_AND_FREE"])
+@pytest.mark.parametrize(("kind", "place", "call"), PLACES)
+def test_a_gibibyte_is_found(deed, kind, place, call):
+    incident = find_one(deed, place, kind).incident
+
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-064", call)
+    assert "MiB of memory (1024 MiB are allowed)" in incident.violation.message
+
+
+def test_a_user_can_allow_a_gibibyte():
+    assert find_one("TOUCH_AND_FREE", limits=Limits(memory_mib=2048)).incident is None
+    accepting = Limits(memory_mib=64, accept=frozenset({"LD-064"}))
+    (note,) = find_one("ALLOCATE", limits=accepting).notes
+    assert "(LD-064, accepted)" in note.message
+
+
+def test_a_file_may_not_become_endless(tmp_path, monkeypatch):
+    monkeypatch.setenv("MISDEED_NOTES", str(tmp_path / "large"))
+    incident = find_one("FILL_DISK").incident
+
+    assert "exit status 7" in incident.violation.message
+    assert (tmp_path / "large").stat().st_size < 2 << 30
+
+
+# ---- Words ---------------------------------------------------------------------------------------
 
 
 def test_an_exception_that_nobody_can_catch_is_told_in_its_own_words(verdict):
     violation = verdict("THROW", "CONSTRUCTOR")
 
     assert violation.rule_id == "LD-060"
-    assert "aborted with SIGABRT" in violation.message
+    assert violation.message.startswith("let an exception escape and aborted with SIGABRT")
     assert "what():  no such driver" in violation.message
 
 
-def test_an_exception_that_the_host_can_catch_is_left_to_the_loader(verdict):
-    """Its rule there is SE-002: no process ends of it."""
-    assert verdict("THROW", "INIT") is None
+@pytest.mark.parametrize(
+    ("kind", "place", "rule"),
+    [
+        ("device", "INIT", "SE-002"),
+        ("filesystem", "INIT", "LD-052"),
+        ("filesystem", "SCHEME_INIT", "FS-019"),
+    ],
+)
+def test_an_exception_that_the_host_can_catch_is_what_loading_reports(kind, place, rule):
+    found = find_one("THROW", place, kind)
+
+    assert (found.incident, found.offer) == (None, Offer())
+    assert [(note.stage, note.rule) for note in found.notes] == [("init", rule)]
+    assert "no such driver" in found.notes[0].message
 
 
 def test_last_words_are_shown_in_a_line_that_no_terminal_obeys(verdict):
     assert verdict("LAST_WORDS").message.endswith("; it last wrote: first / no driver?[0m")
 
 
-@pytest.mark.parametrize("deed", ["NOTHING", "NOISE"])
-def test_what_a_plugin_writes_is_no_misdeed(deed, verdict, capfd):
-    assert verdict(deed) is None
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_a_plugin_writes_into_the_report_does_no_harm(verdict):
-    assert verdict("SCRIBBLE") is None
-
-
-@pytest.mark.parametrize("deed", ["FORK", "DAEMON"])
-def test_nobody_waits_for_what_a_plugin_started(deed, verdict, tmp_path, monkeypatch):
-    """It holds all pipes open: were they waited for, the time would be up."""
-    monkeypatch.setenv("MISDEED_PID", str(tmp_path / "pid"))
-
-    assert verdict(deed) is None
-    if deed == "FORK":
-        assert _is_gone(_pid_in(tmp_path / "pid"))
-    else:  # it left the process group
-        os.kill(_pid_in(tmp_path / "pid"), signal.SIGKILL)
-
-
-def _pid_in(file: Path) -> int:
-    for _ in range(1000):
-        if file.exists() and file.read_text().endswith("\n"):
-            return int(file.read_text())
-        time.sleep(0.01)
-    raise AssertionError("the plugin started nothing")
-
-
-def _is_gone(pid: int) -> bool:
-    for _ in range(1000):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":  # killed, and not yet taken by the machine's init
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_the_rfcs_example_dereferences_null(rfc_example):
-    (violation,) = try_plugins([Task("example", str(rfc_example))], seconds=PATIENCE_S)
+    (found,) = try_plugins([Task("example", str(rfc_example))], PATIENT)
 
-    assert violation.rule_id == "LD-060"
-    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in violation.message
+    assert found.incident.violation.rule_id == "LD-060"
+    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in found.incident.violation.message
+    assert "rfc_example.so SE_InitPlugin+0x" in found.incident.backtrace[0]
 
 
-def test_verdicts_come_in_the_order_of_the_tasks(misdeed):
+def test_findings_come_in_the_order_of_the_tasks(misdeed):
     deeds = ["NOTHING", "EXIT_3", "NOTHING", "CRASH", "EXIT_0", "NOTHING", "ABORT", "NOTHING"]
     tasks = [Task(deed, str(misdeed(deed))) for deed in deeds]
-    found = [v and v.message for v in try_plugins(tasks, seconds=PATIENCE_S)]
+    told = {}
+    found = try_plugins(tasks, PATIENT, told.__setitem__)
+    messages = [f.incident and f.incident.violation.message for f in found]
 
-    assert [bool(message) for message in found] == [deed != "NOTHING" for deed in deeds]
-    assert "exit status 3" in found[1]
-    assert "SIGSEGV" in found[3]
-    assert "exit status 0" in found[4]
-    assert "SIGABRT" in found[6]
+    assert [told[number] for number in range(len(deeds))] == found
+    assert [bool(message) for message in messages] == [deed != "NOTHING" for deed in deeds]
+    assert "exit status 3" in messages[1]
+    assert "SIGSEGV" in messages[3]
+    assert "exit status 0" in messages[4]
+    assert "SIGABRT" in messages[6]
 
 
-def test_a_library_that_cannot_be_mapped_is_left_to_the_loader(tmp_path):
-    """Its rule there is LD-050."""
+def test_a_library_that_cannot_be_mapped_is_what_loading_reports(tmp_path):
     (tmp_path / "libtext.so").write_text("no library")
+    (found,) = try_plugins([Task("text", str(tmp_path / "libtext.so"))], PATIENT)
 
-    assert try_plugins([Task("text", str(tmp_path / "libtext.so"))], seconds=PATIENCE_S) == [None]
+    assert (found.incident, found.offer) == (None, Offer())
+    assert [(note.stage, note.is_error) for note in found.notes] == [("load", True)]
+
+
+def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
+    library = misdeed("NOTHING")
+    task = Task("both", str(library), kinds=("device", "filesystem"))
+    (found,) = try_plugins([task], PATIENT)
+
+    assert found.offer == _offer_of("device")
+    assert [note.rule for note in found.notes] == ["LD-051"]
+    assert isinstance(found.notes[0], Note)
+
+
+# ---- What it started -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deed", ["FORK", "DAEMON", "FORK_MANY", "FORK_AND_CRASH"])
+@pytest.mark.parametrize("secluded", [True, False])
+def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch):
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
+    monkeypatch.setenv("MISDEED_PID", str(tmp_path / "pid"))
+    find_one(deed)
+
+    assert _processes_of(str(build_misdeed(deed))) == []
+
+
+def _processes_of(library: str) -> list[str]:
+    """Return the processes that have a library mapped and run."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            mapped = process.name.isdecimal() and library in (process / "maps").read_text()
+        except OSError:
+            continue
+        if mapped and process.name != str(os.getpid()):
+            found.append(process.name)
+    return found
+
+
+@pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])
+@pytest.mark.parametrize("secluded", [True, False])
+def test_who_ends_the_watcher_is_found_and_the_rest_goes_on(deed, secluded, misdeed, monkeypatch):
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
+    deeds = ["NOTHING", "CRASH", deed, "NOTHING", "NOTHING", "EXIT_3"]
+    tasks = [Task(name, str(misdeed(name))) for name in deeds]
+    messages = [
+        found.incident and found.incident.violation.message for found in try_plugins(tasks, PATIENT)
+    ]
+
+    assert [bool(message) for message in messages] == [name != "NOTHING" for name in deeds]
+    assert messages[2].startswith("ended the process that watched over it")
+    assert "SIGSEGV" in messages[1]
+    assert "exit status 3" in messages[5]

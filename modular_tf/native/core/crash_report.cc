@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -71,12 +72,64 @@ class Line {
   size_t used_ = 0;
 };
 
-// A private copy is mapped under its descriptor's path; the kernel knows the name it was given.
-size_t name_of(const char* path, char* name, size_t room) {
-  ssize_t length = -1;
-  if (std::strncmp(path, kOwnDescriptors, sizeof kOwnDescriptors - 1) == 0)
-    length = readlink(path, name, room);
-  if (length >= 0) return static_cast<size_t>(length);
+// The lines of /proc/self/maps, read without the C library's streams.
+class MapsReader {
+ public:
+  MapsReader() : descriptor_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
+  ~MapsReader() { close(descriptor_); }
+
+  // A line without its end; what does not fit is left out. False at the end.
+  bool next(char* line, size_t room) {
+    size_t length = 0;
+    for (char c; take(&c);) {
+      if (c == '\n') {
+        line[length] = '\0';
+        return true;
+      }
+      if (length + 1 < room) line[length++] = c;
+    }
+    return false;
+  }
+
+ private:
+  bool take(char* c) {
+    if (at_ == end_) {
+      const ssize_t size = read(descriptor_, bytes_, sizeof bytes_);
+      if (size <= 0) return false;
+      at_ = 0;
+      end_ = static_cast<size_t>(size);
+    }
+    *c = bytes_[at_++];
+    return true;
+  }
+
+  int descriptor_;
+  char bytes_[4096];
+  size_t at_ = 0, end_ = 0;
+};
+
+// The name of what is mapped at `base`, as the kernel knows it; the length, 0 where there is none.
+size_t mapped_name(uintptr_t base, char* name, size_t room) {
+  MapsReader maps;
+  char line[kMostOfAName + 128];
+  while (maps.next(line, sizeof line)) {
+    if (std::strtoul(line, nullptr, 16) != base) continue;
+    const char* path = std::strchr(line, '/');
+    const size_t whole = path == nullptr ? 0 : std::strlen(path);
+    const size_t kept = whole < room ? whole : room;
+    if (kept != 0) std::memcpy(name, path, kept);
+    return kept;
+  }
+  return 0;
+}
+
+// What is mapped by its descriptor is called by that one's path, which tells the user nothing.
+size_t name_of(const Dl_info& info, char* name, size_t room) {
+  const char* path = info.dli_fname;
+  if (std::strncmp(path, kOwnDescriptors, sizeof kOwnDescriptors - 1) == 0) {
+    const size_t found = mapped_name(reinterpret_cast<uintptr_t>(info.dli_fbase), name, room);
+    if (found != 0) return found;
+  }
   const size_t whole = std::strlen(path);
   const size_t kept = whole < room ? whole : room;
   std::memcpy(name, path, kept);
@@ -91,7 +144,7 @@ void write_frame(uintptr_t address, uintptr_t inside) {
   uintptr_t start = 0;
   if (dladdr(reinterpret_cast<void*>(inside), &info) != 0 && info.dli_fname != nullptr) {
     char name[kMostOfAName];
-    line.hexadecimal(name, name_of(info.dli_fname, name, sizeof name)).text("\", \"");
+    line.hexadecimal(name, name_of(info, name, sizeof name)).text("\", \"");
     start = reinterpret_cast<uintptr_t>(info.dli_fbase);
     if (info.dli_sname != nullptr) {
       line.hexadecimal(info.dli_sname, std::strlen(info.dli_sname));
