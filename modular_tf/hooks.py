@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.configuration import Config
     from modular_tf.discovery.installed import InstalledDistribution
     from modular_tf.discovery.probe import Probe
+    from modular_tf.plugin_change import PluginChange
     from modular_tf.report import PluginRecord
 
 _GROUP = "modular_tf.hooks"  # hookspecs.ENTRY_POINT_GROUP, whose module imports pluggy
@@ -115,6 +116,10 @@ class Hooks:
     def outcome(self, record: PluginRecord) -> None:
         """Tell the hooks what became of a plugin."""
         self._call("modular_tf_outcome", bool, record=record)
+
+    def changed(self, change: PluginChange) -> None:
+        """Tell the hooks what became of a change on disk."""
+        self._call("modular_tf_change", bool, change=change)
 
     def _call(self, hook: str, convert: Callable[[Any], Any], **arguments: Any) -> list[Any]:
         """Call one hook of every implementation; return the answers, without those that fail.

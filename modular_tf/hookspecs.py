@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.probe import Probe
+    from modular_tf.plugin_change import PluginChange
     from modular_tf.report import PluginRecord
 
 PROJECT = "modular_tf"
@@ -49,3 +50,8 @@ def modular_tf_device_factories() -> Iterable[Any]:  # type: ignore[empty-body]
 @hookspec
 def modular_tf_outcome(record: PluginRecord) -> None:
     """Take note of what became of a plugin."""
+
+
+@hookspec
+def modular_tf_change(change: PluginChange) -> None:
+    """Take note of a plugin file that came, was replaced or went while the service runs."""

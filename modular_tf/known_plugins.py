@@ -18,9 +18,10 @@ from modular_tf.discovery.trust import TrustJudge, default_lock_path
 from modular_tf.errors import NotFoundError
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.scan_cache import ScanCache
+from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
@@ -106,9 +107,28 @@ class KnownPlugins:
     def _meet(self, discovery: Discovery) -> None:
         """Make entries of the candidates that are new."""
         known = self._by_identity()
-        new = [found for found in discovery.candidates if found.identity not in known]
-        if not new:
-            return
+        self.meet([found for found in discovery.candidates if found.identity not in known])
+
+    def meet(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
+        """Make entries of candidates, which are new, and name and keep them."""
+        entries = self.entries_of(candidates)
+        for entry in entries:
+            entry.name = self.unused_name(entry.name)
+            self._entries[entry.name] = entry
+        return entries
+
+    def replace(self, old: PluginEntry, new: PluginEntry) -> None:
+        """Let an entry stand for the plugin of another, whose name it has."""
+        self._entries[old.name] = new
+
+    def forget(self, entry: PluginEntry) -> None:
+        """Give up an entry, whose file is gone."""
+        del self._entries[entry.name]
+
+    def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
+        """Judge and probe candidates, and return entries that are not kept here."""
+        if not candidates:
+            return []
         self.cache.refresh()
         judge = TrustJudge(
             self._config.trust,
@@ -117,13 +137,17 @@ class KnownPlugins:
             known_sha256=self._sha256_of,
         )
         with Prober(host_offer()) as prober:
-            for candidate in new:
-                entry = self._entry(candidate, prober, judge)
-                entry.name = self.unused_name(entry.name)
-                self._entries[entry.name] = entry
+            entries = [self._entry(candidate, prober, judge) for candidate in candidates]
         self.cache.save()
+        return entries
 
     def _entry(self, candidate: Candidate, prober: Prober, judge: TrustJudge) -> PluginEntry:
+        identity = file_identity(candidate.path)  # before anything is read
+        entry = self._judged_entry(candidate, prober, judge)
+        entry.identity = identity
+        return entry
+
+    def _judged_entry(self, candidate: Candidate, prober: Prober, judge: TrustJudge) -> PluginEntry:
         known = self.cache.recall(candidate.path)
         if known is not None:
             self._seen = known.seen

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.trust import TrustVerdict
@@ -57,6 +58,9 @@ class PluginEntry:
         decisions: What was decided about it, in order, for and against.
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
+        identity: What the system said of its file before that was read; None for nothing.
+        sealed: Whether its library is mapped from copies, so that its file may be overwritten.
+        predecessor: Whose place it takes when it is loaded, None for nobody's.
 
     Args:
         candidate: As above.
@@ -84,6 +88,9 @@ class PluginEntry:
         self.decisions: list[Decision] = []
         self.incident: Incident | None = None
         self.quarantined_since: float | None = None
+        self.identity: FileIdentity | None = None
+        self.sealed = False
+        self.predecessor: Generation | None = None
         self._checked = trust.checked or None
         self._probe = probe
         self._state = State.FOUND
@@ -238,9 +245,10 @@ class PluginEntry:
             bundled=self.bundled,
             sha256=self.sha256,
             checked=self._checked,
-            sealed=config.trust.frozen,
+            sealed=self.sealed or config.trust.frozen,
         )
-        self.generation = Generation(file, config, registries, mark)
+        predecessor, self.predecessor = self.predecessor, None
+        self.generation = Generation(file, config, registries, mark, predecessor)
         offer = self.finding.offer if self.finding is not None else None
         if self.finding is not None and offer is not None and not eager:
             self.generation.defer(self.finding, offer)
@@ -257,6 +265,12 @@ class PluginEntry:
         for reason in reasons:
             self._decide(reason.stage, reason.rule, reason.message, passed=False)
         self._tell()
+
+    def note_kept(self, reason: Reason) -> None:
+        """Take note that it goes on though its file was replaced, and why."""
+        self._warnings = [warning for warning in self._warnings if warning.rule != reason.rule]
+        self._warnings.append(reason)
+        self._decide(reason.stage, reason.rule, reason.message, passed=True)
 
     def _tell(self) -> None:
         record = self.record()

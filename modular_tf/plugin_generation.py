@@ -24,6 +24,7 @@ from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import init_filesystems, map_file
 from modular_tf.report import Reason, State
+from modular_tf.retired_generation import RetiredGeneration
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
+    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.file_identity import SeenFile
@@ -101,6 +103,7 @@ class Generation:
         config: What the user decided.
         registries: Where it registers.
         mark: Gives what surrounds the time in which its code begins to run in this process.
+        predecessor: Whose place it takes, by `take_over`; it registers nothing before.
     """
 
     def __init__(
@@ -109,6 +112,7 @@ class Generation:
         config: Config,
         registries: Registries,
         mark: Callable[[PluginFile], AbstractContextManager[object]] = unmarked,
+        predecessor: Generation | None = None,
     ) -> None:
         self.file = file
         self.library: Library | None = None
@@ -120,10 +124,12 @@ class Generation:
         self._config = config
         self._registries = registries
         self._mark = mark
+        self._predecessor = predecessor
         self._undo: dict[object, Callable[[], None]] = {}
         self._promised: Finding | None = None
         self._failure: ModularTFError | None = None
         self._failed: set[str] = set()
+        self._lent: list[Device] = []
         self._lock = threading.RLock()
 
     @property
@@ -152,8 +158,7 @@ class Generation:
             if not self._is_taken(scheme):
                 open_it = partial(self._open_scheme, scheme)
                 deferred = DeferredFilesystem(scheme, self.file.plugin, open_it)
-                self._undo[scheme] = self._registries.schemes.register(deferred)
-                self.filesystems[scheme] = deferred
+                self._register_scheme(deferred)
         if offer.platform is not None:
             self._defer_devices(offer.platform)
 
@@ -165,13 +170,7 @@ class Generation:
             plugin=self.file.plugin,
             load_now=self._open_devices,
         )
-        try:
-            self._undo[_DEVICES] = self._registries.devices.register(
-                deferred, plugin=self.file.plugin
-            )
-        except ModularTFError as error:
-            self.reasons.append(Reason.of_error("register", error))
-        else:
+        if self._register_factory(deferred):
             self.platform = deferred
 
     def _open_scheme(self, scheme: str) -> None:
@@ -231,7 +230,13 @@ class Generation:
         """Map it, run its init functions and register what they offer; raises nothing."""
         with self._lock, self._mark(self.file):
             try:
-                self.library = map_file(self.file.path, self.file.companions, self.file.absent)
+                self.library = map_file(
+                    self.file.path,
+                    self.file.companions,
+                    self.file.absent,
+                    checked=self.file.checked,
+                    sealed=self.file.sealed,
+                )
             except ModularTFError as error:
                 self.reasons.append(Reason.of_error("load", error))
                 self._failure = error
@@ -278,16 +283,23 @@ class Generation:
         self._note("init", warnings)
         if isinstance(deferred, DeferredFilesystem):
             self._registries.schemes.fulfil(deferred, filesystem)
+            self.filesystems[scheme] = filesystem
         else:
+            self._register_scheme(filesystem)
+        _log.info("scheme.registered", plugin=self.file.plugin, scheme=scheme)
+
+    def _register_scheme(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
+        scheme = filesystem.scheme
+        if self._predecessor is None:
             self._undo[scheme] = self._registries.schemes.register(filesystem)
         self.filesystems[scheme] = filesystem
-        _log.info("scheme.registered", plugin=self.file.plugin, scheme=scheme)
 
     def _is_taken(self, scheme: str) -> bool:
         """Tell whether somebody else has a scheme, and note who."""
         plugin, config = self.file.plugin, self._config
         pinned = config.scheme_pins.get(scheme, plugin)
-        owner = self._registries.schemes.view.get(scheme)
+        inherits = self._predecessor is not None and scheme in self._predecessor.filesystems
+        owner = None if inherits else self._registries.schemes.view.get(scheme)
         if pinned != plugin:
             why = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {config.origin}"
         elif owner is not None:
@@ -325,20 +337,66 @@ class Generation:
         if deferred is not None:
             self._undo.pop(_DEVICES)()
             self.platform = None
+        if self._register_factory(platform):
+            self.platform = platform
+        else:
+            platform.close()
+
+    def _register_factory(self, factory: DevicePlatform | DeferredFactory) -> bool:
+        if self._predecessor is not None:
+            return True  # it takes a place later
         try:
-            undo = self._registries.devices.register(platform, plugin=self.file.plugin)
+            undo = self._registries.devices.register(factory, plugin=self.file.plugin)
         except ModularTFError as error:
             self.reasons.append(Reason.of_error("register", error))
-            platform.close()
-            return
+            return False
         self._undo[_DEVICES] = undo
-        self.platform = platform
+        return True
 
     def _note(self, stage: str, violations: Iterable[Violation], scheme: str | None = None) -> None:
         for violation in violations:
             where = "" if scheme is None else f"scheme {scheme!r}: "
             reason = Reason.of_rule(stage, violation.rule_id, where + violation.message)
             (self.reasons if violation.is_error else self.warnings).append(reason)
+
+    # -- in the place of another ------------------------------------------------------------------
+
+    def take_over(self) -> None:
+        """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
+
+        Does nothing without a predecessor.
+        """
+        old, self._predecessor = self._predecessor, None
+        if old is None:
+            return
+        with self._lock, old._lock:  # noqa: SLF001  (of this class, here and below)
+            old._promised = None  # noqa: SLF001
+            for scheme, filesystem in list(self.filesystems.items()):
+                if (undo := old._undo.pop(scheme, None)) is not None:  # noqa: SLF001
+                    self._registries.schemes.fulfil(old.filesystems[scheme], filesystem)
+                    self._undo[scheme] = undo
+                else:
+                    self._register_scheme(filesystem)
+            self._take_devices_over(old)
+            old.withdraw()
+
+    def _take_devices_over(self, old: Generation) -> None:
+        platform = self.platform
+        if platform is not None and not self._succeed_factory(old, platform):
+            self.platform = None
+            if not isinstance(platform, DeferredFactory):
+                platform.close()
+
+    def _succeed_factory(self, old: Generation, platform: DevicePlatform | DeferredFactory) -> bool:
+        if old.platform is None or _DEVICES not in old._undo:
+            return self._register_factory(platform)
+        try:
+            old._lent += self._registries.devices.fulfil(old.platform, platform)
+        except ModularTFError as error:
+            self.reasons.append(Reason.of_error("register", error))
+            return False
+        self._undo[_DEVICES] = old._undo.pop(_DEVICES)
+        return True
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -356,6 +414,20 @@ class Generation:
         for undo in reversed(list(self._undo.values())):
             undo()
         self._undo.clear()
+
+    def retire(self) -> RetiredGeneration:
+        """Serve nothing new from now on, and give what is left to those who hold something."""
+        with self._lock:
+            platform = None if isinstance(self.platform, DeferredFactory) else self.platform
+            if platform is not None:
+                self._lent += self._registries.devices.listed_devices(platform)
+            self.withdraw()
+            opened = [f for f in self.filesystems.values() if not isinstance(f, DeferredFilesystem)]
+            retired = RetiredGeneration(
+                self.file.plugin, self.file.path, opened, platform, self._lent
+            )
+            self.filesystems, self.tables, self.platform, self._lent = {}, {}, None, []
+        return retired
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Stop serving: files, filesystems, devices; return what went wrong."""

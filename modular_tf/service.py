@@ -11,6 +11,7 @@ from modular_tf.configuration import Config, load_config
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
 from modular_tf.device_outcomes import with_device_outcomes
+from modular_tf.discovery.search import discover
 from modular_tf.discovery.search_paths import SearchPaths, is_privileged
 from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.filesystem.registry import FilesystemRegistry
@@ -20,11 +21,12 @@ from modular_tf.known_plugins import KnownPlugins
 from modular_tf.live_services import keep_in_sight
 from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
+from modular_tf.renewal import Renewal
 from modular_tf.report import Report
 from modular_tf.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.explanation import Explanation
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.plugin_change import PluginChange
     from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.plugin_watch import Watch
     from modular_tf.report import PluginRecord
 
 _PATIENCE_AT_EXIT_S = 5.0
@@ -83,6 +87,9 @@ class PluginService:
         self._contributions = PythonContributions(
             self._filesystems, self._devices, self.config.scheme_pins, self._known.unused_name
         )
+        self._renewal = Renewal(self._known, self._load)
+        self._watches: list[Watch] = []
+        self._seals = False  # whether plugins are mapped from copies
         self._closed = False
         keep_in_sight(self)
 
@@ -141,7 +148,76 @@ class PluginService:
             self._hooks = Hooks(self._given_hooks, paths)
         return self._hooks
 
-    def _load(self, entries: Sequence[PluginEntry], *, eager: bool) -> None:
+    # -- following changes ----------------------------------------------------------------------
+
+    def refresh(self, paths: Iterable[str | os.PathLike[str]] | None = None) -> list[PluginChange]:
+        """Load plugin files that are new, renew plugins whose file is another, drop those without.
+
+        A renewed plugin's old library serves who holds something of it, and nobody new; a file
+        that does not load leaves the old one serving. A library's bytes stay mapped for good.
+
+        Args:
+            paths: The files to look at; by default all in the places of plugins. They should be
+                whole: a `watch` waits for that.
+
+        Returns:
+            What became of it, removed plugins first.
+        """
+        wanted = None if paths is None else frozenset(map(os.path.abspath, _paths(paths)))
+        with self._lock:
+            self._check_open()
+            if self._known.found is None:
+                self.load()
+                return []
+            changes = self._renewal.apply(discover(self.search_paths()), wanted)
+        for change in changes:
+            self._all_hooks().changed(change)
+        return changes
+
+    def watch(self, on_change: Callable[[PluginChange], object] | None = None) -> Watch:
+        """Follow changes of plugin files in a thread, until the watch or the service is closed.
+
+        Loads all plugins first if nothing was searched yet. Plugins that are loaded from then on
+        are mapped from copies, so that their files may be overwritten in place; those that were
+        loaded before are not.
+
+        Args:
+            on_change: Called after each change, from that thread.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        # Most services have none.
+        from modular_tf.plugin_watch import Watch  # noqa: PLC0415
+        from modular_tf.watching.watcher import WatcherSettings  # noqa: PLC0415
+
+        settings = WatcherSettings(self.config.watch_polling, self.config.watch_poll_interval_s)
+        with self._lock:
+            self._check_open()
+            self._seals = True
+            if self._known.found is None:
+                self.load()
+            known = self._renewal.known_files()
+            watch = Watch(self._watched_places, known, self.refresh, settings, on_change)
+            self._watches.append(watch)
+        return watch
+
+    @property
+    def draining(self) -> int:
+        """How many old generations are kept by those who hold something of them."""
+        return self._renewal.draining
+
+    def _watched_places(self) -> list[str]:
+        with self._lock:
+            self._renewal.finish_drained()
+            return self._renewal.places()
+
+    def _load(self, entries: Sequence[PluginEntry], *, eager: bool | None = None) -> None:
+        if eager is None:
+            eager = self.config.load == "eager"
+        if self._seals:
+            for entry in entries:
+                entry.sealed = True
         before = [entry.state for entry in entries]
         for entry in entries:
             entry.apply_policy(self.config, self._all_hooks().veto)
@@ -305,10 +381,16 @@ class PluginService:
             self._closed = True
             entries = list(self._known)
             self._filesystems.close()
-        return [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
+            watches, self._watches = self._watches, []
+        for watch in watches:  # without the lock, which its last change may wait for
+            watch.close()
+        errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
+        return errors + self._renewal.close(at_exit=at_exit)
 
     def close_at_exit(self) -> None:
         """Close without waiting for memory regions; called when the process ends."""
+        for watch in self._watches:
+            watch.close(_PATIENCE_AT_EXIT_S)
         # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
         if self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
             try:
@@ -321,6 +403,7 @@ class PluginService:
         self._lock = threading.RLock()
         for entry in self._known:
             entry.after_fork_in_child()
+        self._renewal.after_fork_in_child()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -339,7 +422,7 @@ class PluginService:
         self.close()
 
 
-def _paths(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
+def _paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(paths, str | bytes):  # it would count as a list of its letters
         raise TypeError(f"expected a list of paths, found {paths!r}")
     return [os.fsdecode(path) for path in paths]

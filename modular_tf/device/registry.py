@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.device.device import Device
 from modular_tf.device.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
@@ -18,6 +17,7 @@ from modular_tf.fork_lock import ForkLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from modular_tf.device.device import Device
     from modular_tf.device.factory import DeviceFactory
 
 _log = EventLog("device.registry")
@@ -108,21 +108,24 @@ class DeviceRegistry:
         )
         return lambda: self._remove(registration)
 
-    def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> None:
+    def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> list[Device]:
         """Put a factory in the place of another of its plugin, or of what stands for it.
 
-        Devices that were listed before stay with the factory that they came from.
+        Returns:
+            The devices that were listed before; they stay with the factory that they came from.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.
         """
+        listed: list[Device] = []
         with self._lock:
             for registration in self._registrations:
                 if registration.factory is registered:
                     self._check_platform(factory, registration.plugin, besides=registration)
                     registration.factory = factory
                     registration.priority = self._priority_of(factory)
-                    self._forget_devices(registration)
+                    listed += self._forget_devices(registration)
+        return listed
 
     def _priority_of(self, factory: DeviceFactory) -> int:
         """Return what the configuration says, or the factory itself."""
@@ -148,9 +151,9 @@ class DeviceRegistry:
                 self._registrations.remove(registration)
             self._forget_devices(registration)
 
-    def _forget_devices(self, registration: Registration) -> None:
-        for key in [key for key in self._devices if key[0] is registration]:
-            del self._devices[key]
+    def _forget_devices(self, registration: Registration) -> list[Device]:
+        keys = [key for key in self._devices if key[0] is registration]
+        return [self._devices.pop(key) for key in keys]
 
     def listed_devices(self, factory: DeviceFactory) -> list[Device]:
         """Return the devices of a registered factory that anybody has seen so far."""
@@ -253,6 +256,8 @@ class DeviceRegistry:
 
     def _device(self, registration: Registration, ordinal: int, index: int) -> Device:
         """Return the one object for this device."""
+        from modular_tf.device.device import Device  # noqa: PLC0415  (brings the native core)
+
         key = registration, ordinal, index
         if key not in self._devices:
             self._devices[key] = Device(

@@ -103,6 +103,36 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A file of ours could have been written by somebody else, or is damaged: it is not used.",
     ),
     KnownEvent(
+        "plugin.appeared",
+        (_INFO,),
+        ("plugin", "path"),
+        "A plugin's file came while the service runs; what became of it is told before.",
+    ),
+    KnownEvent(
+        "plugin.replaced",
+        (_INFO,),
+        ("plugin", "path"),
+        "A new generation of a plugin took the place of the old one.",
+    ),
+    KnownEvent(
+        "plugin.kept",
+        (_WARNING,),
+        ("plugin", "path", "reason"),
+        "A plugin's file was replaced by one that does not load; the old generation goes on.",
+    ),
+    KnownEvent(
+        "plugin.removed",
+        (_INFO,),
+        ("plugin", "path"),
+        "A plugin's file is gone; it serves nothing new.",
+    ),
+    KnownEvent(
+        "generation.closed",
+        (_INFO,),
+        ("plugin", "path", "errors"),
+        "Nobody holds anything of a plugin's old generation any more, and it was closed.",
+    ),
+    KnownEvent(
         "watch.failed",
         (_WARNING,),
         ("error",),

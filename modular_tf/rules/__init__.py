@@ -75,6 +75,7 @@ def all_rules() -> dict[str, Rule]:
         kept_state,
         loading,
         mapping,
+        renewal,
         trust,
     )
 
@@ -85,6 +86,7 @@ def all_rules() -> dict[str, Rule]:
         first_contact.RULES,
         kept_state.RULES,
         trust.RULES,
+        renewal.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

@@ -84,15 +84,23 @@ class Watcher:
         """Whether it looks again and again, since the kernel would not tell all."""
         return self._polls
 
-    def close(self) -> None:
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._ends
+
+    def close(self, timeout_s: float | None = None) -> None:
         """Stop, after the changes that are being delivered; safe to call twice.
 
         Called by `deliver` itself, it returns at once.
+
+        Args:
+            timeout_s: How long to wait for that; None for as long as it takes.
         """
         self._ends = True
         self._awake.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join()
+            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:

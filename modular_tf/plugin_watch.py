@@ -1,0 +1,98 @@
+"""`Watch`: a service that follows what happens to plugin files while it runs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import ClosedError
+from modular_tf.events import EventLog
+from modular_tf.watching.watcher import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.plugin_change import PluginChange
+    from modular_tf.watching.change import Change
+    from modular_tf.watching.snapshot import Snapshot
+    from modular_tf.watching.watcher import WatcherSettings
+
+_log = EventLog("watch")
+
+
+class Watch:
+    """Follows plugin files in a thread of its own until it is closed. [any thread]
+
+    A context manager. It ends with its service; in a forked child it is closed.
+
+    Args:
+        places: Returns the files and directories that plugins come from.
+        known: The files of plugins as they were when they were last looked at.
+        refresh: Takes note of what changed at some paths.
+        settings: How to watch.
+        on_change: Called after each change, from the watch's own thread; what it raises is logged.
+    """
+
+    def __init__(
+        self,
+        places: Callable[[], Iterable[str]],
+        known: Snapshot,
+        refresh: Callable[[Sequence[str]], list[PluginChange]],
+        settings: WatcherSettings,
+        on_change: Callable[[PluginChange], object] | None = None,
+    ) -> None:
+        self._refresh = refresh
+        self._on_change = on_change
+        self._process = os.getpid()
+        self._watcher = Watcher(places, known, self._take, settings)
+        self._watcher.start()
+
+    @property
+    def is_polling(self) -> bool:
+        """Whether places are looked at again and again, since the system does not tell all."""
+        return self._watcher.is_polling
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, or belongs to a parent process."""
+        return self._watcher.closed or os.getpid() != self._process
+
+    def close(self, timeout_s: float | None = None) -> None:
+        """End it, after the change that is being dealt with; safe to call twice.
+
+        In its own thread, as from `on_change`, it returns at once.
+
+        Args:
+            timeout_s: How long to wait for that change; None for as long as it takes.
+        """
+        if os.getpid() == self._process:
+            self._watcher.close(timeout_s)
+
+    def _take(self, changes: list[Change]) -> None:
+        try:
+            followed = self._refresh([change.path for change in changes])
+        except ClosedError:  # the service is, and ends this watch as well
+            return
+        for change in followed:
+            if self._on_change is not None:
+                self._tell(self._on_change, change)
+
+    def _tell(self, on_change: Callable[[PluginChange], object], change: PluginChange) -> None:
+        try:
+            on_change(change)
+        except Exception as error:  # noqa: BLE001  (the application's own function)
+            _log.warning("watch.failed", error=repr(error))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

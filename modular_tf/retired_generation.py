@@ -1,0 +1,78 @@
+"""What is left of a plugin's library that serves nobody new, until nobody holds anything of it."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from modular_tf.device.device import Device
+    from modular_tf.device.platform import DevicePlatform
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+
+
+class RetiredGeneration:
+    """A generation that another one has succeeded, or whose file is gone.
+
+    A filesystem lives as long as somebody has it or a file of it open, and is cleaned up with the
+    last of them. A platform is closed by whoever asks `is_drained`. Used under the service's lock.
+
+    Attributes:
+        plugin: The plugin's name.
+        path: The file that it was loaded from.
+
+    Args:
+        plugin: As above.
+        path: As above.
+        filesystems: Those that it had opened.
+        platform: Its devices, None for none.
+        lent: The devices that were handed out.
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        path: str,
+        filesystems: Iterable[PluginFilesystem],
+        platform: DevicePlatform | None,
+        lent: Iterable[Device],
+    ) -> None:
+        self.plugin = plugin
+        self.path = path
+        self._filesystems = weakref.WeakSet(filesystems)
+        self._platform = platform
+        self._lent = weakref.WeakSet(lent)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nobody holds a filesystem, a file, a device or anything of a device."""
+        if self._filesystems or self._lent:
+            return False
+        return self._platform is None or self._platform.is_idle
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        for filesystem in list(self._filesystems):
+            with suppress(ModularTFError):
+                filesystem.after_fork_in_child()
+
+    def close(self, *, at_exit: bool) -> list[ModularTFError]:
+        """Close what is left, also under those who hold it; return what went wrong."""
+        closers: list[Callable[[], None]] = [
+            lambda fs=filesystem: fs.close(at_exit=at_exit)  # type: ignore[misc]
+            for filesystem in list(self._filesystems)
+        ]
+        if self._platform is not None and not at_exit:
+            closers.append(self._platform.close)
+        errors = []
+        for close in closers:
+            try:
+                close()
+            except ModularTFError as error:
+                errors.append(error)
+        return errors
