@@ -33,7 +33,7 @@ def parse(words: Sequence[str]) -> Command:
         SystemExit: With 2 after wrong usage, with 0 after help was asked for.
     """
     options = argparse.Namespace(
-        plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0, log=None
+        plugin=[], plugin_dir=[], bundled=True, json=False, verbose=0, log=None, frozen=False
     )
     program, verbs = PROGRAM, VERBS
     while True:
@@ -96,6 +96,10 @@ def _add_global_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-bundled", dest="bundled", action="store_false", default=left_alone,
         help="leave the plugins that come with the package out",
+    )  # fmt: skip
+    group.add_argument(
+        "--frozen", action="store_true", default=left_alone,
+        help="refuse plugins that are not in the lock file (see `lock`)",
     )  # fmt: skip
     group.add_argument(
         "--json", action="store_true", default=left_alone, help="write one JSON object"

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from modular_tf.discovery.search_paths import is_privileged
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
+    from modular_tf.configuration import Config
     from modular_tf.service import PluginService
 
 
 @contextmanager
-def session(options: Namespace, *, load: bool = True) -> Iterator[PluginService]:
-    """Run the way for one command: discover, and with `load` load and register as well."""
+def session(
+    options: Namespace, *, load: bool = True, frozen: bool | None = None
+) -> Iterator[PluginService]:
+    """Run the way for one command: discover, and with `load` load and register as well.
+
+    Args:
+        options: The global options.
+        load: Whether to load.
+        frozen: Whether plugins need to be in the lock file; by default as the options or the
+            configuration say.
+    """
     from modular_tf.service import PluginService  # noqa: PLC0415  (loads the native core)
 
     with PluginService(
+        config=_config(frozen=frozen if frozen is not None else options.frozen or None),
         plugin_paths=tuple(options.plugin),
         plugin_dirs=tuple(options.plugin_dir),
         bundled=options.bundled,
@@ -26,3 +40,13 @@ def session(options: Namespace, *, load: bool = True) -> Iterator[PluginService]
         if load:
             service.load()
         yield service
+
+
+def _config(*, frozen: bool | None) -> Config:
+    """Return the user's configuration, with another word on freezing if there is one."""
+    from modular_tf.configuration import load_config  # noqa: PLC0415  (the service loads it too)
+
+    config = load_config(privileged=is_privileged())
+    if frozen is None:
+        return config
+    return replace(config, trust=replace(config.trust, frozen=frozen))

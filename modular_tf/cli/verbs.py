@@ -40,6 +40,12 @@ _FS = {
     "find": Verb("list whole trees", "modular_tf.cli.fs.find"),
 }
 
+_QUARANTINE = {
+    "list": Verb("list the plugins that took a process down", "modular_tf.cli.quarantine.listing"),
+    "retry": Verb("forget what plugins did and try them again", "modular_tf.cli.quarantine.retry"),
+    "clear": Verb("forget what plugins did", "modular_tf.cli.quarantine.clear"),
+}
+
 VERBS: Mapping[str, Verb] = {
     "list": Verb("list plugins, and why one is not loaded", "modular_tf.cli.list_plugins"),
     "devices": Verb("list devices", "modular_tf.cli.devices"),
@@ -47,5 +53,7 @@ VERBS: Mapping[str, Verb] = {
     "paths": Verb("list where plugins are looked for", "modular_tf.cli.paths"),
     "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
     "why": Verb("explain a name, present or absent", "modular_tf.cli.why"),
+    "lock": Verb("write which plugins may load when frozen, or check", "modular_tf.cli.lock"),
+    "quarantine": Verb("work with plugins that took a process down", family=_QUARANTINE),
     "fs": Verb("work with files of any scheme", family=_FS),
 }

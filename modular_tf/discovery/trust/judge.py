@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.judged_file import KnownHash
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.writers import TrustedWriters
@@ -60,17 +61,25 @@ class TrustJudge:
         self._lock = Lock(policy.lock or lock, self._paths) if policy.frozen else None
         self._unchanged_by_others = f"nobody can change it but {rights.writers}"
 
-    def judge(self, candidate: Candidate) -> TrustVerdict:
+    def judge(self, candidate: Candidate, seen: SeenFile | None = None) -> TrustVerdict:
         """Judge a candidate's own file; nothing of it is run or mapped.
 
         Where there is no file, nothing speaks against it and nothing is `checked`; the probe has
         rules for that.
+
+        Args:
+            candidate: The candidate.
+            seen: The file as it was when it was probed: what is found out about those bytes must
+                not be taken for a word on others.
         """
         try:
             file, offence = self._look_at(candidate.path)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             return TrustVerdict(rules.OWNER.id, f"there is no file to judge: {reason}")
+        if seen is not None and seen.identity != file.identity:
+            message = f"{candidate.path} was replaced or written to after it was probed"
+            return TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message))
         return self._verdict(file, offence, candidate)
 
     def judge_companions(

@@ -1,0 +1,177 @@
+"""Write the lock file: the hashes of all plugins that are accepted now.
+
+With --frozen, MODULAR_TF_FROZEN=1 or `frozen` under [trust] in the configuration, no other plugin
+is loaded. The file names no directories, so one that is made in an image holds in its containers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import complain
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.configuration import Config
+    from modular_tf.discovery.trust import LockedFile, LockedPlugin, LockFile
+    from modular_tf.report import PluginRecord
+    from modular_tf.service import PluginService
+
+_ACCEPTED = ("found", "loaded", "shadowed")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="the lock file, instead of modular-tf.lock beside the configuration file",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; tell what differs from the lock file, with exit code 1",
+    )
+    parser.add_argument(
+        "--load",
+        action="store_true",
+        help="load the plugins, to note their schemes and device types for readers of the file",
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    with session(options, load=options.load, frozen=False) as service:
+        path = os.path.abspath(options.output or _lock_path(service.config))
+        records = [record for record in service.plugins() if _is_wanted(record, service.config)]
+        now = _lock_of(service, records)
+    if options.check:
+        return _check(path, now, printer)
+    if not now.plugins:
+        complain("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
+        return Exit.NOTHING
+    now.write(path)
+    if printer.json:
+        printer.json_object(lock=path, plugins=[p.as_dict() for p in now.plugins.values()])
+    else:
+        printer.table(("name", "file", "sha256"), [_row(p) for p in now.plugins.values()])
+        printer.line(f"{len(now.plugins)} plugins in {path}")
+    return Exit.DONE
+
+
+def _lock_path(config: Config) -> str:
+    from modular_tf.configuration import config_path  # noqa: PLC0415  (the service has loaded it)
+    from modular_tf.discovery.trust import default_lock_path  # noqa: PLC0415
+
+    return config.trust.lock or default_lock_path(config.path or config_path(os.environ))
+
+
+def _is_wanted(record: PluginRecord, config: Config) -> bool:
+    accepted = record.path is not None and record.state.value in _ACCEPTED
+    return accepted and config.why_disabled(record.name) is None
+
+
+def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
+    from modular_tf.discovery.installed import installed_distributions  # noqa: PLC0415
+    from modular_tf.discovery.trust import LockedPlugin, LockFile  # noqa: PLC0415
+
+    labels = {found.name: found.label for found in installed_distributions(sys.path)}
+    plugins = []
+    for record in records:
+        entry = service.entry(record.name)
+        plugins.append(
+            LockedPlugin(
+                name=record.name,
+                library=_locked(entry.path),
+                distribution=labels.get(entry.candidate.distribution or ""),
+                schemes=record.schemes,
+                device_types=record.device_types,
+                companions=tuple(_locked(path) for path in entry.facts.companions),
+            )
+        )
+    return LockFile.of(plugins)
+
+
+def _locked(path: str) -> LockedFile:
+    """Return the hash of a file.
+
+    Raises:
+        OSError: It cannot be read, or changes while it is.
+    """
+    from modular_tf.discovery.file_identity import see  # noqa: PLC0415
+    from modular_tf.discovery.trust import LockedFile  # noqa: PLC0415
+
+    seen = see(path)
+    if seen is None or seen.identity is None or seen.sha256 is None:
+        raise OSError(f"{path} cannot be read, or changes while it is")
+    return LockedFile(os.path.basename(path), seen.sha256, seen.identity.size)
+
+
+def _row(plugin: LockedPlugin) -> tuple[str, str, str]:
+    return plugin.name, plugin.library.file, plugin.library.sha256
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """One thing that a frozen process would refuse, or miss."""
+
+    plugin: str
+    what: str
+
+
+def _check(path: str, now: LockFile, printer: Printer) -> Exit:
+    from modular_tf.discovery.trust import LockFile  # noqa: PLC0415  (the service has loaded it)
+
+    try:
+        with open(path, "rb") as stream:
+            locked = LockFile.parse(stream.read())
+    except (OSError, ValueError) as error:
+        complain(f"the lock file cannot be read: {error}", path)
+        return Exit.NO
+    differences = list(_differences(locked, now))
+    if printer.json:
+        found = [{"plugin": entry.plugin, "what": entry.what} for entry in differences]
+        printer.json_object(lock=path, differences=found)
+    else:
+        for entry in differences:
+            printer.line(f"{entry.plugin}: {entry.what}")
+    return Exit.NO if differences else Exit.DONE
+
+
+def _differences(locked: LockFile, now: LockFile) -> Iterator[_Difference]:
+    names = {plugin.name: plugin for plugin in locked.plugins.values()}
+    for sha256, plugin in now.plugins.items():
+        known = locked.plugins.get(sha256)
+        if known is not None:
+            yield from _companion_differences(known, plugin)
+        elif plugin.name in names:
+            was = names[plugin.name].library.sha256
+            yield _Difference(plugin.name, f"its sha256 is {sha256}, locked was {was}")
+        else:
+            yield _Difference(plugin.name, f"new: {plugin.library.file}, sha256 {sha256}")
+    present = {plugin.name for plugin in now.plugins.values()}
+    for sha256, plugin in locked.plugins.items():
+        if sha256 not in now.plugins and plugin.name not in present:
+            yield _Difference(plugin.name, f"gone: {plugin.library.file}, sha256 {sha256}")
+
+
+def _companion_differences(locked: LockedPlugin, now: LockedPlugin) -> Iterator[_Difference]:
+    known = {entry.sha256 for entry in locked.companions}
+    found = {entry.sha256 for entry in now.companions}
+    for entry in now.companions:
+        if entry.sha256 not in known:
+            yield _Difference(now.name, f"new companion: {entry.file}, sha256 {entry.sha256}")
+    for entry in locked.companions:
+        if entry.sha256 not in found:
+            yield _Difference(now.name, f"companion gone: {entry.file}, sha256 {entry.sha256}")

@@ -1,0 +1,226 @@
+"""`modular-tf lock`, and what --frozen makes of the file that it writes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from modular_tf.cli.exit_codes import Exit
+
+
+@pytest.fixture
+def plugins(tmp_path, fixture_plugin):
+    """Return a folder with a plugin, and one with a companion."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    shutil.copy(fixture_plugin("good"), folder / "libgood.so")
+    with_companion = fixture_plugin("companion", scheme="second")
+    shutil.copy(with_companion, folder / "libsecond.so")
+    name = "libfixture_companion.so"
+    shutil.copy(with_companion.parent / name, folder / name)
+    return folder
+
+
+@pytest.fixture
+def command(mtf, plugins):
+    """Run a command with the plugins of the folder alone, whose companion is no candidate."""
+    libraries = [plugins / name for name in ("libgood.so", "libsecond.so")]
+    given = [word for library in libraries for word in ("--plugin", library)]
+    return lambda *words: mtf(*words, *given, "--no-bundled")
+
+
+@pytest.fixture
+def lock(command, tmp_path):
+    """Write a lock file."""
+    path = tmp_path / "plugins.lock"
+    assert command("lock", "--output", path).code == Exit.DONE
+    return path
+
+
+@pytest.fixture
+def configured(lock, tmp_path, monkeypatch):
+    """Let the configuration name the lock file."""
+    path = tmp_path / "modular-tf.toml"
+    path.write_text('[trust]\nlock = "plugins.lock"\n')
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(path))
+    return path
+
+
+def states(ended):
+    return {found["name"]: found["state"] for found in ended.object["plugins"]}
+
+
+def rules(ended):
+    reasons = {found["name"]: found["reason"] for found in ended.object["plugins"]}
+    return {name: (reason["stage"], reason["rule"]) for name, reason in reasons.items() if reason}
+
+
+def change(path):
+    """Give a library other bytes that mean the same."""
+    with path.open("ab") as stream:
+        stream.write(b"where no linker looks")
+
+
+def test_the_file_tells_what_is_locked(lock, plugins):
+    good, second = json.loads(lock.read_text())["plugins"]
+
+    assert good == {
+        "name": "good",
+        "file": "libgood.so",
+        "sha256": hashlib.sha256((plugins / "libgood.so").read_bytes()).hexdigest(),
+        "size": (plugins / "libgood.so").stat().st_size,
+        "distribution": None,
+        "schemes": [],
+        "device_types": [],
+        "companions": [],
+    }
+    assert [entry["file"] for entry in second["companions"]] == ["libfixture_companion.so"]
+    assert lock.stat().st_mode & 0o777 == 0o644
+
+
+def test_schemes_are_noted_where_plugins_are_loaded(command, tmp_path):
+    ended = command("lock", "--load", "--json", "--output", tmp_path / "x.lock")
+
+    assert ended.code == Exit.DONE
+    assert [found["schemes"] for found in ended.object["plugins"]] == [["fixture"], ["second"]]
+
+
+def test_the_same_plugins_give_the_same_file(command, lock):
+    before = lock.read_bytes()
+
+    assert command("lock", "--output", lock).code == Exit.DONE
+    assert lock.read_bytes() == before
+
+
+def test_the_file_lies_beside_the_configuration_by_default(command, tmp_path, monkeypatch):
+    (tmp_path / "modular-tf.toml").write_text("")
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(tmp_path / "modular-tf.toml"))
+
+    assert command("lock").code == Exit.DONE
+    assert (tmp_path / "modular-tf.lock").is_file()
+    assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
+
+
+def test_what_is_locked_is_loaded(command, configured):
+    assert states(command("list", "--frozen", "--json")) == {"good": "loaded", "second": "loaded"}
+
+
+@pytest.mark.parametrize("how", ["option", "environment", "configuration"])
+def test_new_bytes_are_refused(how, command, configured, plugins, monkeypatch):
+    change(plugins / "libgood.so")
+    assert states(command("list", "--json"))["good"] == "loaded"
+    options = ["--frozen"] if how == "option" else []
+    if how == "environment":
+        monkeypatch.setenv("MODULAR_TF_FROZEN", "1")
+    elif how == "configuration":
+        configured.write_text(configured.read_text() + "frozen = true\n")
+
+    ended = command("list", "--json", *options)
+
+    assert states(ended) == {"good": "rejected", "second": "loaded"}
+    assert rules(ended) == {"good": ("trust", "LD-080")}
+
+
+def test_a_new_companion_is_refused(command, configured, plugins):
+    change(plugins / "libfixture_companion.so")
+
+    ended = command("list", "--frozen", "--json")
+
+    assert rules(ended) == {"second": ("trust", "LD-080")}
+    assert "libfixture_companion.so" in ended.object["plugins"][1]["reason"]["message"]
+
+
+def test_a_new_plugin_is_refused(command, configured, plugins, fixture_plugin):
+    shutil.copy(fixture_plugin("good", scheme="new"), plugins / "libnew.so")
+
+    ended = command("list", "--frozen", "--json", "--plugin", plugins / "libnew.so")
+
+    assert rules(ended) == {"new": ("trust", "LD-080")}
+
+
+def test_without_a_lock_file_everything_is_refused(command, configured, lock):
+    lock.unlink()
+
+    ended = command("list", "--frozen", "--json")
+
+    assert rules(ended) == {"good": ("trust", "LD-081"), "second": ("trust", "LD-081")}
+
+
+def test_a_lock_file_may_be_read_only(command, configured, lock):
+    lock.chmod(0o444)
+
+    assert set(states(command("list", "--frozen", "--json")).values()) == {"loaded"}
+
+
+def test_a_check_without_differences(command, lock):
+    ended = command("lock", "--check", "--output", lock)
+
+    assert (ended.code, ended.lines) == (Exit.DONE, [])
+
+
+def test_a_check_tells_each_difference(command, lock, plugins, fixture_plugin):
+    change(plugins / "libgood.so")
+    change(plugins / "libfixture_companion.so")
+    shutil.copy(fixture_plugin("good", scheme="new"), plugins / "libnew.so")
+    before = lock.read_bytes()
+
+    ended = command("lock", "--check", "--output", lock, "--plugin", plugins / "libnew.so")
+
+    told = sorted(" ".join(line.split()[:3]) for line in ended.lines)
+    assert ended.code == Exit.NO
+    assert told == ["good: its sha256", "new: new: libnew.so,", "second: companion gone:",
+                    "second: new companion:"]  # fmt: skip
+    assert lock.read_bytes() == before
+
+
+def test_a_check_tells_what_is_gone(mtf, lock, plugins):
+    ended = mtf("lock", "--check", "--json", "--output", lock, "--no-bundled",
+                "--plugin", plugins / "libgood.so")  # fmt: skip
+
+    assert ended.code == Exit.NO
+    (found,) = ended.object["differences"]
+    assert found["plugin"] == "second"
+    assert found["what"].startswith("gone: libsecond.so")
+
+
+@pytest.mark.parametrize("text", [None, "{}"], ids=["no file", "another file"])
+def test_a_check_against_no_lock_file_fails(text, command, tmp_path):
+    if text is not None:
+        (tmp_path / "x.lock").write_text(text)
+
+    ended = command("lock", "--check", "--output", tmp_path / "x.lock")
+
+    assert ended.code == Exit.NO
+    assert "the lock file cannot be read" in ended.err
+
+
+def test_a_frozen_process_can_write_the_lock_file_anew(command, configured, lock, plugins):
+    change(plugins / "libgood.so")
+
+    assert command("lock", "--frozen").code == Exit.DONE
+    assert states(command("list", "--frozen", "--json"))["good"] == "loaded"
+
+
+def test_what_is_disabled_is_not_locked(command, configured, lock):
+    configured.write_text('disable = ["second"]\n' + configured.read_text())
+
+    assert command("lock").code == Exit.DONE
+    assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == ["good"]
+
+
+def test_what_is_refused_is_not_locked(command, plugins, lock):
+    (plugins / "libgood.so").chmod(0o666)
+
+    assert command("lock", "--output", lock).code == Exit.DONE
+    assert [entry["name"] for entry in json.loads(lock.read_text())["plugins"]] == ["second"]
+
+
+def test_where_nothing_is_accepted_nothing_is_written(mtf, tmp_path):
+    ended = mtf("lock", "--no-bundled", "--output", tmp_path / "x.lock", "--plugin", tmp_path)
+
+    assert ended.code == Exit.NOTHING
+    assert not (tmp_path / "x.lock").exists()
+    assert "nothing to lock" in ended.err
