@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,3 +88,16 @@ def verdict() -> Callable[..., Violation | None]:
         return None if incident is None else incident.violation
 
     return try_one
+
+
+def processes_with(library: Path) -> list[str]:
+    """Return the processes that have a library mapped, but for this one."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            mapped = process.name.isdecimal() and str(library) in (process / "maps").read_text()
+        except OSError:
+            continue
+        if mapped and process.name != str(os.getpid()):
+            found.append(process.name)
+    return found

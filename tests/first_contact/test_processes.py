@@ -14,19 +14,23 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.first_contact import task
-from modular_tf.first_contact.task import Task, child_environment, find_interpreter
+from modular_tf.first_contact import interpreter as interpreter_of_trials
+from modular_tf.first_contact.interpreter import child_environment, find_interpreter
+from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.report import State
 from modular_tf.service import PluginService
-from tests.first_contact.conftest import PATIENCE_S
+from tests.first_contact.conftest import PATIENT, processes_with
 
+CHECKOUT = Path(__file__).parents[2]
 TRY = """
     import os, sys, signal
+    from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
     from modular_tf.first_contact.trials import try_plugins
-    def attempt(*files, seconds=60.0):
-        return try_plugins([Task("x", file) for file in files], seconds=seconds)
+    def attempt(*files):
+        found = try_plugins([Task("x", file) for file in files], Limits(seconds=60.0))
+        return [f.incident and f.incident.violation for f in found]
 """
 
 
@@ -34,7 +38,8 @@ def notes_of(misdeed, tmp_path, monkeypatch) -> list[str]:
     """Return what a plugin saw at its first contact."""
     monkeypatch.setenv("MISDEED_NOTES", str(tmp_path / "notes"))
     looking = Task("looks", str(misdeed("LOOK_AROUND", "CONSTRUCTOR")))
-    assert try_plugins([looking], seconds=PATIENCE_S) == [None]
+    (found,) = try_plugins([looking], PATIENT)
+    assert found.incident is None
     return (tmp_path / "notes").read_text().splitlines()
 
 
@@ -48,9 +53,9 @@ def test_no_descriptor_of_the_application_is_inherited(misdeed, tmp_path, monkey
         os.close(kept)
         os.close(inheritable)
 
-    # The standard streams, the report, and the stub in memory that maps the plugin.
+    # The standard streams, the report, and what the plugin is mapped from.
     assert "fd 900" not in notes
-    assert len([line for line in notes if line.startswith("fd ")]) <= 5
+    assert len([line for line in notes if line.startswith("fd ")]) <= 6
 
 
 def test_no_core_is_dumped(misdeed, tmp_path, monkeypatch):
@@ -95,11 +100,11 @@ def test_the_environment_is_a_copy():
 
 
 def test_neither_processes_nor_descriptors_are_left(misdeed, run_python):
-    deeds = ["CRASH", "EXIT_3", "NOTHING", "FORK", "CLOSE_ALL", "NOISE"]
+    deeds = ["CRASH", "EXIT_3", "NOTHING", "FORK", "CLOSE_ALL", "NOISE", "KILL_PARENT"]
     code = """
     before = set(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        assert [bool(v) for v in attempt(*sys.argv[1:])] == [True, True, False, False, True, False]
+        assert [bool(v) for v in attempt(*sys.argv[1:])] == [True, True, False, *[True] * 4]
     assert set(os.listdir("/proc/self/fd")) == before
     try:
         os.waitpid(-1, os.WNOHANG)
@@ -122,7 +127,7 @@ def test_an_application_without_standard_streams(misdeed, run_python):
 
 
 def test_an_application_that_takes_no_notice_of_its_children(misdeed, run_python):
-    """The kernel takes them away then, and with them the exit status."""
+    """The kernel takes them away then, but it is not the application that waits for them."""
     code = """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     crash, good = attempt(*sys.argv[1:])
@@ -131,54 +136,67 @@ def test_an_application_that_takes_no_notice_of_its_children(misdeed, run_python
     """
     said = run_python(TRY + code, misdeed("CRASH"), misdeed("NOTHING")).stdout
 
-    assert "ended the process in SE_InitPlugin" in said
+    assert "crashed with SIGSEGV (signal 11) in SE_InitPlugin" in said
 
 
-def test_a_child_ends_with_the_application(misdeed, run_python, tmp_path):
-    pid_file = tmp_path / "pid"
-    code = """
+SECLUDED = """
+    from modular_tf.first_contact import zygote_process
+    zygote_process._SECLUDES = sys.argv[3] == "True"
+"""
+WHEN_IT_HANGS = """
     import threading, time
-    def die():
+    def once_it_hangs(number):
         while not (os.path.exists(sys.argv[2]) and open(sys.argv[2]).read().endswith("\\n")):
             time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGKILL)
-    threading.Thread(target=die, daemon=True).start()
+        os.kill(os.getpid(), number)
+"""
+
+
+@pytest.mark.parametrize("secluded", [True, False])
+def test_a_child_ends_with_the_application(secluded, misdeed, run_python, tmp_path):
+    code = """
+    threading.Thread(target=once_it_hangs, args=[signal.SIGKILL], daemon=True).start()
     attempt(sys.argv[1])
     """
-    hanging = misdeed("HANG")
-    environment = {"MISDEED_PID": str(pid_file)}
-    run_python(TRY + code, hanging, pid_file, env=environment, status=-signal.SIGKILL)
+    hanging, pid_file = misdeed("HANG"), tmp_path / "pid"
+    run_python(
+        TRY + SECLUDED + WHEN_IT_HANGS + code,
+        hanging,
+        pid_file,
+        str(secluded),
+        env={"MISDEED_PID": str(pid_file)},
+        status=-signal.SIGKILL,
+    )
 
-    assert _is_gone(int(pid_file.read_text()))
+    assert _is_gone(hanging)
 
 
-def test_an_interrupted_wait_ends_the_child(misdeed, run_python, tmp_path):
-    pid_file = tmp_path / "pid"
+@pytest.mark.parametrize("secluded", [True, False])
+def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_path):
     code = """
-    import threading, time
-    def interrupt():
-        while not (os.path.exists(sys.argv[2]) and open(sys.argv[2]).read().endswith("\\n")):
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-    threading.Thread(target=interrupt, daemon=True).start()
+    threading.Thread(target=once_it_hangs, args=[signal.SIGINT], daemon=True).start()
     try:
         attempt(sys.argv[1])
     except KeyboardInterrupt:
-        os.kill(int(open(sys.argv[2]).read()), 0)
+        from tests.first_contact.conftest import processes_with
+        print(processes_with(sys.argv[1]))
     """
-    environment = {"MISDEED_PID": str(pid_file)}
-    child = run_python(TRY + code, misdeed("HANG"), pid_file, env=environment, status=1)
+    hanging, pid_file = misdeed("HANG"), tmp_path / "pid"
+    child = run_python(
+        TRY + SECLUDED + WHEN_IT_HANGS + code,
+        hanging,
+        pid_file,
+        str(secluded),
+        env={"MISDEED_PID": str(pid_file), "PYTHONPATH": str(CHECKOUT)},
+    )
 
-    assert "ProcessLookupError" in child.stderr
+    assert child.stdout == "[]\n"
 
 
-def _is_gone(pid: int) -> bool:
+def _is_gone(library: Path) -> bool:
+    """Wait for the kernel, which ends what has lost its parent a little later."""
     for _ in range(1000):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":  # killed, and not yet taken by the machine's init
+        if not processes_with(library):
             return True
         time.sleep(0.01)
     return False
@@ -249,20 +267,21 @@ def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     ("python", "said"),
     [
         ("/nowhere/python3", "no process can be started: .*No such file"),
-        ("/bin/false", "the child process ended the process with exit status 1 before it began"),
+        ("/bin/false", "the child process ended with status 1 before it began"),
     ],
 )
 def test_what_is_no_interpreter_is_not_the_plugins_fault(python, said, misdeed, monkeypatch):
     monkeypatch.setattr("modular_tf.first_contact.trials.find_interpreter", lambda: python)
-    (violation,) = try_plugins([Task("x", str(misdeed("NOTHING")))], seconds=PATIENCE_S)
+    found = try_plugins([Task("x", str(misdeed("NOTHING")))] * 5, PATIENT)
 
-    assert violation.rule_id == "LD-063"
-    assert re.search(said, violation.message)
+    for finding in found:
+        assert finding.incident.untried
+        assert re.search(said, finding.incident.violation.message)
 
 
 def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
-    monkeypatch.setattr(task, "_FOREIGN_MODULES", ())
-    (violation,) = try_plugins([Task("x", str(misdeed("NOTHING")))], seconds=PATIENCE_S)
+    monkeypatch.setattr(interpreter_of_trials, "_FOREIGN_MODULES", ())
+    (found,) = try_plugins([Task("x", str(misdeed("NOTHING")))], PATIENT)
 
-    assert violation.rule_id == "LD-063"
-    assert "_cffi_backend" in violation.message
+    assert found.incident.untried
+    assert "_cffi_backend" in found.incident.violation.message

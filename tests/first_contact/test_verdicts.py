@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
+from tests.first_contact.conftest import PATIENT, build_misdeed, find_one, processes_with
 
 IMPATIENT = Limits(seconds=2.0)  # for what hangs, however long it is waited for
 AT = "at first contact in a child process"
@@ -332,20 +330,7 @@ def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch
     monkeypatch.setenv("MISDEED_PID", str(tmp_path / "pid"))
     find_one(deed)
 
-    assert _processes_of(str(build_misdeed(deed))) == []
-
-
-def _processes_of(library: str) -> list[str]:
-    """Return the processes that have a library mapped and run."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            mapped = process.name.isdecimal() and library in (process / "maps").read_text()
-        except OSError:
-            continue
-        if mapped and process.name != str(os.getpid()):
-            found.append(process.name)
-    return found
+    assert processes_with(build_misdeed(deed)) == []
 
 
 @pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])
