@@ -8,9 +8,11 @@ the old one is closed. It stays mapped, as every library.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.search import discover
 from modular_tf.events import EventLog
 from modular_tf.plugin_change import PluginChange
 from modular_tf.report import Reason, State
@@ -18,10 +20,11 @@ from modular_tf.watching.change import ChangeKind
 from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.search import Discovery
+    from modular_tf.discovery.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.known_plugins import KnownPlugins
     from modular_tf.plugin_entry import PluginEntry
@@ -33,13 +36,6 @@ _log = EventLog("plugin")
 _NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
 
 
-class LoadEntries(Protocol):
-    """Runs the way of plugins."""
-
-    def __call__(self, entries: Sequence[PluginEntry], *, eager: bool | None = None) -> None:
-        """Do it."""
-
-
 class _Replaced(NamedTuple):
     """A plugin, and what its path leads to now."""
 
@@ -47,36 +43,54 @@ class _Replaced(NamedTuple):
     candidate: Candidate
 
 
+class _Succession(NamedTuple):
+    """A plugin, what shall take its place, and what of it serves until then."""
+
+    old: PluginEntry
+    new: PluginEntry
+    serving: Generation | None
+
+
 class Renewal:
     """Brings the plugins of one service up to date. Used under the service's lock.
 
     Args:
         known: The plugins.
-        load: Runs the way of entries, up to their registration; `eager` as `PluginEntry.register`
-            has it, None for what the configuration says.
+        load: Runs the way of entries, up to their registration.
     """
 
-    def __init__(self, known: KnownPlugins, load: LoadEntries) -> None:
+    def __init__(self, known: KnownPlugins, load: Callable[[Sequence[PluginEntry]], None]) -> None:
         self._known = known
         self._load = load
         self._draining: list[RetiredGeneration] = []
 
-    def apply(self, found: Discovery, paths: Collection[str] | None) -> list[PluginChange]:
+    def apply(self, places: SearchPaths, paths: Collection[str] | None) -> list[PluginChange]:
         """Follow all changes, or those of some paths.
 
         Args:
-            found: What lies in the places of plugins now.
+            places: Where plugins come from.
             paths: The files to look at; None for all. Others are left as they are.
         """
         self.finish_drained()
-        self._known.found = found
         scope = _Scope(paths)
+        found = self._search(places, scope)
         changes = [self._remove(entry) for entry in self._gone(found, scope)]
         if changes:
             self._revive_shadowed()
         replaced, new = self._compare(found, scope)
-        changes += [change for pair in replaced if (change := self._replace(*pair)) is not None]
-        return changes + self._add(new)
+        successions = self._successions(replaced)
+        added = self._known.meet(new)
+        self._load([*(succession.new for succession in successions), *added])
+        changes += [self._conclude(*succession) for succession in successions]
+        return changes + [self._added(entry) for entry in added]
+
+    def _search(self, places: SearchPaths, scope: _Scope) -> Discovery:
+        """Search what may have files of the scope: installed packages cost most of the time."""
+        installed = [e for e in self._known if e.candidate.source is Source.DISTRIBUTION]
+        if scope.is_all or any(entry.path in scope for entry in installed):
+            self._known.found = discover(places)
+            return self._known.found
+        return discover(replace(places, sources=places.sources - {Source.DISTRIBUTION}))
 
     def places(self) -> list[str]:
         """Return the files and directories that plugins come from, but for installed packages.
@@ -129,15 +143,9 @@ class Renewal:
 
     # -- following --------------------------------------------------------------------------------
 
-    def _add(self, candidates: list[Candidate]) -> list[PluginChange]:
-        entries = self._known.meet(candidates)
-        for entry in entries:
-            entry.sealed = True
-        self._load(entries)
-        changes = [_change(ChangeKind.APPEARED, entry) for entry in entries]
-        for change in changes:
-            _log.info("plugin.appeared", plugin=change.plugin, path=change.path)
-        return changes
+    def _added(self, entry: PluginEntry) -> PluginChange:
+        _log.info("plugin.appeared", plugin=entry.name, path=entry.path)
+        return _change(ChangeKind.APPEARED, entry)
 
     def _remove(self, entry: PluginEntry) -> PluginChange:
         change = _change(ChangeKind.REMOVED, entry)
@@ -147,17 +155,25 @@ class Renewal:
         _log.info("plugin.removed", plugin=entry.name, path=entry.path)
         return change
 
-    def _replace(self, old: PluginEntry, candidate: Candidate) -> PluginChange | None:
-        """Have the file that is there now succeed the one that was; None if it is the same."""
-        (new,) = self._known.entries_of([candidate])
-        if old.sha256 is not None and new.sha256 == old.sha256 and old.generation is not None:
-            old.candidate, old.identity, old.known = candidate, new.identity, new.known
-            return None
-        new.name, new.sealed = old.name, True
-        serving = old.generation if old.state is State.LOADED else None
-        new.predecessor = serving
-        # What is in use is only left for what has shown that it works.
-        self._load([new], eager=True if serving is not None and serving.library else None)
+    def _successions(self, replaced: list[_Replaced]) -> list[_Succession]:
+        """Make the successors of plugins, but of those whose bytes are the same as before."""
+        made = []
+        entries = self._known.entries_of([pair.candidate for pair in replaced])
+        for (old, candidate), new in zip(replaced, entries, strict=True):
+            is_same = old.sha256 is not None and new.sha256 == old.sha256
+            # What failed may have failed since its file had been replaced for a moment.
+            if is_same and old.generation is not None and old.state is not State.FAILED:
+                old.candidate, old.identity, old.known = candidate, new.identity, new.known
+                continue
+            new.name, new.sealed = old.name, True
+            new.predecessor = old.generation if old.state is State.LOADED else None
+            made.append(_Succession(old, new, new.predecessor))
+        return made
+
+    def _conclude(
+        self, old: PluginEntry, new: PluginEntry, serving: Generation | None
+    ) -> PluginChange:
+        """Let the successor take over if it serves, or if there is nothing to keep."""
         if serving is not None and new.state is not State.LOADED:
             return self._keep(old, new)
         self._known.replace(old, new)
@@ -228,6 +244,7 @@ class _Scope:
 
     def __init__(self, paths: Iterable[str] | None) -> None:
         self._paths = None if paths is None else frozenset(paths)
+        self.is_all = paths is None
 
     def __contains__(self, path: str) -> bool:
         return self._paths is None or path in self._paths

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from modular_tf.configuration import Config
-from modular_tf.errors import ClosedError, ModularTFError, UnimplementedError
+from modular_tf.errors import ClosedError, ModularTFError, PluginError, UnimplementedError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
 from modular_tf.service import PluginService
@@ -310,6 +310,20 @@ def test_the_same_bytes_are_no_new_generation(service, put, folder):
 
     assert service.refresh() == []
     assert service.filesystem("first") is filesystem
+
+
+def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, put):
+    put()
+    service.load()
+    put(variant="good", scheme="other")
+    with pytest.raises(PluginError, match="LD-082"):
+        service.filesystem("first")
+    put()
+
+    (change,) = service.refresh()
+
+    assert change.record.state is State.LOADED
+    write(service, "first://h/f")
 
 
 def test_schemes_that_the_new_generation_lacks_end(service, put):
