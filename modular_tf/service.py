@@ -11,7 +11,6 @@ from modular_tf.configuration import Config, load_config
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
 from modular_tf.device_outcomes import with_device_outcomes
-from modular_tf.discovery.search import discover
 from modular_tf.discovery.search_paths import SearchPaths, is_privileged
 from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.filesystem.registry import FilesystemRegistry
@@ -126,8 +125,7 @@ class PluginService:
             else:
                 wanted = list(self._known)
                 self._contributions.add_hooked(self._all_hooks())
-            eager = bool(names_or_paths) or self.config.load == "eager"
-            self._load(list(dict.fromkeys(wanted)), eager=eager)
+            self._load(list(dict.fromkeys(wanted)), eager=bool(names_or_paths))
         return self.report()
 
     def search_paths(self) -> SearchPaths:
@@ -169,7 +167,7 @@ class PluginService:
             if self._known.found is None:
                 self.load()
                 return []
-            changes = self._renewal.apply(discover(self.search_paths()), wanted)
+            changes = self._renewal.apply(self.search_paths(), wanted)
         for change in changes:
             self._all_hooks().changed(change)
         return changes
@@ -212,9 +210,8 @@ class PluginService:
             self._renewal.finish_drained()
             return self._renewal.places()
 
-    def _load(self, entries: Sequence[PluginEntry], *, eager: bool | None = None) -> None:
-        if eager is None:
-            eager = self.config.load == "eager"
+    def _load(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
+        eager = eager or self.config.load == "eager"
         if self._seals:
             for entry in entries:
                 entry.sealed = True
