@@ -10,6 +10,7 @@ import pytest
 import modular_tf as mtf
 from modular_tf.configuration import Config, load_config, parse_config
 from modular_tf.errors import ConfigError, PluginError
+from modular_tf.first_contact.finding import Finding, Incident
 from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
 from modular_tf.rules import Violation
@@ -145,19 +146,19 @@ def test_the_environment_overrides_the_file(tmp_path):
     environment["MODULAR_TF_FIRST_CONTACT"] = "always"
     assert load_config(environment).first_contact == "always"
     environment["MODULAR_TF_FIRST_CONTACT"] = "never"
-    assert load_config(environment, privileged=True).first_contact == "always"
+    assert load_config(environment, privileged=True).first_contact == "new"
 
 
 def test_without_a_word_of_the_user_it_takes_place(tmp_path):
     config = load_config({"XDG_CONFIG_HOME": str(tmp_path)})
 
-    assert (config.first_contact, config.first_contact_timeout_s) == ("always", 30)
+    assert (config.first_contact, config.first_contact_timeout_s) == ("new", 30)
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('first_contact = "perhaps"', r"first_contact: expected one of .*'always', 'never'"),
+        ('first_contact = "perhaps"', r"first_contact: expected one of .*'always', 'new', 'never'"),
         ("first_contact = true", r"first_contact: expected one of .*found True"),
         ("first_contact_timeout_s = 0", r"first_contact_timeout_s: expected a number of seconds"),
         ("first_contact_timeout_s = inf", r"first_contact_timeout_s: .* found inf"),
@@ -177,18 +178,24 @@ def test_a_wrong_policy_of_the_environment_or_an_argument_is_an_error():
 
 
 def test_the_limit_is_the_users(misdeed, monkeypatch):
-    limits = []
+    given = []
 
-    def noted(tasks, *, seconds):
-        limits.append(seconds)
-        return [Violation("LD-061", "too slow") for _ in tasks]
+    def noted(tasks, limits):
+        given.append(limits)
+        return [Finding(Incident(Violation("LD-061", "too slow"))) for _ in tasks]
 
     monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", noted)
-    config = Config(first_contact_timeout_s=7)
+    config = Config(
+        first_contact_timeout_s=7,
+        first_contact_memory_mib=64,
+        first_contact_accept=("LD-065",),
+        first_contact="always",
+    )
     with PluginService(config=config, plugin_paths=[misdeed("HANG")], bundled=False) as service:
         (record,) = service.load().plugins
 
-    assert limits == [7]
+    (limits,) = given
+    assert (limits.seconds, limits.memory_mib, limits.accept) == (7, 64, frozenset({"LD-065"}))
     assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-061")
 
 

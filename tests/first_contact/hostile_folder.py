@@ -1,0 +1,132 @@
+"""A folder of hostile and defective libraries, and what must be said of each.
+
+The damaged ones are a good plugin with bytes of its dynamic section, headers and code overwritten
+by seeded chance; whatever they do, they must not do it to the application.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.first_contact.conftest import build_misdeed
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BOTH_INITS = (("device", "INIT"), ("filesystem", "INIT"))
+_EVERYWHERE = (
+    *_BOTH_INITS,
+    ("device", "CONSTRUCTOR"),
+    ("device", "CREATE_DEVICE"),
+    ("filesystem", "SCHEME_INIT"),
+)
+_MISDEEDS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    ("CRASH", "LD-060", _EVERYWHERE),
+    ("CALL_NULL", "LD-060", _BOTH_INITS),
+    ("OVERFLOW", "LD-060", _BOTH_INITS),
+    ("ABORT", "LD-060", _BOTH_INITS),
+    ("THROW", "LD-060", (("device", "CONSTRUCTOR"), ("filesystem", "CONSTRUCTOR"))),
+    ("EXIT_0", "LD-060", _BOTH_INITS),
+    ("LEAVE_3", "LD-060", _BOTH_INITS),
+    ("KILL_PARENT", "LD-060", _BOTH_INITS),
+    ("STOP_PARENT", "LD-060", (("device", "INIT"),)),
+    ("KILL_ANCESTORS", "LD-060", (("filesystem", "SCHEME_INIT"),)),
+    ("HANG", "LD-061", (("device", "INIT"), ("filesystem", "SCHEME_INIT"))),
+    ("SPIN", "LD-061", (("filesystem", "INIT"),)),
+    ("CLOSE_ALL", "LD-062", _BOTH_INITS),
+    ("CLOSE_OUTPUT", "LD-062", _BOTH_INITS),
+    ("ALLOCATE", "LD-064", _BOTH_INITS),
+    ("TOUCH_AND_FREE", "LD-064", _BOTH_INITS),
+    ("ALLOCATE_ALL", "LD-064", _BOTH_INITS),
+    ("NOISE", "LD-065", _BOTH_INITS),
+    ("UNFLUSHED", "LD-065", _BOTH_INITS),
+    ("CATCH_INTERRUPT", "LD-066", _BOTH_INITS),
+    ("DEFAULT_PIPE", "LD-066", _BOTH_INITS),
+    ("BLOCK_INTERRUPT", "LD-066", _BOTH_INITS),
+    ("CHANGE_LOCALE", "LD-067", _BOTH_INITS),
+    ("FORK", "LD-068", _BOTH_INITS),
+    ("DAEMON", "LD-068", _BOTH_INITS),
+    ("FORK_MANY", "LD-068", (("filesystem", "INIT"),)),
+    ("FORK_AND_CRASH", "LD-060", (("device", "INIT"),)),
+)
+# What breaks rules of tables, symbols and the file: told by the probe or by loading.
+_DEFECTS = {
+    "filesystem": (
+        "no-init", "unresolved-symbol", "needed-missing", "init-plugin-crashes",
+        "init-plugin-aborts", "init-plugin-exits", "constructor-crashes", "init-plugin-throws",
+    ),
+    "device": ("init-plugin-crashes", "dialect-rfc-example", "destroy-platform-null"),
+}  # fmt: skip
+_DAMAGED = 16
+_SEED = 20261121
+
+
+class Library(NamedTuple):
+    """One library of the folder.
+
+    Attributes:
+        name: The plugin's name in the list.
+        states: The states that it may end in.
+        rule: The rule that is its reason; None for what chance decides.
+    """
+
+    name: str
+    states: frozenset[str]
+    rule: str | None
+
+
+def fill(folder: Path) -> list[Library]:
+    """Put all bad libraries and three good ones, `good_*`, into a folder; return the bad ones."""
+    made = [*_misdeeds(folder), *_defects(folder), *_damaged(folder)]
+    for number in range(2):
+        scheme = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": f"good{number}"})
+        shutil.copy(scheme, folder / f"libgood_{number}.so")
+    settings = {"FIXTURE_TYPE": "GOOD", "FIXTURE_PLATFORM": "GOOD_CHIP"}
+    shutil.copy(build_plugin(variants("device")["good"], settings), folder / "libgood_device.so")
+    return made
+
+
+def _misdeeds(folder: Path) -> list[Library]:
+    made = []
+    for deed, rule, places in _MISDEEDS:
+        for kind, place in places:
+            library = build_misdeed(deed, place, kind)
+            name = f"{deed.lower()}_{kind}_{place.lower()}"
+            shutil.copy(library, folder / f"lib{name}.so")
+            made.append(Library(name, frozenset({"quarantined"}), rule))
+    return made
+
+
+def _defects(folder: Path) -> list[Library]:
+    made = []
+    for family, names in _DEFECTS.items():
+        for name in names:
+            variant = variants(family)[name]
+            settings = {"FIXTURE_SCHEME": "fixture"}
+            if family == "device":
+                settings = {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"}
+            plugin = f"{family}_{name.replace('-', '_')}"
+            shutil.copy(build_plugin(variant, settings), folder / f"lib{plugin}.so")
+            rule = "LD-060" if variant.fault else variant.rule
+            made.append(Library(plugin, frozenset({variant.state}), rule))
+    return made
+
+
+def _damaged(folder: Path) -> list[Library]:
+    chance = random.Random(_SEED)
+    good = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": "damaged"}).read_bytes()
+    made = []
+    for number in range(_DAMAGED):
+        content = bytearray(good)
+        for _ in range(4 << chance.randrange(6)):
+            content[chance.randrange(len(content))] = chance.randrange(256)
+        if number % 4 == 0:
+            del content[chance.randrange(len(content)) :]
+        (folder / f"libdamaged_{number}.so").write_bytes(content)
+        anything = frozenset({"rejected", "failed", "quarantined", "loaded", "shadowed"})
+        made.append(Library(f"damaged_{number}", anything, None))
+    return made
