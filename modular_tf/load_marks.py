@@ -117,9 +117,9 @@ class LoadMarks:
                 continue
             mark = _mark(self._directory.read(name, _MOST_BYTES))
             life = _life_s(mark)
-            if time() - written < life or not self._directory.remove(name):
+            if (life and time() - written < life) or not self._directory.remove(name):
                 continue
-            if mark is not None and life == 0:
+            if mark is not None and not life:
                 found.append(Culprit(**{key: mark[key] for key in Culprit._fields}))
         return sorted(found, key=lambda culprit: culprit.time)
 

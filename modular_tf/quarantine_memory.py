@@ -16,9 +16,10 @@ from modular_tf.storage.places import state_directory
 from modular_tf.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.load_marks import Culprit
 
 _TITLE = "modular_tf quarantine 1"
 _log = EventLog("quarantine")
@@ -137,6 +138,11 @@ class QuarantineMemory:
         self._records.save()
         _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
         return entry
+
+    def add_culprits(self, culprits: Iterable[Culprit]) -> None:
+        """Put into quarantine what processes were loading when they ended (LD-070)."""
+        for culprit in culprits:
+            self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
 
     def release(self, sha256: str) -> bool:
         """Take bytes out of quarantine; tell whether they were in it."""

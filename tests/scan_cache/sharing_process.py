@@ -12,13 +12,20 @@ import sys
 import time
 from pathlib import Path
 
+from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer
 from modular_tf.scan_cache import Remembered, ScanCache
 from modular_tf.storage import own_directory
+from modular_tf.storage.own_directory import OwnDirectory
 from tests.scan_cache.conftest import look_into, write_library
 
 EXPORTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
 TIME_NS = 1_500_000_000_000_000_000
+
+
+def open_cache(folder: Path) -> ScanCache:
+    """Open the cache of a folder, on a host that stays what it is."""
+    return ScanCache(OwnDirectory(str(folder / "cache")), HostFingerprint((("host", "one"),)))
 
 
 def write(path: Path, kind: str) -> None:
@@ -71,7 +78,7 @@ def main() -> None:
         time.sleep(0.001)
     recalled = 0
     for _ in range(4):
-        cache = ScanCache.of_process()
+        cache = open_cache(start.parent)
         for path in dice.sample(plugins, len(plugins)):
             if path.name.startswith("changing") and number % 4 == 0:
                 write(path, dice.choice(list(EXPORTS)))

@@ -7,8 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from modular_tf.scan_cache import ScanCache
-from tests.scan_cache.sharing_process import is_true, kind_of, write
+from tests.scan_cache.sharing_process import is_true, kind_of, open_cache, write
 
 CHECKOUT = Path(__file__).parents[2]
 PROCESSES = 16
@@ -39,7 +38,7 @@ def test_sixteen_processes_share_it(tmp_path: Path):
 
     assert [errors for (_, errors), status in ended if status] == []
     assert sum(int(output) for (output, _), _ in ended) > 0
-    cache = ScanCache.of_process()
+    cache = open_cache(tmp_path)
     known = {path: cache.recall(str(path)) for path in plugins}
     false = [path for path, found in known.items() if found and not is_true(found, kind_of(path))]
     assert false == []

@@ -1,0 +1,82 @@
+"""List the plugins that took a process down: what each did, when, and what of the host changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from signal import Signals
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import complain
+from modular_tf.cli.quarantine.memory import open_memory
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.quarantine_memory import Entry, QuarantineMemory
+
+_HEADERS = ("name", "rule", "signal", "last call", "when", "path")
+
+
+def add_arguments(_: ArgumentParser) -> None:
+    """Add nothing: this verb has no options of its own."""
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    memory = open_memory()
+    entries = memory.entries()
+    if printer.json:
+        rows = [{**e.as_dict(), "changes": memory.changes_since(e)} for e in entries]
+        printer.json_object(quarantine=rows)
+    else:
+        printer.table(_HEADERS, [_row(entry) for entry in entries])
+        if printer.terminal or options.verbose:
+            for entry in entries:
+                _show(entry, memory, printer, backtrace=options.verbose > 0)
+    if not entries:
+        complain("nothing is in quarantine")
+    return Exit.DONE if entries else Exit.NOTHING
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    incident = entry.incident
+    return (
+        entry.name,
+        incident.violation.rule_id,
+        _signal_name(incident.signal),
+        incident.last_call or "",
+        _when(entry.time),
+        entry.path,
+    )
+
+
+def _show(entry: Entry, memory: QuarantineMemory, printer: Printer, *, backtrace: bool) -> None:
+    incident = entry.incident
+    printer.line()
+    printer.line(f"{entry.name} ({entry.path})")
+    printer.line(f"  {incident.violation.message} [{incident.violation.rule_id}]")
+    printer.line(f"  {incident.violation.rule.remedy}")
+    for change in memory.changes_since(entry):
+        printer.line(f"  changed since, so that it is tried again when it is found: {change}")
+    if backtrace:
+        printer.line(f"  SHA-256 {entry.sha256}")
+        for frame in incident.backtrace:
+            printer.line(f"    {frame}")
+
+
+def _signal_name(number: int | None) -> str:
+    if number is None:
+        return ""
+    try:
+        return Signals(number).name
+    except ValueError:  # a real-time signal
+        return str(number)
+
+
+def _when(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):  # the file may say anything
+        return "at no time"

@@ -1,0 +1,34 @@
+"""The quarantine that the verbs work with, and the entries that the words of a command mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.cli.failures import Failures
+    from modular_tf.quarantine_memory import Entry, QuarantineMemory
+
+
+def open_memory() -> QuarantineMemory:
+    """Return the user's quarantine, with what took down processes before this one."""
+    from modular_tf.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
+    from modular_tf.quarantine_memory import QuarantineMemory  # noqa: PLC0415
+
+    memory = QuarantineMemory.of_process()
+    memory.add_culprits(LoadMarks.of_process().culprits())
+    return memory
+
+
+def entries_named(
+    memory: QuarantineMemory, names: Iterable[str], failures: Failures
+) -> list[Entry]:
+    """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
+    found: dict[str, Entry] = {}
+    for name in names:
+        meant = memory.named(name)
+        found |= {entry.sha256: entry for entry in meant}
+        if not meant:
+            failures.add("nothing in quarantine has that name, path or SHA-256", name)
+    return list(found.values())

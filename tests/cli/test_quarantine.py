@@ -1,0 +1,207 @@
+"""`quarantine list`, `retry` and `clear`."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.host_fingerprint import HostFingerprint
+from modular_tf.first_contact.finding import Incident
+from modular_tf.load_marks import LoadMarks
+from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.rules import Violation
+from modular_tf.storage.own_directory import OwnDirectory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHA256 = "0123456789abcdef" * 4
+FRAMES = ("libbad.so SE_InitPlugin+0x10", "libbad.so start+0x1")
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # Every plugin of these tests is tried: none comes with the package.
+    monkeypatch.delenv("MODULAR_TF_FIRST_CONTACT")
+
+
+def incident(signal: int | None = 11) -> Incident:
+    violation = Violation("LD-060", "crashed with SIGSEGV in SE_InitPlugin")
+    return Incident(violation, signal=signal, last_call="SE_InitPlugin", backtrace=FRAMES)
+
+
+def quarantine(path="/where/libbad.so", sha256=SHA256, name="bad", signal=11):
+    return QuarantineMemory.of_process().remember(sha256, name, str(path), incident(signal))
+
+
+def remembered() -> list[str]:
+    return [entry.name for entry in QuarantineMemory.of_process().entries()]
+
+
+@pytest.fixture
+def good(fixture_plugin, tmp_path) -> Path:
+    """A good plugin that is in quarantine."""
+    path = tmp_path / "libgood.so"
+    shutil.copy(fixture_plugin(), path)
+    seen = see(str(path))
+    assert seen is not None
+    quarantine(path, seen.sha256, "good")
+    return path
+
+
+def test_an_empty_quarantine_is_nothing_found(mtf):
+    ended = mtf("quarantine", "list")
+
+    assert ended.code == 3
+    assert ended.out == b""
+    assert "nothing is in quarantine" in ended.err
+
+
+def test_list_tells_what_each_did(mtf):
+    quarantine()
+    ended = mtf("quarantine", "list")
+
+    assert ended.code == 0
+    name, rule, signal, call, when, path = ended.lines[0].split("\t")
+    assert (name, rule, signal, call) == ("bad", "LD-060", "SIGSEGV", "SE_InitPlugin")
+    assert (when[4], path) == ("-", "/where/libbad.so")
+    assert len(ended.lines) == 1
+
+
+def test_list_shows_more_on_demand(mtf):
+    quarantine()
+    ended = mtf("quarantine", "list", "-v")
+    text = "\n".join(ended.lines)
+
+    assert "crashed with SIGSEGV in SE_InitPlugin [LD-060]" in text
+    assert SHA256 in text
+    assert all(f"    {frame}" in ended.lines for frame in FRAMES)
+
+
+def test_list_as_json_has_everything(mtf):
+    entry = quarantine(signal=None)
+    ended = mtf("quarantine", "list", "--json")
+
+    assert ended.object == {
+        "schema_version": 1,
+        "quarantine": [{**entry.as_dict(), "changes": []}],
+    }
+    (listed,) = ended.object["quarantine"]
+    assert set(listed) == {"sha256", "name", "path", "incident", "time", "host", "changes"}
+    assert "kernel" in listed["host"]
+
+
+def test_list_tells_which_part_of_the_host_changed(mtf, tmp_path):
+    parts = dict(QuarantineMemory.of_process()._host.parts) | {"kernel": "5.0"}
+    then = HostFingerprint(tuple(parts.items()))
+    directory = OwnDirectory(str(tmp_path / "state" / "modular_tf"))
+    QuarantineMemory(directory, then).remember(SHA256, "bad", "/bad.so", incident())
+    ended = mtf("quarantine", "list", "--json")
+
+    (listed,) = ended.object["quarantine"]
+    assert listed["host"]["kernel"] == "5.0"
+    assert [change[:15] for change in listed["changes"]] == ["kernel: 5.0 -> "]
+
+
+@pytest.mark.parametrize("signal", [34, 10**12])
+def test_list_shows_signals_without_a_name(mtf, signal):
+    quarantine(signal=signal)
+
+    assert mtf("quarantine", "list").lines[0].split("\t")[2] in {str(signal), "SIGRTMIN"}
+
+
+def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_path):
+    code = """
+        import os, sys
+        from modular_tf.load_marks import LoadMarks
+        with LoadMarks.of_process().around("plug", "/plug.so", "loading plug", "ab" * 32):
+            os._exit(1)
+    """
+    run_python(code, status=1)
+    ended = mtf("quarantine", "list")
+
+    assert ended.lines[0].split("\t")[:2] == ["plug", "LD-070"]
+    assert LoadMarks.of_process().culprits() == []
+
+
+def test_clear_forgets_all(mtf):
+    quarantine()
+    quarantine(sha256="f" * 64, name="other", path="/other.so")
+    ended = mtf("quarantine", "clear")
+
+    assert ended.code == 0
+    assert ended.lines == ["bad\t/where/libbad.so", "other\t/other.so"]
+    assert remembered() == []
+    assert mtf("quarantine", "clear").code == 0
+
+
+@pytest.mark.parametrize("name", ["bad", "/where/libbad.so", SHA256[:8]])
+def test_clear_forgets_what_is_named(mtf, name):
+    quarantine()
+    quarantine(sha256="f" * 64, name="other", path="/other.so")
+    ended = mtf("quarantine", "clear", name, "--json")
+
+    assert ended.code == 0
+    assert [entry["name"] for entry in ended.object["cleared"]] == ["bad"]
+    assert remembered() == ["other"]
+
+
+@pytest.mark.parametrize("verb", ["clear", "retry"])
+def test_an_unknown_name_is_a_no(mtf, verb):
+    quarantine()
+    ended = mtf("quarantine", verb, "unknown")
+
+    assert ended.code == 1
+    assert "unknown: nothing in quarantine has that name" in ended.err
+    assert remembered() == ["bad"]
+
+
+def test_retry_lets_a_good_plugin_out(mtf, good: Path):
+    assert mtf("quarantine", "list").lines[0].startswith("good\t")
+    ended = mtf("quarantine", "retry", "good")
+
+    assert ended.code == 0
+    assert ended.lines[0].split("\t")[1:3] == ["loaded", str(good)]
+    assert remembered() == []
+
+
+def test_retry_of_a_file_that_is_gone_forgets_it(mtf, good: Path):
+    good.unlink()
+    ended = mtf("quarantine", "retry", "good")
+
+    assert ended.code == 1
+    assert str(good) in ended.err
+    assert remembered() == []
+
+
+def test_retry_needs_a_name(mtf):
+    assert mtf("quarantine", "retry").code == 2
+
+
+def test_the_family_is_explained(mtf):
+    ended = mtf("quarantine", "--help")
+
+    assert ended.code == 0
+    assert all(verb in ended.out.decode() for verb in ("list", "retry", "clear"))
+
+
+def test_retry_of_a_bad_plugin_tells_what_it_did_again(mtf_process, fixture_device_plugin):
+    """The whole way: a list finds the culprit, quarantine keeps it, and a new trial condemns it."""
+    path = str(fixture_device_plugin("init-plugin-crashes"))
+    (plugin,) = mtf_process("list", "--plugin", path, "--no-bundled", "--json").object["plugins"]
+    assert plugin["state"] == "quarantined"
+    (entry,) = mtf_process("quarantine", "list", "--json").object["quarantine"]
+    assert entry["path"] == path
+    assert entry["incident"]["rule"] == plugin["reason"]["rule"] == "LD-060"
+
+    ended = mtf_process("quarantine", "retry", entry["name"])
+
+    assert ended.code == 1
+    assert ended.lines[0].split("\t")[1:3] == ["quarantined", path]
+    (again,) = mtf_process("quarantine", "list", "--json").object["quarantine"]
+    assert again["time"] > entry["time"]

@@ -1,0 +1,259 @@
+"""A process that ends while it loads something names the culprit to the next one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from modular_tf import load_marks
+from modular_tf.load_marks import Culprit, LoadMarks
+from tests.quarantine.conftest import SHA256
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOADING = """
+    import os, signal, sys
+    from modular_tf.load_marks import LoadMarks
+    with LoadMarks.of_process().around("plug", "/where/plug.so", "loading plug.so", sys.argv[1]):
+        {deed}
+"""
+DEEDS = {
+    "crash": ("os.kill(os.getpid(), signal.SIGSEGV)", -signal.SIGSEGV),
+    "kill": ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
+    "abort": ("os.abort()", -signal.SIGABRT),
+    "exit": ("os._exit(7)", 7),
+}
+
+
+def marks() -> LoadMarks:
+    return LoadMarks.of_process()
+
+
+def files(own_state: Path) -> list[Path]:
+    folder = own_state / "marks"
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def leave_mark(own_state: Path, **changes: Any) -> Path:
+    """Leave the mark of this process, as if it had been another."""
+    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+        (mark,) = files(own_state)
+        value = json.loads(mark.read_bytes()) | changes
+    left = mark.with_name("left.mark")
+    left.write_text(json.dumps(value))
+    left.chmod(0o600)
+    return left
+
+
+def test_what_came_back_leaves_nothing(own_state: Path):
+    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+        assert len(files(own_state)) == 1
+
+    assert files(own_state) == []
+    assert marks().culprits() == []
+
+
+def test_a_clock_that_was_set_back_does_not_hide_a_culprit(own_state: Path):
+    left = leave_mark(own_state, boot="another")
+    os.utime(left, (2**32, 2**32))
+
+    assert len(marks().culprits()) == 1
+
+
+def test_what_raised_came_back(own_state: Path):
+    with pytest.raises(ZeroDivisionError), marks().around("p", "/p", "loading", SHA256):
+        _ = 1 // 0
+
+    assert files(own_state) == []
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_ended_the_process_is_named(run_python, own_state: Path, deed: str):
+    code, status = DEEDS[deed]
+    before = time.time()
+    run_python(LOADING.format(deed=code), SHA256, status=status)
+    (culprit,) = marks().culprits()
+
+    assert culprit[:4] == ("plug", "/where/plug.so", SHA256, "loading plug.so")
+    assert culprit.pid != os.getpid()
+    assert before <= culprit.time <= time.time()
+    assert files(own_state) == []
+    assert marks().culprits() == []
+
+
+def test_an_orderly_end_is_none(run_python):
+    run_python(LOADING.format(deed="sys.exit(3)"), SHA256, status=3)
+
+    assert marks().culprits() == []
+
+
+def test_the_incident_says_that_it_may_have_been_something_else():
+    incident = Culprit("plug", "/plug.so", SHA256, "loading plug.so", 5, 0.0).incident()
+
+    assert incident.violation.rule_id == "LD-070"
+    assert "power cut" in incident.violation.message
+    assert "retry" in incident.violation.rule.remedy
+
+
+def test_a_running_process_is_no_culprit(own_state: Path):
+    with marks().around("plug", "/plug.so", "loading", SHA256):
+        assert marks().culprits() == []
+        assert len(files(own_state)) == 1
+
+
+def test_a_process_that_nobody_waited_for_is_gone():
+    child = os.fork()
+    if child == 0:
+        with marks().around("plug", "/plug.so", "loading", SHA256):
+            os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # it stays a zombie
+    try:
+        assert [culprit.pid for culprit in marks().culprits()] == [child]
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_a_later_process_of_that_number_is_another(own_state: Path):
+    leave_mark(own_state, start="1")
+
+    assert [culprit.pid for culprit in marks().culprits()] == [os.getpid()]
+
+
+def test_a_process_before_the_last_start_of_the_machine_is_gone(own_state: Path):
+    leave_mark(own_state, boot="another")
+
+    assert len(marks().culprits()) == 1
+
+
+@pytest.mark.parametrize("elsewhere", ["machine", "namespace"])
+def test_a_process_elsewhere_may_still_run(own_state: Path, elsewhere: str):
+    left = leave_mark(own_state, **{elsewhere: "another"}, start="1")
+    assert marks().culprits() == []
+    assert left.exists()
+
+    os.utime(left, (1, 1))
+    assert marks().culprits() == []
+    assert not left.exists()
+
+
+class ForkedError(Exception):
+    """Leads a child out of what its parent is in."""
+
+
+def test_a_forked_child_leaves_the_mark_of_its_parent(own_state: Path):
+    try:
+        with marks().around("plug", "/plug.so", "loading", SHA256):
+            child = os.fork()
+            if child == 0:
+                raise ForkedError
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            assert len(files(own_state)) == 1
+    except ForkedError:
+        os._exit(0)
+
+    assert files(own_state) == []
+
+
+def test_threads_have_marks_of_their_own(own_state: Path):
+    barrier = threading.Barrier(5)
+
+    def load(number: int) -> None:
+        with marks().around(f"plug{number}", "/plug.so", "loading", SHA256):
+            barrier.wait()
+            barrier.wait()
+
+    threads = [threading.Thread(target=load, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    barrier.wait()
+    names = {json.loads(path.read_bytes())["plugin"] for path in files(own_state)}
+    barrier.wait()
+    for thread in threads:
+        thread.join()
+
+    assert names == {"plug0", "plug1", "plug2", "plug3"}
+    assert files(own_state) == []
+
+
+def test_each_culprit_is_named_to_one_process(own_state: Path, monkeypatch):
+    """Another process takes the mark between the look and the removal."""
+    leave_mark(own_state, boot="another")
+    here = marks()
+    read = here._directory.read
+
+    def taken(name: str, most: int) -> bytes | None:
+        data = read(name, most)
+        assert len(marks().culprits()) == 1
+        return data
+
+    monkeypatch.setattr(type(here._directory), "read", lambda _, name, most: data_of(name, most))
+    data_of = _once(taken, read)
+
+    assert here.culprits() == []
+
+
+def _once(first, then):
+    calls = iter([first])
+
+    def call(*arguments):
+        return next(calls, then)(*arguments)
+
+    return call
+
+
+GARBAGE = {
+    "empty": b"",
+    "cut": b'{"plugin": "x", "pat',
+    "no object": b"[]",
+    "nested": b"[" * 10_000,
+    "wrong types": b'{"plugin": 1}',
+    "zeros": bytes(100),
+    "long": b" " * 100_000,
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+def test_garbage_names_nobody_and_goes(own_state: Path, content: bytes):
+    """A young one may be a mark that is being written."""
+    left = leave_mark(own_state)
+    left.write_bytes(content)
+    assert marks().culprits() == []
+    assert left.exists()
+
+    os.utime(left, (1, 1))
+    assert marks().culprits() == []
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("field", ["pid", "time", *load_marks._TEXTS])
+@pytest.mark.parametrize("wrong", [None, [], {}, True, 1.5, "x", -1, 10**30])
+def test_a_mark_may_say_anything(own_state: Path, field: str, wrong: Any):
+    leave_mark(own_state, **{"boot": "another", field: wrong})
+
+    for culprit in marks().culprits():
+        assert isinstance(culprit.incident().violation.message, str)
+
+
+def test_where_nothing_can_be_written_there_are_none(tmp_path: Path):
+    (tmp_path / "file").touch()
+    for environment in ({"HOME": "/nonexistent"}, {"XDG_STATE_HOME": str(tmp_path / "file")}):
+        here = LoadMarks.of_process(environment)
+        with here.around("plug", "/plug.so", "loading", SHA256):
+            pass
+        assert here.culprits() == []
+
+
+def test_other_files_are_left_alone(own_state: Path):
+    left = leave_mark(own_state, boot="another")
+    other = left.with_name("other.txt")
+    left.rename(other)
+
+    assert marks().culprits() == []
+    assert other.exists()

@@ -1,0 +1,211 @@
+"""Quarantine lasts until the bytes or the host change, or somebody ends it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from modular_tf import quarantine_memory
+from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
+from modular_tf.load_marks import Culprit
+from modular_tf.quarantine_memory import Entry, QuarantineMemory
+from modular_tf.storage.own_directory import OwnDirectory
+from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
+
+
+def memory() -> QuarantineMemory:
+    """Return the quarantine as a process that starts now sees it."""
+    return QuarantineMemory.of_process()
+
+
+def on_host(own_state: Path, **changes: str) -> QuarantineMemory:
+    """Return the quarantine as it is seen after something of the host changed."""
+    parts = dict(host_fingerprint().parts) | changes
+    return QuarantineMemory(OwnDirectory(str(own_state)), HostFingerprint(tuple(parts.items())))
+
+
+def add(sha256: str = SHA256, name: str = "plug", path: str = "/where/plug.so") -> Entry:
+    return memory().remember(sha256, name, path, INCIDENT)
+
+
+def test_nothing_is_in_it_at_first():
+    assert memory().recall(SHA256) is None
+    assert memory().entries() == []
+
+
+def test_an_entry_lasts():
+    entry = add()
+
+    assert memory().recall(SHA256) == entry
+    assert memory().entries() == [entry]
+    assert entry.incident == INCIDENT
+    assert entry.name == "plug"
+    assert entry.host == dict(host_fingerprint().parts)
+
+
+def test_other_bytes_are_not_in_it():
+    add()
+
+    assert memory().recall(OTHER_SHA256) is None
+
+
+@pytest.mark.parametrize("part", ["kernel", "C library", "processor", "modular_tf", "drivers"])
+def test_another_host_releases(own_state: Path, part: str, caplog):
+    caplog.set_level(logging.INFO, "modular_tf.quarantine")
+    add()
+    changed = on_host(own_state, **{part: "new"})
+
+    assert changed.recall(SHA256) is None
+    assert memory().entries() == []
+    assert "quarantine.released" in caplog.text
+    assert f"{part}: " in caplog.text
+    assert "-> new" in caplog.text
+
+
+def test_another_machine_has_a_quarantine_of_its_own(own_state: Path):
+    """A home directory may be shared by machines; what one releases another keeps."""
+    entry = add()
+    other = on_host(own_state, **{"machine-id": "other"})
+
+    assert other.recall(SHA256) is None
+    assert other.entries() == []
+    assert memory().recall(SHA256) == entry
+
+
+def test_what_changed_is_told_without_releasing(own_state: Path):
+    entry = add()
+    changed = on_host(own_state, kernel="7.0")
+
+    assert changed.entries() == [entry]
+    assert changed.changes_since(entry) == [f"kernel: {os.uname().release} -> 7.0"]
+    assert memory().changes_since(entry) == []
+    assert memory().recall(SHA256) == entry
+
+
+def test_it_is_released_on_demand():
+    add()
+
+    assert memory().release(SHA256)
+    assert not memory().release(SHA256)
+    assert memory().recall(SHA256) is None
+
+
+def test_the_oldest_come_first(monkeypatch):
+    for time, sha256 in ((2.0, SHA256), (1.0, OTHER_SHA256)):
+        monkeypatch.setattr(quarantine_memory, "time", lambda time=time: time)
+        add(sha256)
+
+    assert [entry.time for entry in memory().entries()] == [1.0, 2.0]
+
+
+def test_the_last_incident_counts():
+    add(name="one")
+    entry = add(name="two")
+
+    assert memory().entries() == [entry]
+
+
+def test_two_processes_that_add_both_count():
+    one, other = memory(), memory()
+    one.remember(SHA256, "one", "/one.so", INCIDENT)
+    other.remember(OTHER_SHA256, "other", "/other.so", INCIDENT)
+
+    assert {entry.name for entry in memory().entries()} == {"one", "other"}
+    assert one.recall(OTHER_SHA256) is None
+    one.refresh()
+    assert one.recall(OTHER_SHA256) is not None
+
+
+@pytest.mark.parametrize("name", ["plug", "/where/plug.so", SHA256, SHA256[:6], SHA256[:8].upper()])
+def test_an_entry_has_several_names(name: str):
+    entry = add()
+    add(OTHER_SHA256, "other", "/where/other.so")
+
+    assert memory().named(name) == [entry]
+
+
+def test_a_relative_path_names_an_entry(tmp_path: Path, monkeypatch):
+    entry = add(path=str(tmp_path / "plug.so"))
+    monkeypatch.chdir(tmp_path)
+
+    assert memory().named("./plug.so") == [entry]
+
+
+@pytest.mark.parametrize("name", ["", "plu", "01234", "/where", "z" * 64])
+def test_other_words_name_nothing(name: str):
+    add()
+
+    assert memory().named(name) == []
+
+
+def test_a_culprit_is_added():
+    memory().add_culprits([Culprit("plug", "/where/plug.so", SHA256, "loading plug", 77, 1.0)])
+    entry = memory().recall(SHA256)
+
+    assert entry is not None
+    assert entry.incident.violation.rule_id == "LD-070"
+    assert "process 77" in entry.incident.violation.message
+    assert entry.incident.last_call == "loading plug"
+    assert "retry" in entry.incident.violation.rule.remedy
+
+
+# -- where it is -----------------------------------------------------------------------------
+
+
+def test_nobody_else_may_look_into_it(own_state: Path):
+    add()
+
+    assert stat.S_IMODE(own_state.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in own_state.iterdir()} == {0o600}
+
+
+def test_without_a_place_it_lasts_as_long_as_the_process():
+    here = QuarantineMemory.of_process({"HOME": "/nonexistent"})
+    entry = here.remember(SHA256, "plug", "/plug.so", INCIDENT)
+
+    assert here.recall(SHA256) == entry
+    assert here.release(SHA256)
+    assert here.recall(SHA256) is None
+
+
+def test_a_privileged_process_has_none(monkeypatch):
+    add()
+    monkeypatch.setattr(quarantine_memory, "is_privileged", lambda: True)
+
+    assert memory().recall(SHA256) is None
+
+
+# -- what says that it is right --------------------------------------------------------------
+
+WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, 10**400, -(10**400)]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda value: repr(value)[:20])
+def test_an_entry_of_another_shape_is_none(wrong):
+    value = add().as_dict()
+    here = memory()
+    for place in [(key,) for key in value] + [("incident", key) for key in value["incident"]]:
+        changed = value | {"incident": dict(value["incident"])}
+        node = changed[place[0]] if len(place) > 1 else changed
+        node[place[-1]] = wrong
+        here._records.put(SHA256, changed)
+        entry = here.recall(SHA256)
+
+        assert entry is None or isinstance(entry, Entry)
+        assert all(isinstance(other, Entry) for other in here.entries())
+        assert here.named("plug") in ([], here.entries())
+        assert isinstance(here.release(SHA256), bool)
+
+
+def test_damage_costs_the_entry_it_hits(own_state: Path):
+    add()
+    kept = add(OTHER_SHA256, "other", "/other.so")
+    (file,) = own_state.glob("quarantine-*")
+    file.write_bytes(file.read_bytes().replace(b"/where/plug.so", b"/where/plux.so"))
+
+    assert memory().entries() == [kept]
+    assert Path(kept.path) == Path("/other.so")
