@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import config_path
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.host_offer import host_offer
-from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import Discovery, discover
 from modular_tf.discovery.search_paths import SearchPaths
-from modular_tf.discovery.trust import TrustJudge, default_lock_path
 from modular_tf.errors import NotFoundError
-from modular_tf.plugin_entry import PluginEntry
+from modular_tf.plugin_scan import scan
 from modular_tf.scan_cache import ScanCache
-from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.file_identity import FileIdentity, SeenFile
-    from modular_tf.discovery.trust import TrustVerdict
+    from modular_tf.plugin_entry import PluginEntry
 
 
 class KnownPlugins:
@@ -45,7 +36,6 @@ class KnownPlugins:
         self.cache = ScanCache.of_process()
         self._config = config
         self._taken = taken
-        self._seen: SeenFile | None = None
         self._entries: dict[str, PluginEntry] = {}
         self.found: Discovery | None = None
 
@@ -127,56 +117,7 @@ class KnownPlugins:
 
     def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
         """Judge and probe candidates, and return entries that are not kept here."""
-        if not candidates:
-            return []
-        self.cache.refresh()
-        judge = TrustJudge(
-            self._config.trust,
-            lock=default_lock_path(self._config.path or config_path(os.environ)),
-            python_path=sys.path,
-            known_sha256=self._sha256_of,
-        )
-        with Prober(host_offer()) as prober:
-            entries = [self._entry(candidate, prober, judge) for candidate in candidates]
-        self.cache.save()
-        return entries
-
-    def _entry(self, candidate: Candidate, prober: Prober, judge: TrustJudge) -> PluginEntry:
-        identity = file_identity(candidate.path)  # before anything is read
-        entry = self._judged_entry(candidate, prober, judge)
-        entry.identity = identity
-        return entry
-
-    def _judged_entry(self, candidate: Candidate, prober: Prober, judge: TrustJudge) -> PluginEntry:
-        known = self.cache.recall(candidate.path)
-        if known is not None:
-            self._seen = known.seen
-            return PluginEntry(
-                candidate, known.facts, self._judged(candidate, known.facts, judge), known=known
-            )
-        self._seen = see(candidate.path)  # before it is probed: a change after that is noticed
-        probe = prober.probe(candidate)
-        facts = LoadFacts.of(probe)
-        if self._seen is not None:
-            known = self.cache.describe(probe, self._seen)
-        if known is not None:
-            self.cache.remember(known)
-        return PluginEntry(
-            candidate, facts, self._judged(candidate, facts, judge), known=known, probe=probe
-        )
-
-    def _judged(self, candidate: Candidate, facts: LoadFacts, judge: TrustJudge) -> TrustVerdict:
-        verdict = judge.judge(candidate)
-        if verdict.accepted and facts.loadable:
-            return judge.judge_companions(candidate, verdict, facts.companions)
-        return verdict
-
-    def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:
-        """Return the hash of the candidate under judgement, which was read for the cache."""
-        seen = self._seen
-        if seen is None or (seen.path, seen.identity) != (path, identity):
-            return None
-        return seen.sha256
+        return scan(candidates, self._config, self.cache)
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.

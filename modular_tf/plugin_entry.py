@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.host_offer import host_offer
 from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.probe import probe as probe_candidate
 from modular_tf.events import EventLog
-from modular_tf.loading.binding import is_bound
+from modular_tf.loading.bound_files import is_bound
 from modular_tf.plugin_generation import Generation, PluginFile
 from modular_tf.report import Decision, PluginRecord, Reason, State
 
@@ -134,7 +132,11 @@ class PluginEntry:
     def probe(self) -> Probe:
         """All that its bytes say; read now where what was known of it sufficed so far."""
         if self._probe is None:
-            self._probe = probe_candidate(self.candidate, host_offer())
+            # What reads libraries is imported where one is read; known plugins are not.
+            from modular_tf.discovery.host_offer import host_offer  # noqa: PLC0415
+            from modular_tf.discovery.probe import probe  # noqa: PLC0415
+
+            self._probe = probe(self.candidate, host_offer())
         return self._probe
 
     @property
@@ -248,6 +250,8 @@ class PluginEntry:
             sealed=self.sealed or config.trust.frozen,
         )
         predecessor, self.predecessor = self.predecessor, None
+        if predecessor is not None and predecessor.library is not None:
+            eager = True  # what works is only left for what has shown that it works
         self.generation = Generation(file, config, registries, mark, predecessor)
         offer = self.finding.offer if self.finding is not None else None
         if self.finding is not None and offer is not None and not eager:

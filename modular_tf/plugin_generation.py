@@ -13,16 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
-from modular_tf.device.platform import load_device_platform
 from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.deferred import DeferredFilesystem
-from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
-from modular_tf.loading.device_loader import RefusedDevicePluginError
-from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
-from modular_tf.loading.loader import init_filesystems, map_file
 from modular_tf.report import Reason, State
 from modular_tf.retired_generation import RetiredGeneration
 from modular_tf.rules import Violation
@@ -38,6 +33,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.filesystem.registry import FilesystemRegistry
+    from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
 
 _log = EventLog("plugin")
@@ -228,6 +224,9 @@ class Generation:
 
     def load(self) -> None:
         """Map it, run its init functions and register what they offer; raises nothing."""
+        # The native core, which many processes that only list plugins never need.
+        from modular_tf.loading.loader import map_file  # noqa: PLC0415
+
         with self._lock, self._mark(self.file):
             try:
                 self.library = map_file(
@@ -247,6 +246,9 @@ class Generation:
                 self._load_devices(self.library)
 
     def _load_filesystems(self, library: Library) -> None:
+        from modular_tf.loading.filesystem_tables import RefusedTables  # noqa: PLC0415
+        from modular_tf.loading.loader import init_filesystems  # noqa: PLC0415
+
         try:
             offer = init_filesystems(library, plugin=self.file.plugin)
         except PluginError as error:
@@ -263,6 +265,8 @@ class Generation:
 
     def _serve_scheme(self, tables: FilesystemTables) -> None:
         """Initialise and register one scheme, unless somebody else has it."""
+        from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
+
         scheme = tables.scheme
         deferred = self.filesystems.get(scheme)
         if deferred is None and self._is_taken(scheme):
@@ -310,6 +314,9 @@ class Generation:
         return True
 
     def _load_devices(self, library: Library) -> None:
+        from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
+        from modular_tf.loading.device_loader import RefusedDevicePluginError  # noqa: PLC0415
+
         ours = self.file.bundled and library.name == _HOST_DEVICE
         try:
             platform = load_device_platform(

@@ -10,8 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.kinds import kinds_of
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
@@ -98,6 +96,10 @@ def _is_plugin(path: str) -> bool:
     A library that a distribution brings for its own use is nobody's plugin, so that it is
     missing or damaged is not ours to report.
     """
+    # Imported where some distribution brings a library that may be one.
+    from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
+    from modular_tf.discovery.init_symbols import kinds_of  # noqa: PLC0415
+
     try:
         with ElfFile(path) as elf:
             return bool(kinds_of(elf))

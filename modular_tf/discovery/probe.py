@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
-from modular_tf.discovery.kinds import SERVED_KINDS, Kind, init_symbols_of
+from modular_tf.discovery.init_symbols import init_symbols_of
+from modular_tf.discovery.kinds import SERVED_KINDS, Kind
 from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
 from modular_tf.discovery.link_scope import ProcessScope
 from modular_tf.discovery.problem import Problem, problem_of

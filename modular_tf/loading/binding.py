@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
+from modular_tf.loading.bound_files import Bound, bound, file_key
 from modular_tf.loading.opened_file import OpenDescriptor, OpenedFile, changed_since
 from modular_tf.loading.origin_folder import beside_neighbours, levels_asked_for
 from modular_tf.loading.private_copy import copy_for_host, in_memory
@@ -33,21 +33,11 @@ _stub_numbers = itertools.count(1)
 _lock = ForkLock()
 
 
-class _Bound(NamedTuple):
-    library: Library
-    mapped_as: str
-    sha256: str | None
-
-
 class _Target(NamedTuple):
     """By which path a file, or a copy of it, is mapped."""
 
     file: OpenedFile
     mapped_as: str
-
-
-# Libraries stay mapped for the life of the process, so a file is mapped once, for all services.
-_bound: dict[tuple[int, ...] | tuple[str, ...], _Bound] = {}
 
 
 def bind(
@@ -86,25 +76,17 @@ def bind(
     seen = None if checked is None else {file.path: file for file in checked}
     with _lock, ExitStack() as opened:
         files = [_open(file, seen, opened) for file in (*companions, path)]
-        identity = _file_key(files[-1].identity)
+        identity = file_key(files[-1].identity)
         hashes = tuple(file.sha256() for file in files) if sealed else None
         key = hashes or identity
-        known = _bound.get(key)
+        known = bound.get(key)
         if known is None or not files[-1].may_be(known.sha256):
             known = _map(_targets(files, stand_ins, opened, sealed=sealed), absent)
-            _bound[key] = _bound[identity] = known
+            bound[key] = bound[identity] = known
         if known.library.path == path:
             return known.library
         show_as(known.mapped_as, path)
         return Library(path, known.library.handle)
-
-
-def is_bound(path: str) -> bool:
-    """Tell whether this very file was mapped by `bind` before; a replaced one was not."""
-    try:
-        return _file_key(FileIdentity.of(os.stat(path))) in _bound
-    except OSError:
-        return False
 
 
 def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> OpenedFile:
@@ -115,12 +97,7 @@ def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> 
     return file
 
 
-def _file_key(identity: FileIdentity) -> tuple[int, int, int, int]:
-    """Return what stays the same when only owner or mode of a file change."""
-    return identity.device, identity.inode, identity.size, identity.mtime_ns
-
-
-def _map(targets: Sequence[_Target], absent: Sequence[str]) -> _Bound:
+def _map(targets: Sequence[_Target], absent: Sequence[str]) -> Bound:
     """Map files, the plugin last, and remember how the dynamic linker calls them.
 
     Raises:
@@ -134,7 +111,7 @@ def _map(targets: Sequence[_Target], absent: Sequence[str]) -> _Bound:
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
     for target in targets:
         show_as(target.mapped_as, target.file.path)
-    return _Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
+    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
 
 
 def _targets(
