@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from modular_tf.service import PluginService
 from tests.soak import coming_and_going, device_work, filesystem_work
 from tests.soak.measures import Sample, take_sample
+from tests.soak.watched_folder import WatchedFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +58,10 @@ class Campaign:
         pool = coming_and_going.build_pool(self._folder)
         with PluginService() as service:
             service.load()
-            common = coming_and_going.CommonService(pool)
+            common, watched = coming_and_going.CommonService(pool), WatchedFolder(self._folder)
             jobs = self._jobs(service, common, pool)
+            jobs["watched change"] = lambda _folder, dice: watched.change(dice)
+            jobs["watched files"] = watched.work
             threads = [
                 threading.Thread(target=self._work, args=(number, jobs))
                 for number in range(THREADS)
@@ -70,6 +73,7 @@ class Campaign:
             for thread in threads:
                 thread.join()
             common.close()
+            watched.close()
         return self.outcome
 
     def _jobs(

@@ -1,12 +1,11 @@
 """Plugins that come and go: a pool of files, services that load some of them, one in common.
 
 Libraries are never unmapped, and a file is mapped once for all services: so that memory can stay
-flat, files are drawn from a pool and come back under other names as links.
+flat, files are drawn from a pool.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -80,10 +79,9 @@ class CommonService:
 
 
 def named_loads(service: PluginService, pool: Sequence[Path], folder: Path) -> None:
-    """Load files into a running service by new names for the same content."""
+    """Load files into a running service that were not there when it searched."""
     for number, file in enumerate(pool):
-        link = folder / f"libnew{number}.so"
-        with suppress(FileExistsError):
-            os.link(file, link)
-        service.load(link)
+        copy = folder / f"libnew{number}.so"
+        copy.write_bytes(file.read_bytes())
+        service.load(copy)
         assert f"pool{number}" in service.schemes()
