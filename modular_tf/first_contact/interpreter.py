@@ -84,4 +84,6 @@ def find_interpreter() -> str | None:
 
 
 def _is_interpreter(path: str) -> bool:
-    return os.path.basename(path).startswith(_INTERPRETER_NAMES) and os.access(path, os.X_OK)
+    # By effective rights: in a setuid process the others are those of its user.
+    is_runnable = os.access(path, os.X_OK, effective_ids=True)
+    return is_runnable and os.path.basename(path).startswith(_INTERPRETER_NAMES)
