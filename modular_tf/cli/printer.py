@@ -31,6 +31,12 @@ class Printer:
 
         sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}, indent=2) + "\n")
 
+    def json_line(self, **values: Any) -> None:
+        """Write one of several JSON objects, each on a line of its own."""
+        from json import dumps  # noqa: PLC0415  (most commands need no JSON)
+
+        sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}) + "\n")
+
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Write rows: aligned under headers for a person, separated by tabs for a pipe."""
         cells = [["" if cell is None else str(cell) for cell in row] for row in rows]

@@ -53,6 +53,7 @@ VERBS: Mapping[str, Verb] = {
     "paths": Verb("list where plugins are looked for", "modular_tf.cli.paths"),
     "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
     "why": Verb("explain a name, present or absent", "modular_tf.cli.why"),
+    "watch": Verb("follow plugin files that come, change and go", "modular_tf.cli.watch"),
     "lock": Verb("write which plugins may load when frozen, or check", "modular_tf.cli.lock"),
     "quarantine": Verb("work with plugins that took a process down", family=_QUARANTINE),
     "fs": Verb("work with files of any scheme", family=_FS),

@@ -27,6 +27,7 @@ _log = EventLog("watch")
 
 # Also with the kernel's hints: of some things, as a renamed directory further up, none tells.
 _SAFETY_S = 2.0
+_FIRST_LOOK_S = 5.0
 # Events come in bursts; one look does for many.
 _BURST_S = 0.02
 
@@ -69,6 +70,7 @@ class Watcher:
         self._settings: Final = settings
         self._reconciler = Reconciler(reported, settings.patience)
         self._awake = threading.Event()
+        self._has_looked = threading.Event()
         self._ends = False
         self._hints: InotifyHints | None = None
         self._wants_hints = settings.polling is not True
@@ -81,7 +83,12 @@ class Watcher:
 
     @property
     def is_polling(self) -> bool:
-        """Whether it looks again and again, since the kernel would not tell all."""
+        """Whether it looks again and again, since the kernel would not tell all.
+
+        Its first look decides; asked earlier, this waits for a moment.
+        """
+        if threading.current_thread() is not self._thread:
+            self._has_looked.wait(_FIRST_LOOK_S)
         return self._polls
 
     @property
@@ -107,6 +114,7 @@ class Watcher:
             while not self._ends:
                 self._awake.clear()
                 wait = self._guarded_step()
+                self._has_looked.set()
                 if self._awake.wait(wait) and not self._ends:
                     time.sleep(_BURST_S)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -107,7 +108,7 @@ def test_a_removed_file_serves_nothing_new(service, put):
     reader = filesystem.new_random_access_file(uri)
     region = filesystem.new_read_only_memory_region_from_file(uri)
     del filesystem
-    os.unlink(path)
+    Path(path).unlink()
 
     changes = service.refresh()
 
@@ -123,7 +124,7 @@ def test_a_removed_file_serves_nothing_new(service, put):
 def test_a_removed_plugin_comes_back(service, put):
     path = put()
     service.load()
-    os.unlink(path)
+    Path(path).unlink()
     service.refresh()
     put(scheme="second")
 
@@ -136,7 +137,7 @@ def test_a_plugin_in_the_shadow_of_a_removed_one_serves(service, put):
     put("libb.so", scheme="same")
     service.load()
     assert service.schemes() == {"same": "a"}
-    os.unlink(path)
+    Path(path).unlink()
 
     service.refresh()
 

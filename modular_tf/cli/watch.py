@@ -1,0 +1,100 @@
+"""Follow plugin files that come, are replaced and go, and tell of each change."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import complain
+from modular_tf.cli.list_plugins import reason_line
+from modular_tf.cli.problems import complain_about
+from modular_tf.cli.session import session
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from modular_tf.cli.printer import Printer
+    from modular_tf.plugin_change import PluginChange
+
+    News = SimpleQueue[PluginChange | None]  # None: it is time to end
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument("--once", action="store_true", help="end after the first change")
+    parser.add_argument(
+        "--for", dest="seconds", metavar="SECONDS", type=float, help="end after so many seconds"
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    news: News = SimpleQueue()
+    with (
+        _ended_by_signals(news),
+        session(options, load=False) as service,
+        service.watch(news.put) as watch,
+    ):
+        service.load()  # now that files may be overwritten in place
+        complain_about(service.report().problems)
+        how = "looking again and again" if watch.is_polling else "told by the system"
+        complain(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
+        _tell(news, options, printer)
+    return Exit.DONE
+
+
+def _tell(news: News, options: Namespace, printer: Printer) -> None:
+    """Write one line for each change until it is time to end."""
+    end = None if options.seconds is None else time.monotonic() + options.seconds
+    while True:
+        try:
+            change = news.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
+        except Empty:
+            return
+        if change is None:
+            return
+        if printer.json:
+            printer.json_line(**change.as_dict())
+        else:
+            printer.line("\t".join(_row(change)))
+        sys.stdout.flush()
+        if options.once:
+            return
+
+
+def _row(change: PluginChange) -> tuple[str, ...]:
+    record = change.record
+    schemes = [f"{scheme}://" if scheme else "local paths" for scheme in record.schemes]
+    why = change.kept or record.reason
+    return (
+        change.kind.value,
+        change.plugin,
+        "" if change.kind.value == "removed" else record.state.value,
+        ", ".join([*schemes, *record.device_types]),
+        change.path,
+        reason_line(why.as_dict() if why else None),
+    )
+
+
+@contextmanager
+def _ended_by_signals(news: News) -> Iterator[None]:
+    """Take the signals that end a process as the wish to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the application's
+        return
+    before = {
+        number: signal.signal(number, lambda _number, _frame: news.put(None))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
