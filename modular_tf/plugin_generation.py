@@ -18,6 +18,7 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.log_output.plugin_names import name_library
 from modular_tf.report import Reason, State
 from modular_tf.retired_generation import RetiredGeneration
 from modular_tf.rules import Violation
@@ -227,6 +228,7 @@ class Generation:
         # The native core, which many processes that only list plugins never need.
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
 
+        name_library(self.file.path, self.file.plugin)
         with self._lock, self._mark(self.file):
             try:
                 self.library = map_file(

@@ -18,6 +18,7 @@ from modular_tf.fork_lock import ForkLock
 from modular_tf.hooks import Hooks
 from modular_tf.known_plugins import KnownPlugins
 from modular_tf.live_services import keep_in_sight
+from modular_tf.log_output import follow_environment
 from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
 from modular_tf.renewal import Renewal
@@ -67,6 +68,7 @@ class PluginService:
         bundled: bool = True,
         hooks: Sequence[object] = (),
     ) -> None:
+        follow_environment()
         self.config = load_config(privileged=is_privileged()) if config is None else config
         self._arguments = (*_paths(plugin_paths), *_paths(plugin_dirs))
         self._bundled = bundled

@@ -8,13 +8,16 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
+from modular_tf.report import Reason, State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
+_NOT_ASKED = Reason("load", None, "nobody asked to load it", None)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,29 +30,60 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     with session(options, load=options.load) as service:
-        plugins = [record.as_dict() for record in service.plugins()]
+        plugins = [_as_object(record) for record in service.plugins()]
         problems = service.report().problems
     if printer.json:
         printer.json_object(plugins=plugins)
     else:
-        _show(plugins, printer)
+        _show(plugins, printer, with_warnings=options.verbose > 0)
     complain_about(problems)
     if not plugins:
         complain("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING
 
 
-def _show(plugins: list[dict[str, Any]], printer: Printer) -> None:
+def _as_object(record: PluginRecord) -> dict[str, Any]:
+    """Return a record with all that is to be said of it, why nobody loaded it included."""
+    reasons = [reason.as_dict() for reason in record.reasons]
+    if record.state is State.FOUND and not reasons:
+        reasons = [_NOT_ASKED.as_dict()]
+    return {
+        **record.as_dict(),
+        "reason": reasons[0] if reasons else None,
+        "reasons": reasons,
+        "warnings": [warning.as_dict() for warning in record.warnings],
+    }
+
+
+def _show(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:
     if not printer.terminal:
-        headers = (*_HEADERS, "path", "reason")
-        printer.table(headers, [(*_row(p), p["path"], reason_line(p["reason"])) for p in plugins])
+        headers = (*_HEADERS, "path", "reason", "warnings")
+        printer.table(headers, [(*_row(p), p["path"], *_notes(p)) for p in plugins])
         return
     printer.table(_HEADERS, [_row(plugin) for plugin in plugins])
     for plugin in plugins:
-        if plugin["reason"]:
-            printer.line()
-            printer.line(f"{plugin['name']} ({plugin['path']})")
-            printer.line(f"  {plugin['state']}: {reason_line(plugin['reason'])}")
+        _show_notes(plugin, printer, with_warnings=with_warnings)
+    n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
+    if n_warnings and not with_warnings:
+        printer.line()
+        printer.line(f"{n_warnings} warnings; `modular-tf list -v` shows them")
+
+
+def _notes(plugin: dict[str, Any]) -> tuple[str, str]:
+    reasons, warnings = ([reason_line(r) for r in plugin[key]] for key in ("reasons", "warnings"))
+    return " ".join(reasons), " ".join(warnings)
+
+
+def _show_notes(plugin: dict[str, Any], printer: Printer, *, with_warnings: bool) -> None:
+    warnings = plugin["warnings"] if with_warnings else []
+    if not plugin["reasons"] and not warnings:
+        return
+    printer.line()
+    printer.line(f"{plugin['name']} ({plugin['path']})")
+    for reason in plugin["reasons"]:
+        printer.line(f"  {plugin['state']}: {reason_line(reason)}")
+    for warning in warnings:
+        printer.line(f"  warning: {reason_line(warning)}")
 
 
 def _row(plugin: dict[str, Any]) -> tuple[str, ...]:

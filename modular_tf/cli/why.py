@@ -1,4 +1,4 @@
-"""Explain a plugin, file, scheme or device type: why it serves, does not, or is not there."""
+"""Explain a plugin, file, scheme, device or package: why it serves, does not, or is not there."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "name",
         metavar="NAME",
-        help="a plugin, a file, a scheme (ram or ram://), a device type or a device (GPU or GPU:0)",
+        help="a plugin, a file or directory, a scheme or URI (ram or ram://x), a device type or a"
+        " device (GPU or GPU:0), or an installed package",
     )
 
 

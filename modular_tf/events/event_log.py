@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = "modular_tf"
 """The logger above all of this package's."""
@@ -48,7 +51,7 @@ class EventLog:
         self.write(logging.WARNING, event, values)
 
     def write(
-        self, level: int, event: str, values: dict[str, object], *, created: float | None = None
+        self, level: int, event: str, values: Mapping[str, object], *, created: float | None = None
     ) -> None:
         """Log an event.
 
@@ -71,7 +74,7 @@ class EventLog:
                 logging.lastResort.handle(self._record(level, event, values, created))
 
     def _record(
-        self, level: int, event: str, values: dict[str, object], created: float | None
+        self, level: int, event: str, values: Mapping[str, object], created: float | None
     ) -> logging.LogRecord:
         words = " ".join([event, *(f"{key}={_shown(value)}" for key, value in values.items())])
         record = logging.LogRecord(self._stdlib.name, level, "", 0, words, None, None)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -19,11 +22,13 @@ class KnownPackage(NamedTuple):
     Attributes:
         name: As package indexes know it.
         schemes: What its plugins serve.
+        also_called: What other programs call some of these schemes, each with the proper name.
         install: The command that installs it.
     """
 
     name: str
     schemes: tuple[str, ...]
+    also_called: Mapping[str, str]
     install: str
 
 
@@ -32,7 +37,7 @@ def known_packages() -> tuple[KnownPackage, ...]:
     """Return all rows."""
     text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
     return tuple(
-        KnownPackage(row["name"], tuple(row["schemes"]), row["install"])
+        KnownPackage(row["name"], tuple(row["schemes"]), row["also_called"], row["install"])
         for row in tomllib.loads(text)["package"]
     )
 
@@ -40,3 +45,14 @@ def known_packages() -> tuple[KnownPackage, ...]:
 def package_for(scheme: str) -> KnownPackage | None:
     """Return the package that brings a scheme, None where none is known."""
     return next((package for package in known_packages() if scheme in package.schemes), None)
+
+
+def proper_scheme(scheme: str) -> str:
+    """Return what plugins call a scheme, whatever its case or its name in other programs."""
+    name = scheme.lower()
+    for package in known_packages():
+        if name in package.schemes:
+            return name
+        if name in package.also_called:
+            return package.also_called[name]
+    return scheme

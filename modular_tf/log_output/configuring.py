@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import ROOT
 
@@ -52,13 +53,13 @@ def configure_logging(
     _check("level", level, LEVELS)
     from modular_tf.log_output.listener import listener  # noqa: PLC0415  (loads the native core)
 
+    listener.stop()  # what was heard so far belongs to the old output
     while _own_handlers:
         _logger.removeHandler(_own_handlers.pop())
     _logger.propagate = output in {"records", "off"}
     EventLog.shown_by_us = not _logger.propagate
     if output == "off":
         _logger.setLevel(logging.NOTSET)
-        listener.stop()
         return
     if not _logger.propagate:
         _own_handlers.append(_handler(output, stream or sys.stderr))
@@ -85,13 +86,13 @@ def follow_environment(environment: Mapping[str, str] | None = None) -> None:
     """Do what `MODULAR_TF_LOG` says, once in a process: `OUTPUT` or `OUTPUT:LEVEL`.
 
     What cannot be understood counts as "pretty", and is the first event there: who sets the
-    variable wants to see something.
+    variable wants to see something. A process with rights that its user lacks ignores the variable.
 
     Args:
         environment: Instead of `os.environ`.
     """
     said = (os.environ if environment is None else environment).get(VARIABLE)
-    if not said or _read_variables:
+    if not said or _read_variables or is_privileged():
         return
     _read_variables.append(said)
     output, _, level = said.partition(":")

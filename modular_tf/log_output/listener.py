@@ -10,21 +10,18 @@ import logging
 import os
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.events import EventLog
 from modular_tf.fork_lock import ForkLock
-from modular_tf.log_output.plugin_names import plugin_at
-from modular_tf.native import plugin_messages
+
+if TYPE_CHECKING:
+    from modular_tf.native.plugin_messages import PluginMessage
 
 _log = EventLog("plugin_messages")
 _PATIENCE_S = 2.0  # with a handler of the application's that blocks; what is left goes to stderr
 
-_LEVELS = {
-    plugin_messages.INFO: logging.INFO,
-    plugin_messages.WARNING: logging.WARNING,
-    plugin_messages.ERROR: logging.ERROR,
-    plugin_messages.FATAL: logging.CRITICAL,
-}
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)  # by the host runtime's
 
 
 class Listener:
@@ -34,30 +31,37 @@ class Listener:
         self._lock = ForkLock()
         self._thread: threading.Thread | None = None
         self._level: int | None = None  # None: nobody listens
+        self._ending = False  # the thread shall end when nothing waits
+        self._n_heard = 0
 
     def listen(self, level: int) -> None:
         """Listen from now on, to messages of this level of `logging` and above."""
         with self._lock:
             was_silent = self._level is None
             self._level = level
-            plugin_messages.open_messages(_least_level(level))
+            _native().open_messages(_least_level(level))
             if was_silent:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
-        """Log what was heard so far, and let plugins write to standard error again."""
+        """Log what was heard so far, and let plugins write to standard error again.
+
+        A handler of the application's that blocks is waited for no longer than a few seconds.
+        """
         with self._lock:
             if self._level is None:
                 return
             self._level = None
-            plugin_messages.close_messages()
-            self._end_thread()
+            self._ending = True
+            _native().close_messages()
+            self._wait_for_thread()
 
     def before_fork(self) -> None:
-        """Log what was heard so far and end the thread, while messages go on to be collected."""
+        """End the thread, while messages go on to be collected."""
         if self._level is not None:
-            plugin_messages.interrupt_messages()
-            self._end_thread()
+            self._ending = True
+            _native().interrupt_messages()
+            self._wait_for_thread()
 
     def after_fork_in_parent(self) -> None:
         """Go on listening."""
@@ -68,53 +72,72 @@ class Listener:
         """Listen in the child as well; what the parent heard is the parent's."""
         self._thread = None
         if self._level is not None:
-            plugin_messages.open_messages(_least_level(self._level))
+            _native().open_messages(_least_level(self._level))
             self._start(after=None)
 
     def _start(self, *, after: threading.Thread | None) -> None:
+        self._ending = False
         thread = threading.Thread(
-            target=_hear, args=(after,), name="modular_tf plugin messages", daemon=True
+            target=self._hear, args=(after,), name="modular_tf plugin messages", daemon=True
         )
         try:
             thread.start()
         except RuntimeError:  # the system or the interpreter starts no more threads
-            plugin_messages.close_messages()
+            _native().close_messages()
         else:
             self._thread = thread
 
-    def _end_thread(self) -> None:
+    def _wait_for_thread(self) -> None:
+        """Wait for the end of the thread as long as it gets on."""
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is None or thread is threading.current_thread():
+            return
+        n_heard = -1
+        while thread.is_alive() and n_heard != self._n_heard:
+            n_heard = self._n_heard
             thread.join(_PATIENCE_S)
+
+    def _hear(self, former: threading.Thread | None) -> None:
+        """Log messages until told to end."""
+        if former is not None:  # a handler kept it busy; messages are fetched by one at a time
+            former.join()
+        while True:
+            message = self._hear_some()
+            if dropped := _native().dropped_messages():
+                _log.warning("plugin.messages_dropped", count=dropped)
+            if message is None and self._ending:
+                return
+
+    def _hear_some(self) -> PluginMessage | None:
+        """Log messages until none waits, but not so many that drops are told too late."""
+        native = _native()
+        for _ in range(native.MOST_WAITING):
+            message: PluginMessage | None = native.next_message()
+            if message is None:
+                break
+            self._n_heard += 1
+            with suppress(Exception):  # no handler may end this thread
+                _log_message(message)
+        return message
+
+
+def _native() -> Any:
+    """Return the native half, which is loaded with the first listener."""
+    from modular_tf.native import plugin_messages  # noqa: PLC0415  (most processes never listen)
+
+    return plugin_messages
 
 
 def _least_level(level: int) -> int:
     """Return the lowest of the host runtime's levels that is at least a level of `logging`."""
     if level <= logging.DEBUG:
-        return plugin_messages.ALL
-    return next((ours for ours, its in _LEVELS.items() if its >= level), plugin_messages.FATAL)
+        return int(_native().ALL)
+    return next((ours for ours, its in enumerate(_LEVELS) if its >= level), len(_LEVELS) - 1)
 
 
-def _hear(former: threading.Thread | None) -> None:
-    """Log messages until told to stop."""
-    if former is not None:  # a handler kept it busy; messages are fetched by one at a time
-        former.join()
-    while True:
-        for _ in range(plugin_messages.MOST_WAITING):
-            message = plugin_messages.next_message()
-            if message is None:
-                break
-            with suppress(Exception):  # no handler may end this thread
-                _log_message(message)
-        dropped = plugin_messages.dropped_messages()
-        if dropped:
-            _log.warning("plugin.messages_dropped", count=dropped)
-        elif message is None:
-            return
+def _log_message(message: PluginMessage) -> None:
+    from modular_tf.log_output.plugin_names import plugin_at  # noqa: PLC0415  (likewise)
 
-
-def _log_message(message: plugin_messages.PluginMessage) -> None:
-    level = _LEVELS.get(message.level, logging.DEBUG if message.level < 0 else logging.ERROR)
     plugin, library = plugin_at(message.caller)
     seconds = message.time_ns / 1e9
     values = {
@@ -128,12 +151,20 @@ def _log_message(message: plugin_messages.PluginMessage) -> None:
         "thread": message.thread,
         "written": seconds,
     }
-    _log.write(level, "plugin.message", values, created=seconds)
+    _log.write(_level(message.level), "plugin.message", values, created=seconds)
+
+
+def _level(severity: int) -> int:
+    if severity < 0:
+        return logging.DEBUG
+    return _LEVELS[severity] if severity < len(_LEVELS) else logging.ERROR
 
 
 def _severity(level: int) -> str:
     names = ("info", "warning", "error", "fatal")
-    return "vlog" if level < 0 else names[min(level, plugin_messages.FATAL)]
+    if level < 0:
+        return "vlog"
+    return names[level] if level < len(names) else "error"
 
 
 listener = Listener()

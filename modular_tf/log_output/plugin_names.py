@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from contextlib import suppress
 
 from modular_tf.discovery.naming import file_stem
-from modular_tf.native.library import address_owner
+
+_DESCRIPTORS = "/proc/self/fd/"
+_MOST = 4096  # call sites that are remembered
 
 _names: dict[str, str] = {}
+_paths: dict[int, str] = {}
 
 
 def name_library(path: str, plugin: str) -> None:
@@ -22,13 +25,31 @@ def name_library(path: str, plugin: str) -> None:
 
 def plugin_at(address: int) -> tuple[str | None, str | None]:
     """Return the name and the library of the code at an address; None for code of no library."""
-    path = _path_at(address)
+    path = _paths.get(address) or _look_up(address)
     if path is None:
         return None, None
     return _names.get(path) or _names.get(os.path.realpath(path)) or file_stem(path), path
 
 
-@lru_cache(maxsize=4096)
-def _path_at(address: int) -> str | None:
+def _look_up(address: int) -> str | None:
+    from modular_tf.native.library import address_owner  # noqa: PLC0415  (naming needs none of it)
+
     owner = address_owner(address)
-    return owner.path if owner is not None else None
+    if owner is None:
+        return None
+    if not owner.path.startswith(_DESCRIPTORS):
+        if len(_paths) >= _MOST:
+            _paths.clear()
+        _paths[address] = owner.path
+        return owner.path
+    return _behind(owner.path)
+
+
+def _behind(descriptor: str) -> str:
+    """Return what a library is that is still being mapped, and not known by its file's path yet."""
+    with suppress(OSError):
+        target = os.readlink(descriptor)
+        if not target.startswith("/memfd:"):
+            return target
+        return target.removeprefix("/memfd:").removesuffix(" (deleted)")
+    return descriptor

@@ -10,7 +10,6 @@ from modular_tf.native.strings import decode_pointer
 if TYPE_CHECKING:
     from modular_tf.native.library import Library
 
-INFO, WARNING, ERROR, FATAL = range(4)
 ALL = -(1 << 31)
 """A level below all others: `VLOG(n)` has level -1 - n."""
 MOST_WAITING: int = lib.MTF_PLUGIN_MESSAGES_MOST
@@ -56,17 +55,16 @@ def close_messages() -> None:
 
 
 def interrupt_messages() -> None:
-    """Let `next_message` return None once, when no message is waiting."""
+    """Let `next_message` return None once, although messages may be waiting."""
     lib.mtf_plugin_messages_interrupt()
 
 
 def next_message() -> PluginMessage | None:
-    """Wait for a message; None when none waits and some were dropped, or waiting has an end.
+    """Wait for a message.
 
-    That is so once messages were closed or interrupted, and `dropped_messages` has told of drops.
-
-    Asking for the next says that the last one was dealt with, which a fatal one waits for.
-    [one thread at a time]
+    None when it was interrupted, and when none is waiting while messages are closed, or while
+    `dropped_messages` has something to tell. Asking for the next says that the last one was dealt
+    with, which a fatal one waits for. [one thread at a time]
     """
     found = lib.mtf_plugin_messages_next()
     if not found:

@@ -38,6 +38,8 @@ def test_list_as_json_has_exactly_the_documented_shape(mtf):
         "schemes": ["", "file"],
         "device_types": [],
         "reason": None,
+        "reasons": [],
+        "warnings": [],
     }
 
 

@@ -10,10 +10,15 @@ from modular_tf.configuration import Config
 def _text(service, name):
     explanation = service.why(name)
     assert explanation.name == name
-    assert json.loads(json.dumps(explanation.as_dict())) == {
-        "name": name,
-        "known": explanation.known,
-        "lines": list(explanation.lines),
+    told = json.loads(json.dumps(explanation.as_dict()))
+    assert set(told) == {"name", "known", "facts", "lines"}
+    assert (told["name"], told["known"], told["lines"]) == (
+        name,
+        explanation.known,
+        list(explanation.lines),
+    )
+    assert {tuple(fact) for fact in told["facts"]} == {
+        ("subject", "stage", "text", "rule", "remedy")
     }
     return explanation.known, "\n".join(explanation.lines)
 

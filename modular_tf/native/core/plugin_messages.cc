@@ -173,7 +173,10 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
   its.filled.wait(lock, [&] {
     return its.first != nullptr || !its.open || its.interrupted || its.dropped != 0;
   });
-  if (its.first == nullptr && its.dropped == 0) its.interrupted = false;
+  if (its.interrupted) {
+    its.interrupted = false;
+    return nullptr;
+  }
   return its.fetched = take_first(its);
 }
 

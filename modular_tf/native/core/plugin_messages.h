@@ -36,12 +36,11 @@ void mtf_plugin_messages_open(int32_t least_level);
 void mtf_plugin_messages_close(void);
 
 /* Waits for a line and returns it; it lives until the next call, which also says that this one was
- * dealt with. NULL when the queue is empty, and lines were dropped, it is closed, or it was
- * interrupted. One thread at a time. */
+ * dealt with. NULL when it was interrupted, or when the queue is empty and closed or lines were
+ * dropped. One thread at a time. */
 const mtf_plugin_message* mtf_plugin_messages_next(void);
 
-/* Lets `mtf_plugin_messages_next` return NULL once, as soon as the queue is empty and
- * drops were asked for. */
+/* Lets `mtf_plugin_messages_next` return NULL once; no line is lost. */
 void mtf_plugin_messages_interrupt(void);
 
 /* How many lines were dropped for want of room since the last call. */

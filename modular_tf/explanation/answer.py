@@ -1,0 +1,75 @@
+"""The answer to `why NAME`: facts, and the lines that tell them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STATE = "state"
+ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is known about what was asked for.
+
+    Attributes:
+        subject: What it is about: `plugin NAME`, `scheme NAME`, `device type NAME`, `device NAME`,
+            `path PATH`, `distribution NAME`, or `name NAME` for what nothing goes by.
+        stage: `state` for what there is and `absent` for what is not, once for each subject and
+            before its other facts; a stage of a plugin's way (`report.Reason`) for what was decided
+            there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
+            `package`, `hardware`, `suggestion`, `problem` and `searched` for what these say;
+            `next` for what to do.
+        text: The fact, one sentence without a full stop.
+        rule: Id of the rule that decided, None where no single one did.
+        remedy: What to do about it, None where nothing is to be done or nobody can know.
+    """
+
+    subject: str
+    stage: str
+    text: str
+    rule: str | None = None
+    remedy: str | None = None
+
+    def lines(self) -> Iterator[str]:
+        """Yield what people read of it."""
+        rule = f" [{self.rule}]" if self.rule else ""
+        if self.stage in {STATE, ABSENT}:
+            yield f"{self.text}{rule}"
+        else:
+            yield f"  {self.stage}: {self.text}{rule}"
+        if self.remedy:
+            yield f"    {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer to `why NAME`.
+
+    Attributes:
+        name: What was asked for.
+        known: Whether anything goes by that name.
+        facts: What is known, the decisive things first.
+    """
+
+    name: str
+    known: bool
+    facts: tuple[Fact, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The answer for people, one line after the other."""
+        return tuple(line for fact in self.facts for line in fact.lines())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {
+            "name": self.name,
+            "known": self.known,
+            "facts": [asdict(fact) for fact in self.facts],
+            "lines": list(self.lines),
+        }

@@ -1,0 +1,134 @@
+"""What is known of one plugin: its state, where it comes from, what decided, what to do next."""
+
+from __future__ import annotations
+
+import signal
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.naming import file_stem
+from modular_tf.explanation.answer import STATE, Fact
+from modular_tf.report import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.report import PluginRecord
+    from modular_tf.service import PluginService
+
+
+def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Yield all that is known of a plugin."""
+    subject = f"plugin {record.name}"
+    where = record.path or "registered by Python code"
+    yield Fact(subject, STATE, f"{subject} is {record.state}: {where}")
+    yield from _reasons(subject, record)
+    entry = service.entry(record.name) if record.path is not None else None
+    if entry is not None:
+        yield from _quarantine(subject, entry)
+    yield from _serves(subject, record)
+    if entry is not None:
+        yield from _origin(subject, entry)
+        yield from _namesakes(subject, service, record)
+    yield from _way(subject, record)
+    yield from _next(subject, record, entry)
+
+
+def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
+    """Return a plugin's state and the first reason for it as one fact about something else."""
+    text = f"plugin {record.name} is {record.state}: {record.path or 'registered by Python code'}"
+    reason = record.reason
+    if reason is None:
+        return Fact(subject, stage, text)
+    return Fact(subject, stage, f"{text}: {reason.message}", reason.rule, reason.remedy)
+
+
+def serves(record: PluginRecord) -> bool:
+    """Tell whether a plugin serves anything."""
+    return bool(record.schemes or record.device_types)
+
+
+def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
+    for reason in record.reasons:
+        yield Fact(subject, reason.stage, reason.message, reason.rule, reason.remedy)
+    for warning in record.warnings:
+        yield Fact(subject, "warning", warning.message, warning.rule, warning.remedy)
+
+
+def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
+    """Tell what it did, beyond the reason."""
+    incident = entry.incident
+    if incident is None:
+        return
+    if entry.quarantined_since is not None:
+        since = datetime.fromtimestamp(entry.quarantined_since).astimezone()
+        yield Fact(subject, "quarantine", f"since {since.isoformat(sep=' ', timespec='seconds')}")
+    if incident.signal is not None:
+        yield Fact(subject, "quarantine", f"ended by {_signal(incident.signal)}")
+    if incident.last_call:
+        yield Fact(subject, "quarantine", f"the last call was {incident.last_call}")
+    for frame in incident.backtrace:
+        yield Fact(subject, "quarantine", f"at {frame}")
+    for line in incident.said.splitlines():
+        yield Fact(subject, "quarantine", f"it said: {line}")
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _serves(subject: str, record: PluginRecord) -> Iterator[Fact]:
+    for scheme in record.schemes:
+        yield Fact(subject, "serves", f"{scheme}://" if scheme else "local paths")
+    for device_type in record.device_types:
+        yield Fact(subject, "serves", f"device type {device_type}")
+
+
+def _origin(subject: str, entry: PluginEntry) -> Iterator[Fact]:
+    candidate = entry.candidate
+    whose = f", of distribution {candidate.distribution}" if candidate.distribution else ""
+    yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")
+    if candidate.real_path != candidate.path:
+        yield Fact(subject, "source", f"a link to {candidate.real_path}")
+    for twin in candidate.twins:
+        text = f"the same file again, not listed: {twin.path} ({twin.source}: {twin.origin})"
+        yield Fact(subject, "twin", text)
+
+
+def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Tell of other files of the same name: somebody may mean those, or have them by mistake."""
+    stem = file_stem(record.path or "")
+    for other in service.plugins():
+        if other.path and other.name != record.name and file_stem(other.path) == stem:
+            text = f"another file of that name is {other.name}, {other.state}: {other.path}"
+            yield Fact(subject, "twin", text)
+
+
+def _way(subject: str, record: PluginRecord) -> Iterator[Fact]:
+    """Tell the steps that it passed; those that refused it are among the reasons."""
+    told = {(reason.stage, reason.message) for reason in (*record.reasons, *record.warnings)}
+    for decision in record.decisions:
+        if (decision.stage, decision.text) not in told:
+            outcome = "passed" if decision.passed else "refused"
+            yield Fact(subject, decision.stage, f"{outcome}: {decision.text}", decision.rule)
+
+
+def _next(subject: str, record: PluginRecord, entry: PluginEntry | None) -> Iterator[Fact]:
+    if record.state is State.FOUND:
+        text = "nobody asked to load it; PluginService.load() does, and so does `modular-tf list`"
+        yield Fact(subject, "next", text)
+    elif record.state is State.QUARANTINED:
+        text = (
+            f"`modular-tf quarantine retry {record.name}` tries it again; it is released by itself"
+            " when its file or this host changes"
+        )
+        yield Fact(subject, "next", text)
+    elif record.state is State.FAILED and not any(reason.remedy for reason in record.reasons):
+        text = f"`modular-tf -vv inspect {record.name}` shows what it logs and what its bytes say"
+        yield Fact(subject, "next", text)
+    elif record.state is State.LOADED and entry is not None and entry.library is None:
+        yield Fact(subject, "next", "its library is mapped at the first use of what it serves")

@@ -1,0 +1,351 @@
+"""What plugins log becomes events, whoever they are and whenever they do."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.log_output.conftest import events_in, messages_in
+
+
+def test_messages_become_events_with_all_that_is_known(run_listening, talking_plugin):
+    code = """
+listen()
+import threading
+print(threading.get_native_id())
+with service() as made:
+    tell(made, "log", 1)
+"""
+    child = run_listening(code)
+    thread = int(child.stdout)
+    events = [e for e in events_in(child.stderr) if e["event"] == "plugin.message"]
+
+    assert [e["message"] for e in events[:2]] == ["mapped", "initialised"]
+    (said,) = (e for e in events if e["message"].startswith("said"))
+    assert said.pop("timestamp").endswith("Z")
+    assert said.pop("written") > 1_700_000_000
+    assert said == {
+        "level": "warning",
+        "event": "plugin.message",
+        "logger": "modular_tf.plugin_messages",
+        "plugin": "talking",
+        "message": "said\x1b \udcff 1",
+        "severity": "warning",
+        "vlog": None,
+        "source": None,
+        "line": None,
+        "library": str(talking_plugin),
+        "thread": thread,
+    }
+
+
+def test_a_plugin_that_is_mapped_from_a_copy_is_named_by_its_file(
+    run_listening, talking_tensorflow_plugin
+):
+    code = """
+listen()
+service().close()
+"""
+    child = run_listening(code, plugin=talking_tensorflow_plugin)
+    events = [e for e in events_in(child.stderr) if e["event"] == "plugin.message"]
+
+    assert {e["plugin"] for e in events} == {"talking_of_tensorflow"}
+    # While it is being mapped, only the name of the copy is known.
+    assert {os.path.basename(e["library"]) for e in events} == {talking_tensorflow_plugin.name}
+    assert events[-1]["library"] == str(talking_tensorflow_plugin)
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [
+        ("debug", {"debug", "info", "warning", "error"}),
+        ("info", {"info", "warning", "error"}),
+        ("error", {"error"}),
+    ],
+)
+def test_the_level_chooses(run_listening, level, shown):
+    code = """
+listen(level=sys.argv[2])
+with service() as made:
+    tell(made, "vlog", 2)
+    for level in (0, 1, 2, 7):
+        tell(made, "log", level)
+"""
+    child = run_listening(code, level, env={"TF_CPP_MAX_VLOG_LEVEL": "2"})
+    events = [e for e in events_in(child.stderr) if e["event"] == "plugin.message"]
+
+    assert {e["level"] for e in events} == shown
+    assert [e["vlog"] for e in events if e["severity"] == "vlog"] == [2] * ("debug" in shown)
+
+
+def test_while_nobody_listens_plugins_write_as_tensorflows_do(run_listening):
+    child = run_listening('service().close()\nmtf.configure_logging("off")\n')
+
+    assert "I plugin] initialised" in child.stderr
+    assert "{" not in child.stderr
+
+
+def test_listening_ends_and_begins_again(run_listening):
+    code = """
+made = service()
+listen()
+tell(made, "log", 1)
+mtf.configure_logging("off")
+tell(made, "log", 2)
+listen()
+tell(made, "log", 1)
+mtf.configure_logging("off")
+import threading
+assert threading.active_count() == 1, threading.enumerate()
+os._exit(0)
+"""
+    before, said, raw, again = run_listening(code).stderr.splitlines()[-4:]
+
+    assert "I plugin] initialised" in before
+    assert messages_in(f"{said}\n{again}") == ["said\x1b \udcff 1"] * 2
+    assert "E plugin] said" in raw
+
+
+def test_no_thread_exists_while_nobody_listens(run_listening):
+    run_listening("""
+import threading
+service().close()
+assert threading.active_count() == 1, threading.enumerate()
+""")
+
+
+def test_lines_of_a_plugins_own_thread_name_that_thread(run_listening):
+    code = """
+listen()
+import threading
+with service() as made:
+    tell(made, "thread", 1000)
+print(threading.get_native_id())
+"""
+    child = run_listening(code)
+    events = [e for e in events_in(child.stderr) if e["event"] == "plugin.message"]
+    lines = [e for e in events if "of a thread" in e["message"]]
+
+    assert [e["message"] for e in lines] == [f"line {i} of a thread" for i in range(1000)]
+    assert {e["plugin"] for e in lines} == {"talking"}
+    assert len({e["thread"] for e in lines}) == 1
+    assert lines[0]["thread"] != int(child.stdout)
+
+
+def test_a_burst_drops_what_has_no_room_and_says_so(run_listening):
+    """Nothing is fetched during the burst, so exactly three quarters of the room fill up."""
+    code = """
+import logging, threading
+go_on = threading.Event()
+
+class Slow(logging.Handler):
+    def emit(self, record):
+        if record.event["event"] == "plugin.message":
+            go_on.wait()
+        said.append(record.event)
+
+said = []
+logging.getLogger("modular_tf.plugin_messages").addHandler(Slow())
+listen("records")
+with service() as made:
+    tell(made, "burst", 100_000)
+    go_on.set()
+    mtf.configure_logging("off")
+from modular_tf.native.plugin_messages import MOST_WAITING
+lines = [e["message"] for e in said if e["event"] == "plugin.message"]
+dropped = [e["count"] for e in said if e["event"] == "plugin.messages_dropped"]
+kept = [line for line in lines if "of a burst" in line]
+assert kept == [f"line {i} of a burst" for i in range(len(kept))], kept[:3]
+assert "the burst is over" in lines
+assert MOST_WAITING // 4 * 3 - 3 <= len(kept) <= MOST_WAITING // 4 * 3, len(kept)
+assert sum(dropped) == 100_000 - len(kept), (dropped, len(kept))
+"""
+    run_listening(code)
+
+
+def test_a_plugin_never_waits_for_the_listener(run_listening):
+    """The handler blocks for good, and the interpreter ends all the same."""
+    code = """
+import logging, threading
+
+class Stuck(logging.Handler):
+    def handle(self, record):
+        threading.Event().wait()
+
+logging.getLogger("modular_tf.plugin_messages").addHandler(Stuck())
+listen("records")
+made = service()
+tell(made, "burst", 1000)
+print("over", flush=True)
+"""
+    child = run_listening(code)
+
+    assert child.stdout == "over\n"
+    assert "W plugin] the burst is over" in child.stderr
+
+
+def test_nothing_is_lost_at_the_end(run_listening):
+    """Neither what was queued, nor what cleanups say, nor what destructors say after Python."""
+    code = """
+listen()
+made = service()
+tell(made, "burst", 5000)
+"""
+    child = run_listening(code)
+    *lines, last = child.stderr.splitlines()
+    messages = messages_in("\n".join(lines))
+
+    assert [m for m in messages if "of a burst" in m] == [f"line {i} of a burst" for i in range(5000)]
+    assert messages[-2:] == ["the burst is over", "cleaned up"]
+    assert "I plugin] unmapped" in last
+
+
+def test_a_thread_that_never_stops_logging_does_no_harm(run_listening):
+    code = """
+import io
+mtf.configure_logging("json", stream=open(os.devnull, "w"))
+made = service()
+tell(made, "for_ever")
+import time
+time.sleep(0.2)
+"""
+    run_listening(code)
+
+
+def test_a_line_after_the_interpreter_does_no_harm(run_listening):
+    """The thread logs while a destructor of C keeps the process alive."""
+    code = """
+import ctypes, atexit
+listen()
+made = service()
+tell(made, "after", 200)
+library = ctypes.CDLL(None)
+library.on_exit(ctypes.cast(library.sleep, ctypes.c_void_p), None)
+sys.exit(1)
+"""
+    child = run_listening(code, status=1)
+
+    assert "W plugin] late" in child.stderr
+
+
+def test_a_fatal_line_is_logged_before_the_process_ends(run_listening):
+    code = """
+listen()
+made = service()
+tell(made, "burst", 3000)
+tell(made, "fatal")
+"""
+    child = run_listening(code, status=-signal.SIGABRT)
+    lines = [line for line in child.stderr.splitlines() if line.startswith("{")]
+    events = events_in("\n".join(lines))
+
+    assert len([e for e in events if "of a burst" in e.get("message", "")]) == 3000
+    assert (events[-1]["message"], events[-1]["level"], events[-1]["severity"]) == (
+        "the end",
+        "critical",
+        "fatal",
+    )
+
+
+def test_a_fatal_line_comes_out_although_the_listener_is_stuck(run_listening):
+    code = """
+import logging, threading
+
+class Stuck(logging.Handler):
+    def handle(self, record):
+        threading.Event().wait()
+
+logging.getLogger("modular_tf.plugin_messages").addHandler(Stuck())
+listen("records")
+made = service()
+tell(made, "log", 1)
+tell(made, "fatal")
+"""
+    child = run_listening(code, status=-signal.SIGABRT)
+
+    assert "W plugin] said" in child.stderr
+    assert "F plugin] the end" in child.stderr
+
+
+def test_a_plugin_that_ends_the_process_loses_nothing(run_listening):
+    code = """
+listen()
+made = service()
+tell(made, "exit")
+"""
+    assert "leaving" in run_listening(code).stderr
+
+
+def test_a_forked_child_is_heard_and_repeats_nothing(run_listening):
+    code = """
+listen()
+made = service()
+tell(made, "burst", 100)
+child = os.fork()
+if child == 0:
+    tell(made, "log", 1)
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+tell(made, "log", 2)
+"""
+    messages = messages_in(
+        "\n".join(l for l in run_listening(code).stderr.splitlines() if l.startswith("{"))
+    )
+
+    assert messages.count("line 0 of a burst") == 1
+    assert messages.count("said\x1b \udcff 1") == 1
+    assert messages.count("said\x1b \udcff 2") == 1
+    assert messages.count("initialised") == 1
+
+
+def test_a_fork_while_a_thread_logs(run_listening):
+    """No child hangs on a lock that nobody will release."""
+    code = """
+mtf.configure_logging("json", stream=open(os.devnull, "w"))
+made = service()
+tell(made, "for_ever")
+for _ in range(10):
+    child = os.fork()
+    if child == 0:
+        tell(made, "log", 1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    run_listening(code)
+
+
+def test_a_child_that_nobody_of_python_forked_writes_as_tensorflow(run_listening):
+    """A plugin may fork by itself; the child has nobody who would listen."""
+    code = """
+import ctypes
+listen()
+made = service()
+sys.stderr.flush()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    tell(made, "log", 1)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+made.close()
+"""
+    child = run_listening(code)
+
+    assert "W plugin] said" in child.stderr
+
+
+def test_names_of_the_service_are_the_names_in_the_log(run_listening, talking_plugin, tmp_path):
+    """Two files of one name are told apart."""
+    other = tmp_path / "other" / "libtalking.so"
+    other.parent.mkdir()
+    other.write_bytes(talking_plugin.read_bytes())
+    code = """
+listen()
+with mtf.PluginService(config=CONFIG, plugin_paths=sys.argv[1:3], bundled=False) as made:
+    made.load("talking", "talking#2")
+"""
+    child = run_listening(code, other, env=dict(os.environ))
+    said = [e for e in events_in(child.stderr) if e.get("message") == "initialised"]
+
+    assert [e["plugin"] for e in said] == ["talking", "talking#2"]
