@@ -352,14 +352,16 @@ class Generation:
             platform.close()
 
     def _register_factory(self, factory: DevicePlatform | DeferredFactory) -> bool:
-        if self._predecessor is not None:
-            return True  # it takes a place later
+        plugin, old = self.file.plugin, self._predecessor
         try:
-            undo = self._registries.devices.register(factory, plugin=self.file.plugin)
+            if old is not None:  # it takes a place later
+                instead_of = old.platform
+                self._registries.devices.check_room(factory, plugin=plugin, instead_of=instead_of)
+            else:
+                self._undo[_DEVICES] = self._registries.devices.register(factory, plugin=plugin)
         except ModularTFError as error:
             self.reasons.append(Reason.of_error("register", error))
             return False
-        self._undo[_DEVICES] = undo
         return True
 
     def _note(self, stage: str, violations: Iterable[Violation], scheme: str | None = None) -> None:

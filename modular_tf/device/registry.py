@@ -108,6 +108,18 @@ class DeviceRegistry:
         )
         return lambda: self._remove(registration)
 
+    def check_room(
+        self, factory: DeviceFactory, *, plugin: str, instead_of: DeviceFactory | None
+    ) -> None:
+        """Check whether a factory could be registered in the place of another.
+
+        Raises:
+            AlreadyExistsError: Its platform's name is taken by a third one (rule SE-050).
+        """
+        with self._lock:
+            replaced = [r for r in self._registrations if r.factory is instead_of]
+            self._check_platform(factory, plugin, besides=replaced[0] if replaced else None)
+
     def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> list[Device]:
         """Put a factory in the place of another of its plugin, or of what stands for it.
 

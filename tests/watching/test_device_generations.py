@@ -1,0 +1,154 @@
+"""Devices of a replaced plugin: the new ones serve, the old ones go on until nobody holds them."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.service import PluginService
+
+
+@pytest.fixture
+def put(fixture_device_plugin, folder):
+    """Place a generation of the fixture plugin in the folder; its number tells its bytes apart."""
+
+    def place(generation, *, device_type="FIXTURE", platform="FIXTURE_CHIP"):
+        built = fixture_device_plugin(device_type=device_type, platform=platform)
+        temporary = folder / ".new"
+        temporary.write_bytes(built.read_bytes() + bytes(generation))
+        temporary.replace(folder / "libdevice.so")
+
+    return place
+
+
+@pytest.fixture
+def service(folder, put):
+    """A service with the first generation loaded."""
+    put(1)
+    with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as made:
+        made.load("device")
+        yield made
+
+
+def renew(service, put, generation=2, **options):
+    put(generation, **options)
+    (change,) = service.refresh()
+    return change
+
+
+def settle(service):
+    gc.collect()
+    service.refresh()
+
+
+def test_the_new_generation_serves(service, put):
+    old = service.device("FIXTURE:0")
+
+    change = renew(service, put)
+
+    new = service.device("FIXTURE:0")
+    assert change.record.device_types == ("FIXTURE",)
+    assert new is not old
+    assert new.factory is not old.factory
+    assert new.hardware_name == old.hardware_name
+    with new.allocate(64), old.allocate(64):
+        pass
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda device: device,
+        lambda device: device.allocate(64),
+        lambda device: device.create_stream(),
+        lambda device: device.create_event(),
+        lambda device: device.put(b"12345678"),
+    ],
+    ids=["device", "memory", "stream", "event", "array"],
+)
+def test_the_old_one_is_closed_with_the_last_that_is_held(service, put, hold):
+    held = hold(service.device("FIXTURE:0"))
+    factory = service.device("FIXTURE:0").factory
+    renew(service, put)
+    settle(service)
+    assert service.draining == 1
+    assert not factory.closed
+
+    del held
+    settle(service)
+
+    assert service.draining == 0
+    assert factory.closed
+
+
+def test_work_on_the_old_one_goes_on(service, put):
+    array = service.device("FIXTURE:0").put(b"12345678")
+
+    renew(service, put)
+    settle(service)
+
+    assert bytes(array.to_host()) == b"12345678"
+
+
+def test_closing_the_service_closes_the_old_one_too(service, put):
+    device = service.device("FIXTURE:0")
+    renew(service, put)
+
+    service.close()
+
+    with pytest.raises(ClosedError):
+        device.allocate(64)
+
+
+def test_another_type_and_platform_take_the_place(service, put):
+    change = renew(service, put, device_type="OTHER", platform="OTHER_CHIP")
+
+    assert change.record.device_types == ("OTHER",)
+    assert [device.name for device in service.devices()] == ["OTHER:0", "OTHER:1"]
+
+
+def test_a_removed_plugin_offers_no_devices(service, folder):
+    memory = service.device("FIXTURE:0").allocate(64)
+    (folder / "libdevice.so").unlink()
+
+    service.refresh()
+
+    assert service.devices() == []
+    with pytest.raises(ModularTFError):
+        service.device("FIXTURE:0")
+    assert service.draining == 1
+    memory.close()
+    del memory
+    settle(service)
+    assert service.draining == 0
+
+
+def test_a_platform_that_is_taken_leaves_the_old_one_serving(service, put, folder):
+    class Taker:
+        device_type = "TAKEN"
+        platform = "TAKEN_CHIP"
+
+        def device_count(self):
+            return 1
+
+    service.register_device_factory(Taker())
+    old = service.device("FIXTURE:0")
+
+    change = renew(service, put, device_type="TAKEN", platform="TAKEN_CHIP")
+
+    assert change.kept is not None
+    assert "TAKEN_CHIP" in change.kept.message
+    assert [device.name for device in service.devices("TAKEN")] == ["TAKEN:0"]
+    assert service.device("FIXTURE:0") is old
+
+
+def test_many_generations_of_two_contents_leave_no_platform_open(service, put):
+    for generation in range(3, 13):
+        renew(service, put, 1 + generation % 2)
+        assert service.device("FIXTURE:0").memory_usage()
+    settle(service)
+
+    assert service.draining == 0
