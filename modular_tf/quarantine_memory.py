@@ -114,7 +114,7 @@ class QuarantineMemory:
 
         They are released here if the host changed since.
         """
-        entry = _entry(self._records.get(sha256))
+        entry = _entry(sha256, self._records.get(sha256))
         if entry is None:
             return None
         changes = self._host.changes_since(entry.host)
@@ -154,7 +154,7 @@ class QuarantineMemory:
 
     def entries(self) -> list[Entry]:
         """Return all that are in quarantine, the oldest first; those of another host as well."""
-        found = (_entry(value) for _, value in self._records.items())
+        found = (_entry(key, value) for key, value in self._records.items())
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
 
     def named(self, name: str) -> list[Entry]:
@@ -181,10 +181,12 @@ def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
     return parts.get("machine-id"), parts.get("machine")
 
 
-def _entry(value: Any) -> Entry | None:
+def _entry(sha256: str, value: Any) -> Entry | None:
+    """Return what the file says of these bytes, None if it says nothing, or of others."""
     if value is None:
         return None
     try:
-        return Entry.from_dict(value)
+        entry = Entry.from_dict(value)
     except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
         return None
+    return entry if entry.sha256 == sha256 else None

@@ -20,7 +20,10 @@ from tests.fuzz.campaign import FuzzError, make_input, run
 from tests.fuzz.target import TARGETS
 
 _SEED = 4
-_COUNT = {"elf": 700, "probe": 400, "uri": 4000, "config": 1500}
+_COUNT = {
+    "elf": 700, "probe": 400, "uri": 4000, "config": 1500, "scan_cache": 1500,
+    "quarantine_file": 1500,
+}  # fmt: skip
 
 # Kinds of answers without which a campaign would have fuzzed next to nothing.
 _MUST_COME = {
@@ -28,6 +31,8 @@ _MUST_COME = {
     "probe": {"loadable", "LD-005", "LD-008", "LD-010"},
     "uri": {"uri", "path", "no bytes"},
     "config": {"accepted", "wrong value", "unknown key", "no TOML"},
+    "scan_cache": {"damaged, 0 recalled", "damaged, 4 recalled", "forged, 5 recalled"},
+    "quarantine_file": {"damaged, 0 recalled", "damaged, 3 recalled", "forged, 3 recalled"},
 }
 
 

@@ -1,0 +1,144 @@
+"""What may happen to a file of records, by accident and on purpose."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    import random
+
+_ODD_VALUES = (
+    None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
+    "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
+)  # fmt: skip
+_ODD_TEXTS = (
+    b"[" * 20_000, b'{"a":' * 5000, b"9" * 5000, b"-", b"NaN", b"Infinity", b"1e999", b'"\\ud800"',
+    b"\xff\xfe", b"", b" ", b"nul", b'"\\u0000"', b"\xef\xbb\xbf[]",
+)  # fmt: skip
+
+
+class GivenDirectory(OwnDirectory):
+    """A directory in which each file has the bytes that it was given, or that were written last."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__(None)
+        self.data = data
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """Return the bytes."""
+        del name
+        return self.data if len(self.data) <= most else None
+
+    def replace(self, name: str, data: bytes) -> bool:
+        """Keep the bytes."""
+        del name
+        self.data = data
+        return True
+
+
+def damaged(bases: tuple[bytes, ...], dice: random.Random) -> bytes:
+    """Return a file after accidents: whatever is left of it was written, or is found out."""
+    content = dice.choice(bases)
+    for _ in range(dice.choice((0, 1, 1, 1, 2, 3, 8))):
+        content = dice.choice(_ACCIDENTS)(content, bases, dice)
+    return content
+
+
+def forged(title: str, base: bytes, dice: random.Random) -> bytes:
+    """Return a file of which one record says something else, with the checksum that it needs."""
+    file = RecordFile(GivenDirectory(base), "forged", title)
+    keys = [json.loads(key) for key in file._lines]
+    key = dice.choice(keys)
+    if dice.random() < 0.15:
+        text = dice.choice(_ODD_TEXTS)
+    else:
+        text = json.dumps(_changed(file.get(key), dice)).encode("ascii")
+    encoded = json.dumps(key).encode("ascii")
+    file._lines[encoded] = file._line(encoded, text)
+    return file._as_bytes(file._lines)
+
+
+def _changed(value: Any, dice: random.Random) -> Any:
+    """Return JSON that differs in one place."""
+    if not isinstance(value, (dict, list)) or not value or dice.random() < 0.15:
+        return dice.choice(_ODD_VALUES)
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    place = dice.choice(list(copy) if isinstance(copy, dict) else range(len(copy)))
+    deed = dice.random()
+    if deed < 0.1:
+        del copy[place]
+    elif deed < 0.2 and isinstance(copy, list):
+        copy.insert(place, dice.choice(_ODD_VALUES))
+    elif deed < 0.2:
+        copy[dice.choice(("", "rule", "more"))] = dice.choice(_ODD_VALUES)
+    else:
+        copy[place] = _changed(copy[place], dice)
+    return copy
+
+
+# -- accidents ------------------------------------------------------------------------------
+
+
+def _cut(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+    return content[: dice.randint(0, len(content))]
+
+
+def _flip(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+    data = bytearray(content)
+    for _number in range(min(len(data), dice.choice((1, 1, 2, 16)))):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    return bytes(data)
+
+
+def _overwrite(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+    """As after a power cut: a block of zeros, or of something else."""
+    at, length = dice.randint(0, len(content)), dice.choice((1, 8, 64, 512, 4096))
+    filler = bytes(length) if dice.random() < 0.5 else dice.randbytes(length)
+    return content[:at] + filler + content[at + length :]
+
+
+def _remove(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+    at = dice.randint(0, len(content))
+    return content[:at] + content[at + dice.choice((1, 1, 2, 9, 100)) :]
+
+
+def _insert(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
+    at = dice.randint(0, len(content))
+    other = dice.choice(bases)
+    start = dice.randint(0, len(other))
+    piece = dice.choice((b"\n", b"\t", b'"', b"\0", other[start : start + dice.randint(1, 300)]))
+    return content[:at] + piece + content[at:]
+
+
+def _splice(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
+    """As when two processes wrote at once."""
+    other = dice.choice(bases)
+    at = dice.randint(0, min(len(content), len(other)))
+    return content[:at] + other[at:]
+
+
+def _mix_lines(content: bytes, bases: tuple[bytes, ...], dice: random.Random) -> bytes:
+    """Take lines of several files, in any order, some twice, under the title of this one."""
+    title, *rows = content.split(b"\n")
+    rows += dice.choice(bases).split(b"\n")[1:]
+    chosen = [dice.choice(rows) for _ in range(len(rows))] if rows else []
+    return b"\n".join([title, *chosen, b""])
+
+
+def _mix_cells(content: bytes, _: tuple[bytes, ...], dice: random.Random) -> bytes:
+    """Give a record the key, checksum or value of another."""
+    rows = [row.split(b"\t") for row in content.split(b"\n")]
+    one, other = dice.choice(rows), dice.choice(rows)
+    column = dice.randrange(3)
+    if min(len(one), len(other)) > column:
+        one[column] = other[column]
+    return b"\n".join(b"\t".join(row) for row in rows)
+
+
+_ACCIDENTS = (_cut, _flip, _flip, _overwrite, _remove, _insert, _splice, _mix_lines, _mix_cells)
