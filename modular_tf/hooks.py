@@ -113,9 +113,14 @@ class Hooks:
         for factories in self._call("modular_tf_device_factories", list):
             yield from factories
 
-    def outcome(self, record: PluginRecord) -> None:
-        """Tell the hooks what became of a plugin."""
-        self._call("modular_tf_outcome", bool, record=record)
+    def outcome(self, record_of: Callable[[], PluginRecord]) -> None:
+        """Tell the hooks what became of a plugin.
+
+        Args:
+            record_of: Gives its record, which is made only where somebody may want it.
+        """
+        if self._callers:
+            self._call("modular_tf_outcome", bool, record=record_of())
 
     def changed(self, change: PluginChange) -> None:
         """Tell the hooks what became of a change on disk."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
@@ -89,7 +90,7 @@ class PluginEntry:
         self.identity: FileIdentity | None = None
         self.sealed = False
         self.predecessor: Generation | None = None
-        self._checked = trust.checked or None
+        self._checked = trust.checked
         self._probe = probe
         self._state = State.FOUND
         self._reasons: list[Reason] = []
@@ -103,7 +104,7 @@ class PluginEntry:
 
     def _take_probe(self, how: str) -> None:
         errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
-        kinds = ", ".join(kind.value for kind in Kind if kind in self.facts.kinds) or "no plugin"
+        kinds = ", ".join(_kind_names(self.facts.kinds)) or "no plugin"
         if errors:
             self._decide("probe", errors[0].rule, errors[0].message, passed=False)
         else:
@@ -112,6 +113,16 @@ class PluginEntry:
 
     def _decide(self, stage: str, rule: str | None, text: str, *, passed: bool) -> None:
         self.decisions.append(Decision(stage, passed, rule, text))
+        write = _log.debug if passed else _log.info
+        write(
+            "plugin.decided",
+            plugin=self.name,
+            path=self.path,
+            stage=stage,
+            passed=passed,
+            rule=rule,
+            text=text,
+        )
 
     @property
     def path(self) -> str:
@@ -181,7 +192,7 @@ class PluginEntry:
             name=self.name,
             path=self.path,
             source=self.candidate.source.value,
-            kinds=tuple(kind.value for kind in Kind if kind in self.facts.kinds),
+            kinds=_kind_names(self.facts.kinds),
             state=self.state,
             schemes=tuple(self.filesystems),
             device_types=serving.device_types if serving else (),
@@ -277,16 +288,21 @@ class PluginEntry:
         self._decide(reason.stage, reason.rule, reason.message, passed=True)
 
     def _tell(self) -> None:
-        record = self.record()
-        write = _log.info if record.state is State.LOADED else _log.warning
+        reason = self._first_reason()
+        write = _log.info if self.state is State.LOADED else _log.warning
         write(
             "plugin.processed",
             plugin=self.name,
             path=self.path,
-            outcome=record.state.value,
-            reason=record.reason.message if record.reason else None,
-            rule=record.reason.rule if record.reason else None,
+            outcome=self.state.value,
+            reason=reason.message if reason else None,
+            rule=reason.rule if reason else None,
         )
+
+    def _first_reason(self) -> Reason | None:
+        if self._reasons or self.generation is None:
+            return self._reasons[0] if self._reasons else None
+        return self.generation.reasons[0] if self.generation.reasons else None
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -298,3 +314,8 @@ class PluginEntry:
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Stop serving: files, filesystems, devices; return what went wrong."""
         return [] if self.generation is None else self.generation.close(at_exit=at_exit)
+
+
+@cache
+def _kind_names(kinds: frozenset[Kind]) -> tuple[str, ...]:
+    return tuple(kind.value for kind in Kind if kind in kinds)

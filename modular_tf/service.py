@@ -101,17 +101,19 @@ class PluginService:
         with self._lock:
             self._check_open()
             self._known.search(self.search_paths())
-        return self.report()
+            return self.report()
 
     def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
-        """Load plugins and register what they offer; their code runs from here on.
+        """Register what plugins offer; their code may run from here on.
 
-        Device plugins run in a child process first, if the configuration has it so; one that does
-        not survive that is `quarantined` and never runs in this process.
+        Plugins whose bytes are new run in a child process first, if the configuration has it so;
+        one that does harm there is `quarantined` and never runs in this process. The library of
+        any other is mapped here when somebody first wants what it offers, unless the configuration
+        says `load = "eager"`.
 
         Args:
-            names_or_paths: Names as `plugins` lists them, files, or directories of files; by
-                default all that may load, and what hooks bring.
+            names_or_paths: Names as `plugins` lists them, files, or directories of files, which are
+                mapped now; by default all that may load, and what hooks bring.
 
         Raises:
             NotFoundError: A name is not among the plugins, a file does not exist, or there is no
@@ -119,8 +121,7 @@ class PluginService:
         """
         with self._lock:
             self._check_open()
-            if self._known.found is None:
-                self.discover()
+            self._search_once()
             if names_or_paths:
                 named = (self._known.named(os.fsdecode(name)) for name in names_or_paths)
                 wanted = [entry for entries in named for entry in entries]
@@ -129,6 +130,10 @@ class PluginService:
                 self._contributions.add_hooked(self._all_hooks())
             self._load(list(dict.fromkeys(wanted)), eager=bool(names_or_paths))
         return self.report()
+
+    def _search_once(self) -> None:
+        if self._known.found is None:
+            self._known.search(self.search_paths())
 
     def search_paths(self) -> SearchPaths:
         """Return where this service searches."""
@@ -225,7 +230,7 @@ class PluginService:
             entry.register(self.config, self._registries, self._admission.mark, eager=eager)
             self._admission.remember_offer(entry)
             if entry.state is not state:
-                self._all_hooks().outcome(entry.record())
+                self._all_hooks().outcome(entry.record)
         self._known.cache.save()
 
     # -- what there is --------------------------------------------------------------------------
@@ -259,8 +264,7 @@ class PluginService:
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
         with self._lock:
-            if self._known.found is None:
-                self.discover()
+            self._search_once()
             return self._known.one_named(os.fsdecode(name_or_path))
 
     def schemes(self) -> dict[str, str]:

@@ -30,13 +30,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     with session(options, load=options.load) as service:
-        plugins = [_as_object(record) for record in service.plugins()]
-        problems = service.report().problems
+        report = service.report()
+    plugins = [_as_object(record) for record in report.plugins]
     if printer.json:
         printer.json_object(plugins=plugins)
     else:
         _show(plugins, printer, with_warnings=options.verbose > 0)
-    complain_about(problems)
+    complain_about(report.problems)
     if not plugins:
         complain("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING

@@ -36,9 +36,7 @@ def session(
         plugin_dirs=tuple(options.plugin_dir),
         bundled=options.bundled,
     ) as service:
-        service.discover()
-        if load:
-            service.load()
+        service.load() if load else service.discover()
         yield service
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
@@ -85,17 +86,23 @@ def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
         if identity is not None:
             groups.setdefault(identity, []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])
+    real_folder = cache(os.path.realpath)
     return tuple(
-        _candidate(identity, group, name)
+        _candidate(identity, group, name, real_folder)
         for (identity, group), name in zip(groups.items(), names, strict=True)
     )
 
 
-def _candidate(identity: tuple[int, int], group: list[Sighting], name: str) -> Candidate:
+def _candidate(
+    identity: tuple[int, int],
+    group: list[Sighting],
+    name: str,
+    real_folder: Callable[[str], str],
+) -> Candidate:
     first, *rest = group
     return Candidate(
         path=first.path,
-        real_path=os.path.realpath(first.path),
+        real_path=_real_path(first.path, real_folder),
         source=first.source,
         origin=first.origin,
         distribution=next((seen.distribution for seen in group if seen.distribution), None),
@@ -103,6 +110,14 @@ def _candidate(identity: tuple[int, int], group: list[Sighting], name: str) -> C
         name=name,
         twins=tuple(Twin(seen.path, seen.source, seen.origin) for seen in rest),
     )
+
+
+def _real_path(path: str, real_folder: Callable[[str], str]) -> str:
+    """Return the path without links; the folders of many files are looked at once."""
+    folder, name = os.path.split(path)
+    if name in {"", ".", ".."} or os.path.islink(path):
+        return os.path.realpath(path)
+    return os.path.join(real_folder(folder), name)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
