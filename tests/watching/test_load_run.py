@@ -1,0 +1,35 @@
+"""The load run in small, and what it is there to find."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.watching.load_run import LoadRun
+from tests.watching.numbered import REPEATS, number_in, numbered_library
+
+SEED = 20261121
+
+
+def test_nothing_is_lost_or_torn_while_files_come_and_go(folder):
+    run = LoadRun(folder, SEED, slots=4, readers=2)
+    try:
+        run.run(changes=30, seconds=4)
+    finally:
+        run.close()
+
+    assert run.errors == []
+    assert len(run.delays_s) == 30
+    assert run.reads > 0
+
+
+def test_parts_of_two_libraries_are_found():
+    with pytest.raises(ValueError, match="several"):
+        number_in(b"00000001" * (REPEATS - 1) + b"00000002")
+    assert number_in(b"00000012" * REPEATS) == 12
+
+
+def test_numbers_make_different_libraries_of_one_size():
+    one, other = numbered_library(0, 1), numbered_library(1, 2)
+
+    assert one != other
+    assert len(one) == len(other)
