@@ -24,6 +24,9 @@ FIRST_CONTACT_POLICIES = ("always", "new", "never")
 LOAD_VARIABLE = "MODULAR_TF_LOAD"
 LOAD_POLICIES = ("lazy", "eager")
 FILE_NAME = "modular-tf.toml"
+# What limits of processes and waits of threads can be told.
+_FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
+_MOST_MIB = 1 << 30
 _COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
 _LISTS = ("plugin_dirs", "enable", "disable", "visible_devices", "first_contact_accept")
 """The keys with a list of strings."""
@@ -281,9 +284,11 @@ def _why_wrong(key: str, value: Any) -> str | None:
     if key == "watch_polling":
         return None if value == "auto" or isinstance(value, bool) else "'auto', true or false"
     if key == "first_contact_memory_mib":
-        return None if type(value) is int and value > 0 else "a whole number of MiB above 0"
+        is_right = type(value) is int and 0 < value <= _MOST_MIB
+        return None if is_right else f"a whole number of MiB from 1 to {_MOST_MIB}"
     if key == "copy_streams":
         is_right = type(value) is int and value in _COPY_STREAMS
         return None if is_right else "a number from 1 to 4"
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return None if number and 0 < value < float("inf") else "a number of seconds above 0"
+    is_right = number and _FEWEST_SECONDS <= value <= _MOST_SECONDS
+    return None if is_right else f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}"

@@ -5,7 +5,6 @@ A key that `_RIGHT` does not know is held to its field's type, and to being name
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
 import re
@@ -46,13 +45,30 @@ _WORDS = (
     *("0.5", "growth", "limit_bytes", "fraction", "a/../b", "\\uFFFD", "$HOME", "[", "**"),
 )
 _NUMBERS = (
-    *("0", "1", "2", "4", "5", "-1", "30", "220", "1024", "9223372036854775807", "1e3", "0.5"),
+    *(
+        "0",
+        "1",
+        "2",
+        "4",
+        "5",
+        "-1",
+        "30",
+        "220",
+        "1024",
+        "9223372036854775807",
+        "1e3",
+        "0.5",
+        "1e300",
+        "1e-300",
+        "1000000",
+    ),
     *("-0.0", "1.0", "1.5", "1e400", "inf", "-inf", "nan", "0x10", "0b1", "1_000", "true", "false"),
     *("1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "1" * 5000, "1" + "0" * 60),
     *("0x" + "f" * 5000, "0o17"),
 )
 _VARIABLES: dict[str, tuple[str, ...]] = {
     "MODULAR_TF_FIRST_CONTACT": ("", "always", "never", "new", "Always", "sometimes", "\udcff"),
+    "MODULAR_TF_FROZEN": ("", "0", "1", "yes", "2"),
     "MODULAR_TF_LOAD": ("", "lazy", "eager", "EAGER"),
     "TF_FORCE_GPU_ALLOW_GROWTH": ("", "true", "false", "1", "TRUE", "yes"),
     "TF_ENABLE_GPU_GARBAGE_COLLECTION": ("", "true", "0", "False", "no"),
@@ -111,7 +127,7 @@ def _are_paths(value: Any) -> bool:
 
 
 def _is_duration(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
+    return type(value) in (int, float) and 0.001 <= value <= 1_000_000
 
 
 _RIGHT: dict[str, Callable[[Any], bool]] = {
@@ -126,7 +142,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "copy_streams": lambda value: type(value) is int and 1 <= value <= 4,
     "first_contact": lambda value: value in ("always", "new", "never"),
     "first_contact_timeout_s": _is_duration,
-    "first_contact_memory_mib": lambda value: type(value) is int and value > 0,
+    "first_contact_memory_mib": lambda value: type(value) is int and 0 < value <= 1 << 30,
     "watch_poll_interval_s": _is_duration,
     "watch_polling": lambda value: type(value) is bool or value == "auto",
     "load": lambda value: value in ("lazy", "eager"),
@@ -249,6 +265,9 @@ def _value(dice: random.Random, key: str) -> str:
         return dice.choice(_NUMBERS)
     if form == "memory":
         return _memory(dice)
+    if form == "trust":
+        chosen = dice.sample(sorted(_TRUST), dice.randrange(4))
+        return "{" + ", ".join(f"{name} = {dice.choice(_TRUST[name])}" for name in chosen) + "}"
     if form == "table":
         entries = (
             f'"{dice.choice(_WORDS)}{at}" = {_value(dice, "")}' for at in range(dice.randrange(3))
@@ -262,7 +281,25 @@ def _value(dice: random.Random, key: str) -> str:
     return "[" + ", ".join(_entry(dice, dice.choice(kinds)) for _ in range(dice.randrange(4))) + "]"
 
 
+_TRUST = {
+    "owners": (
+        "[]",
+        '["root"]',
+        "[0, 1000]",
+        '["nobody-of-that-name"]',
+        "[-1]",
+        "[true]",
+        '"root"',
+    ),
+    "groups": ("[]", '["root"]', "[0]", '[""]', '["\\u0000"]', "[[]]"),
+    "allow_writable": ("[]", '["/tmp/**"]', '["\\u0000"]', '["["]', "[1]", '"/tmp"'),
+    "require_record": ("true", "false", "1"),
+    "frozen": ("true", "false", '"true"'),
+    "lock": ('"x.lock"', '"/a/x.lock"', '"~\\u0000"', '""', "5"),
+    "unknown": ("1",),
+}
 _FITTING = {
+    "trust": "trust",
     "plugin_dirs": "words",
     "enable": "words",
     "disable": "words",

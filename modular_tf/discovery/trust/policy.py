@@ -65,15 +65,15 @@ def parse_policy(value: Any, base: str) -> TrustPolicy:
 
 def _checked(key: str, value: Any, base: str) -> Any:
     if key in ("owners", "groups"):
-        if isinstance(value, list) and all(type(entry) in (str, int) for entry in value):
+        if isinstance(value, list) and all(type(e) is int or _is_name(e) for e in value):
             return tuple(value)
         expected = "a list of names and numbers"
     elif key == "allow_writable":
-        if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
+        if isinstance(value, list) and all(map(_is_name, value)):
             return tuple(_from(base, glob) for glob in value)
         expected = "a list of paths"
     elif key == "lock":
-        if isinstance(value, str) and value:
+        if _is_name(value):
             return _from(base, value)
         expected = "a path"
     else:
@@ -81,6 +81,10 @@ def _checked(key: str, value: Any, base: str) -> Any:
             return value
         expected = "true or false"
     raise ValueError(f"trust.{key}: expected {expected}, found {value!r}")
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
 
 
 def _from(base: str, path: str) -> str:
