@@ -16,18 +16,14 @@ def set_up(output: str | None, verbosity: int) -> None:
         output: One of `OUTPUTS`, None where the command line names none.
         verbosity: How often `-v` was given: once for outcomes, from twice on every step too.
     """
-    if output is None and verbosity == 0 and os.environ.get(VARIABLE):
-        from modular_tf.log_output import follow_environment  # noqa: PLC0415  (see `_silence`)
+    from_environment = output is None and verbosity == 0
+    if from_environment and not os.environ.get(VARIABLE):
+        # What a user must know is in the result, and a log costs time.
+        logging.getLogger("modular_tf").setLevel(logging.CRITICAL)
+        return
+    from modular_tf.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
 
+    if from_environment:
         follow_environment()
-    elif output == "off" or (output is None and verbosity == 0):
-        _silence()
     else:
-        from modular_tf.log_output import configure_logging  # noqa: PLC0415  (likewise)
-
         configure_logging(output or "pretty", level="debug" if verbosity > 1 else "info")
-
-
-def _silence() -> None:
-    """Write no log: what a user must know is in the result, and the log costs start-up time."""
-    logging.getLogger("modular_tf").setLevel(logging.CRITICAL)

@@ -37,6 +37,24 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A plugin's way ended in the state `outcome`; `reason` is the first of several, or None.",
     ),
     KnownEvent(
+        "plugin.decided",
+        (_DEBUG, _INFO),
+        ("plugin", "path", "stage", "passed", "rule", "text"),
+        "At `stage` it was decided whether a plugin goes on; `rule` decided, if a single one did.",
+    ),
+    KnownEvent(
+        "quarantine.added",
+        (_WARNING,),
+        ("plugin", "path", "rule"),
+        "A plugin took another process down and will not run in this one, by `rule`.",
+    ),
+    KnownEvent(
+        "quarantine.released",
+        (_INFO,),
+        ("plugin", "path", "changes"),
+        "The host changed as `changes` says, so a plugin is tried again.",
+    ),
+    KnownEvent(
         "plugin.differs",
         (_WARNING,),
         ("plugin", "message"),

@@ -26,7 +26,7 @@ LEVELS = {
 _log = EventLog("log_output")
 _logger = logging.getLogger(ROOT)
 _own_handlers: list[logging.Handler] = []  # one, or none
-_read_variables: list[str] = []  # the environment is followed once in a process
+_decided: list[str] = []  # the environment is followed once, and never after a call
 
 
 def configure_logging(
@@ -53,6 +53,7 @@ def configure_logging(
     _check("level", level, LEVELS)
     from modular_tf.log_output.listener import listener  # noqa: PLC0415  (loads the native core)
 
+    _decided.append(output)
     listener.stop()  # what was heard so far belongs to the old output
     while _own_handlers:
         _logger.removeHandler(_own_handlers.pop())
@@ -83,7 +84,7 @@ def _handler(output: str, stream: TextIO) -> logging.Handler:
 
 
 def follow_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Do what `MODULAR_TF_LOG` says, once in a process: `OUTPUT` or `OUTPUT:LEVEL`.
+    """Do what `MODULAR_TF_LOG` says: `OUTPUT` or `OUTPUT:LEVEL`; nothing after `configure_logging`.
 
     What cannot be understood counts as "pretty", and is the first event there: who sets the
     variable wants to see something. A process with rights that its user lacks ignores the variable.
@@ -92,9 +93,8 @@ def follow_environment(environment: Mapping[str, str] | None = None) -> None:
         environment: Instead of `os.environ`.
     """
     said = (os.environ if environment is None else environment).get(VARIABLE)
-    if not said or _read_variables or is_privileged():
+    if not said or _decided or is_privileged():
         return
-    _read_variables.append(said)
     output, _, level = said.partition(":")
     try:
         configure_logging(output, level=level or "info")

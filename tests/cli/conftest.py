@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import modular_tf
 from modular_tf.cli.main import run
 from modular_tf.discovery import own_directories
 from tests.fixtures.process_group import run_in_group
@@ -54,6 +55,10 @@ def mtf(capfdbinary):
         return Ended(code, captured.out, captured.err.decode())
 
     yield command
+    if any(
+        not isinstance(h, logging.NullHandler) for h in logging.getLogger("modular_tf").handlers
+    ):
+        modular_tf.configure_logging("off")
     logging.getLogger("modular_tf").setLevel(level)
 
 

@@ -32,7 +32,7 @@ def test_results_go_to_stdout_and_logs_to_stderr_when_asked_for(mtf_process):
 
     assert quiet.err == ""
     assert "plugin.processed" in loud.err
-    assert "plugin=ram_filesystem" in loud.err
+    assert "plugin='ram_filesystem'" in loud.err
     assert json.loads(loud.out) == json.loads(quiet.out)
 
 

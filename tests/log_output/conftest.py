@@ -66,7 +66,9 @@ def _build(name: str, *options: str) -> Path:
 def run_listening(run_python: PythonRunner, talking_plugin: Path) -> Callable[..., Any]:
     """Run code after `PREAMBLE` in a child; its arguments are the plugin and what is given."""
 
-    def run(code: str, *arguments: str | Path, plugin: Path = talking_plugin, **options: Any) -> Any:
+    def run(
+        code: str, *arguments: str | Path, plugin: Path = talking_plugin, **options: Any
+    ) -> Any:
         return run_python(PREAMBLE + code, plugin, *arguments, **{"timeout": 60, **options})
 
     return run

@@ -1,0 +1,56 @@
+"""`--log`, `-v` and `MODULAR_TF_LOG`: the log of a command, beside its result."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def events(ended):
+    return [json.loads(line) for line in ended.err.splitlines()]
+
+
+def test_a_command_logs_nothing_unless_asked(mtf):
+    assert mtf("list").err == ""
+    assert mtf("list", "--log", "off", "-v").err == ""
+
+
+def test_json_lines_on_request(mtf):
+    ended = mtf("list", "--log", "json")
+
+    assert {"plugin.processed", "scheme.registered"} <= {e["event"] for e in events(ended)}
+    assert ended.lines == mtf("list").lines
+
+
+def test_verbosity_chooses_the_level(mtf):
+    outcomes = {e["level"] for e in events(mtf("list", "--log", "json", "-v"))}
+    steps = {e["level"] for e in events(mtf("list", "--log", "json", "-vv"))}
+
+    assert outcomes == {"info"}
+    assert steps == {"debug", "info"}
+
+
+def test_one_v_is_pretty(mtf):
+    ended = mtf("schemes", "-v")
+
+    assert "[info" in ended.err
+    assert "scheme.registered" in ended.err
+
+
+@pytest.mark.parametrize(("option", "shown"), [((), True), (("--log", "off"), False)])
+def test_the_environment_speaks_where_the_command_line_is_silent(
+    mtf_process, monkeypatch, option, shown
+):
+    monkeypatch.setenv("MODULAR_TF_LOG", "json")
+    ended = mtf_process("list", *option)
+
+    assert ended.code == 0
+    assert bool(events(ended)) is shown
+
+
+def test_an_unknown_form_is_wrong_usage(mtf):
+    ended = mtf("list", "--log", "xml")
+
+    assert ended.code == 2
+    assert "invalid choice: 'xml'" in ended.err

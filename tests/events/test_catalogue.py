@@ -1,0 +1,121 @@
+"""The catalogue of events says what the package logs, all of it and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from modular_tf.events.catalogue import EVENTS
+from tests.architecture.imports import modules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEVELS = {"debug", "info", "warning"}
+KNOWN = {event.name: event for event in EVENTS}
+EVERYWHERE = {"event", "level", "logger", "timestamp"}
+# It writes what others hand it.
+WRITER = "modular_tf.events.event_log"
+
+
+class Call(NamedTuple):
+    """One place where an event is logged."""
+
+    where: str
+    name: str | None  # None: not a constant
+    levels: frozenset[str]
+    keys: frozenset[str | None]
+
+
+def _levels(expression: ast.expr) -> frozenset[str]:
+    """Return the levels at which an expression like `_log.info if ok else _log.warning` writes."""
+    return frozenset(
+        node.attr
+        for node in ast.walk(expression)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "_log"
+    )
+
+
+def _calls() -> Iterator[Call]:
+    for module in modules():
+        if module.name == WRITER:
+            continue
+        for function in ast.walk(module.tree):
+            if isinstance(function, ast.FunctionDef):
+                for node, levels in _writes(function):
+                    yield _call(f"{module.name}:{node.lineno}", node, levels)
+
+
+def _writes(function: ast.FunctionDef) -> Iterator[tuple[ast.Call, frozenset[str]]]:
+    """Yield the calls of a function that log, through a local name as well."""
+    names = {
+        ast.unparse(node.targets[0]): _levels(node.value)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+    }
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            levels = _levels(node.func) or names.get(ast.unparse(node.func))
+            if levels:
+                yield node, levels
+
+
+def _call(where: str, node: ast.Call, levels: frozenset[str]) -> Call:
+    # `write(level, name, values)` takes its level and its keys as arguments.
+    is_write = levels == {"write"}
+    name = node.args[1 if is_write else 0]
+    keys = frozenset(keyword.arg for keyword in node.keywords)
+    value = name.value if isinstance(name, ast.Constant) else None
+    if is_write and value in KNOWN:
+        return Call(where, value, frozenset(KNOWN[value].levels), frozenset(KNOWN[value].keys))
+    return Call(where, value, levels, keys)
+
+
+CALLS = list(_calls())
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.where)
+def test_what_is_logged_is_in_the_catalogue(call):
+    assert call.name in KNOWN, f"{call.name} is missing from modular_tf/events/catalogue.py"
+    event = KNOWN[call.name]
+
+    assert call.keys == frozenset(event.keys)
+    assert call.levels <= set(event.levels)
+
+
+def test_what_is_in_the_catalogue_is_logged():
+    assert set(KNOWN) - {call.name for call in CALLS} == set()
+
+
+def test_no_log_is_used_but_by_calls_that_are_seen():
+    """Were `_log` handed on, the tests above would not see what is written with it."""
+    used = sum(
+        isinstance(node, ast.Name) and node.id == "_log" and isinstance(node.ctx, ast.Load)
+        for module in modules()
+        for node in ast.walk(module.tree)
+    )
+    seen = sum(
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "_log"
+        for module in modules()
+        for node in ast.walk(module.tree)
+    )
+
+    assert used == seen
+    assert len(CALLS) > 10
+
+
+def test_the_catalogue_is_well_formed():
+    assert len(KNOWN) == len(EVENTS)
+    for event in EVENTS:
+        assert re.fullmatch(r"[a-z_]+\.[a-z_]+", event.name)
+        assert event.meaning.endswith(".")
+        assert len(set(event.keys)) == len(event.keys)
+        assert EVERYWHERE.isdisjoint(event.keys)
+        assert set(event.levels) <= {*LEVELS, "error", "critical"}

@@ -1,0 +1,158 @@
+"""`configure_logging` and `MODULAR_TF_LOG`: silent, pretty, JSON, or the application's own."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import modular_tf
+from tests.log_output.conftest import events_in
+
+LOAD = """
+with mtf.PluginService(config=CONFIG) as made:
+    made.load("ram_filesystem")
+"""
+
+
+def test_a_library_is_silent(run_listening):
+    child = run_listening(f"{LOAD}\nassert 'structlog' not in sys.modules")
+
+    assert (child.stdout, child.stderr) == ("", "")
+
+
+def test_json_lines(run_listening):
+    child = run_listening(f"listen('json'){LOAD}\nassert 'structlog' not in sys.modules")
+    events = events_in(child.stderr)
+
+    (processed,) = (e for e in events if e["event"] == "plugin.processed")
+    assert list(processed)[:4] == ["timestamp", "level", "event", "logger"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", processed["timestamp"])
+    assert (processed["level"], processed["logger"]) == ("info", "modular_tf.plugin")
+    assert (processed["plugin"], processed["outcome"]) == ("ram_filesystem", "loaded")
+    assert (processed["reason"], processed["rule"]) == (None, None)
+
+
+def test_pretty_lines_hold_no_escape_sequence_of_a_plugin(run_listening):
+    code = """
+listen("pretty")
+with service() as made:
+    tell(made, "log", 1)
+"""
+    child = run_listening(code)
+    (line,) = (line for line in child.stderr.splitlines() if "said" in line)
+
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \[warning *\] plugin\.message ", line)
+    assert r"message='said\x1b \udcff 1'" in line
+    assert "plugin='talking'" in line
+    assert "vlog" not in line
+    assert "\x1b" not in child.stderr
+
+
+def test_the_level_and_the_stream(run_listening, tmp_path):
+    target = tmp_path / "log"
+    code = """
+with open(sys.argv[2], "w") as stream:
+    listen("json", level="debug", stream=stream)
+    with mtf.PluginService(config=CONFIG) as made:
+        made.load("ram_filesystem")
+    listen("off")
+"""
+    child = run_listening(code, target)
+    events = events_in(target.read_text())
+
+    assert child.stderr == ""
+    assert {e["level"] for e in events} == {"debug", "info"}
+
+
+def test_a_second_call_replaces_the_first(run_listening):
+    code = f"listen('pretty')\nlisten('json'){LOAD}"
+
+    assert events_in(run_listening(code).stderr)
+
+
+def test_the_applications_own_logging(run_listening):
+    code = f"""
+import logging
+logging.basicConfig(format="%(name)s|%(message)s")
+listen("records"){LOAD}
+logging.getLogger("modular_tf.plugin").handlers.append(logging.NullHandler())
+"""
+    lines = run_listening(code).stderr.splitlines()
+
+    assert "modular_tf.plugin|scheme.registered plugin=ram_filesystem scheme=ram" in lines
+    assert any("outcome=loaded reason=None rule=None" in line for line in lines)
+
+
+def test_a_handler_reads_the_values_of_an_event(run_listening):
+    code = f"""
+import logging
+class Collect(logging.Handler):
+    def emit(self, record):
+        found.append(record.event)
+found = []
+logging.getLogger("modular_tf").addHandler(Collect())
+logging.getLogger("modular_tf").setLevel("INFO"){LOAD}
+assert {{"event": "scheme.registered", "plugin": "ram_filesystem", "scheme": "ram"}} in found
+"""
+    run_listening(code)
+
+
+def test_the_applications_structlog(run_listening):
+    """Where it is configured, its processors see the events; its own tests capture them."""
+    code = f"""
+import logging, structlog
+from structlog.testing import capture_logs
+logging.getLogger("modular_tf").setLevel("INFO")
+with capture_logs() as found:{LOAD.replace(chr(10), chr(10) + "    ")}
+assert any(e["event"] == "plugin.processed" and e["log_level"] == "info" for e in found), found
+"""
+    run_listening(code)
+
+
+def test_a_broken_processor_of_the_application_does_no_harm(run_listening):
+    code = f"""
+import logging, structlog
+def broken(*arguments):
+    raise RuntimeError("mine")
+structlog.configure(processors=[broken])
+logging.getLogger("modular_tf").setLevel("INFO"){LOAD}
+"""
+    assert "scheme.registered" in run_listening(code).stderr
+
+
+def test_the_environment(run_listening):
+    child = run_listening(LOAD, env={"MODULAR_TF_LOG": "json"})
+    detailed = run_listening(LOAD, env={"MODULAR_TF_LOG": "json:debug"})
+    off = run_listening(LOAD, env={"MODULAR_TF_LOG": "off"})
+
+    assert {e["level"] for e in events_in(child.stderr)} == {"info"}
+    assert {e["level"] for e in events_in(detailed.stderr)} == {"debug", "info"}
+    assert off.stderr == ""
+
+
+@pytest.mark.parametrize("value", ["nonsense", "json:loud", ":"])
+def test_a_variable_that_cannot_be_understood_does_no_harm(run_listening, value):
+    first, *_ = run_listening(LOAD, env={"MODULAR_TF_LOG": value}).stderr.splitlines()
+
+    assert "environment.misread" in first
+    assert f"variable='MODULAR_TF_LOG' value={value!r}" in first
+
+
+@pytest.mark.parametrize("options", [{"output": "xml"}, {"level": "loud"}])
+def test_what_nobody_knows_is_refused(options):
+    (name, value), *_ = options.items()
+    with pytest.raises(ValueError, match=f"{name}: expected one of .*, found '{value}'"):
+        modular_tf.configure_logging(**options)
+
+
+def test_a_record_of_somebody_else_is_its_message(run_listening):
+    code = """
+import logging
+listen("json")
+logging.getLogger("modular_tf.theirs").warning("said %d", 3)
+"""
+    (line,) = run_listening(code).stderr.splitlines()
+
+    assert json.loads(line)["event"] == "said 3"
