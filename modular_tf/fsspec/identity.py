@@ -44,8 +44,13 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
         )
         self.auto_mkdir = auto_mkdir
         self.service = service or service_for(self.scheme, plugin, config)
-        self.filesystem: Filesystem = self.service.filesystem(self.scheme)
+        self.service.filesystem(self.scheme)  # or say at once that nobody serves it
         self.origin = Origin.of(self.service, self.scheme)
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """What serves the scheme now: a plugin's file may be replaced while the service runs."""
+        return self.service.filesystem(self.scheme)
 
     @property
     def scheme(self) -> str:

@@ -421,3 +421,19 @@ def test_a_change_shows_itself_as_json(service, put):
         "reason": None,
         "kept": None,
     }
+
+
+def test_fsspec_follows_the_generations(service, put):
+    pytest.importorskip("fsspec")
+    from modular_tf.fsspec import filesystem_class
+
+    put(scheme="same")
+    service.load("x")
+    files = filesystem_class("same")(service=service)
+    files.pipe_file("same://host/file", b"old")
+    with files.open("same://host/file") as stream:
+        put(variant="versioned-symbols", scheme="same")
+        service.refresh()
+
+        assert not files.exists("same://host/file")
+        assert stream.read() == b"old"
