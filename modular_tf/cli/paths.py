@@ -1,4 +1,7 @@
-"""List every place where plugins are looked for, in order of precedence, and what was there."""
+"""List every place where plugins are looked for, in order of precedence, and what was there.
+
+Then every setting, and whether a variable, the configuration file or nobody decided it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.settings import Setting
     from modular_tf.discovery.search_log import SearchedPlace
 
 
@@ -22,16 +26,23 @@ def add_arguments(_: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
-    from modular_tf.configuration import config_path  # noqa: PLC0415  (not needed for help)
+    from modular_tf.cli.settings import own_places, settings_of  # noqa: PLC0415  (not for help)
+    from modular_tf.configuration import config_path  # noqa: PLC0415
 
     with session(options, load=False) as service:
         report = service.report()
         used = service.config.path
-    config = {"path": used or config_path(os.environ), "used": used is not None}
+        settings = settings_of(service.config, os.environ)
+    path = used or config_path(os.environ)
+    config = {"path": path, "used": used is not None}
+    places = own_places(path, os.environ)
     if printer.json:
-        printer.json_object(config=config, paths=[_as_object(place) for place in report.searched])
+        searched = [_as_object(place) for place in report.searched]
+        decided = [setting._asdict() for setting in settings]
+        printer.json_object(config=config, paths=searched, settings=decided, own_places=places)
     else:
         _show(config, report.searched, printer)
+        _show_settings(settings, places, printer)
     complain_about(report.problems)
     return Exit.DONE
 
@@ -54,6 +65,18 @@ def _show(config: dict[str, Any], searched: tuple[SearchedPlace, ...], printer: 
         printer.line()
         note = "" if config["used"] else " (not there)"
         printer.line(f"configuration: {config['path']}{note}")
+
+
+def _show_settings(
+    settings: list[Setting], places: dict[str, str | None], printer: Printer
+) -> None:
+    """Show what was decided to a person; a pipe gets one kind of row only."""
+    if not printer.terminal:
+        return
+    printer.line()
+    printer.table(("setting", "value", "decided by"), settings)
+    printer.line()
+    printer.facts({name: path or "nowhere" for name, path in places.items()})
 
 
 def _outcome(place: SearchedPlace) -> str:

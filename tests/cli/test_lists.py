@@ -168,3 +168,23 @@ def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):
     assert ended.code == 1
     assert ended.err.count("\n") == 1
     assert "plugin_dirs: expected a list of strings, found 3" in ended.err
+
+
+def test_paths_tell_every_setting_and_who_decided_it(mtf, tmp_path, monkeypatch):
+    file = tmp_path / "mine.toml"
+    file.write_text('first_contact_timeout_s = 7\nload = "eager"\n[memory.GPU]\nlimit_bytes = 67108864\n')
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(file))
+    monkeypatch.setenv("MODULAR_TF_LOAD", "lazy")
+    monkeypatch.setenv("MODULAR_TF_FIRST_CONTACT", "always")
+    told = mtf("paths", "--json").object
+    decided = {
+        setting["key"]: (setting["value"], setting["origin"]) for setting in told["settings"]
+    }
+
+    assert decided["first_contact_timeout_s"] == (7, str(file))
+    assert decided["load"] == ("lazy", "MODULAR_TF_LOAD")
+    assert decided["first_contact"] == ("always", "MODULAR_TF_FIRST_CONTACT")
+    assert decided["copy_streams"] == (1, "default")
+    assert decided["memory"][1] == str(file)
+    assert told["own_places"]["lock"] == str(tmp_path / "modular-tf.lock")
+    assert told["own_places"]["cache"].endswith("modular_tf")

@@ -1,0 +1,96 @@
+"""What the user decided, key by key, and where: the part of `paths` about the configuration."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.configuration import (
+    CONFIG_VARIABLE,
+    FIRST_CONTACT_VARIABLE,
+    LOAD_VARIABLE,
+    Config,
+    load_config,
+)
+from modular_tf.device.memory_limit import (
+    GARBAGE_COLLECTION_VARIABLE,
+    GROWTH_VARIABLE,
+    HOST_LIMIT_VARIABLE,
+)
+from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.trust import FROZEN_VARIABLE, default_lock_path
+from modular_tf.storage.places import cache_directory, state_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VARIABLES = {
+    "first_contact": (FIRST_CONTACT_VARIABLE,),
+    "load": (LOAD_VARIABLE,),
+    "memory": (GARBAGE_COLLECTION_VARIABLE, GROWTH_VARIABLE, HOST_LIMIT_VARIABLE),
+    "trust": (FROZEN_VARIABLE,),
+}
+"""The variables that say something instead of the file, by key."""
+_FILE_ONLY = (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "HOME")
+
+
+class Setting(NamedTuple):
+    """One key of the configuration.
+
+    Attributes:
+        key: Its name in the file.
+        value: What holds, as JSON knows it.
+        origin: Who said so: variables, the file's path, or `default`.
+    """
+
+    key: str
+    value: Any
+    origin: str
+
+
+def settings_of(config: Config, environment: Mapping[str, str]) -> list[Setting]:
+    """Return every key, in the order of their names.
+
+    Args:
+        config: What holds.
+        environment: What it was read with.
+    """
+    kept = {name: environment[name] for name in _FILE_ONLY if name in environment}
+    by_file = Config() if config.path is None else load_config(kept)
+    names = sorted(field.name for field in fields(Config) if field.name != "path")
+    return [
+        Setting(name, _plain(getattr(config, name)), _origin(name, config, by_file, environment))
+        for name in names
+    ]
+
+
+def _origin(name: str, config: Config, by_file: Config, environment: Mapping[str, str]) -> str:
+    value = getattr(config, name)
+    if value != getattr(by_file, name):
+        said = [variable for variable in _VARIABLES.get(name, ()) if environment.get(variable)]
+        return ", ".join(said) or "argument"
+    return "default" if value == getattr(Config(), name) else config.origin
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if hasattr(value, "items"):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+def own_places(config_file: str, environment: Mapping[str, str]) -> dict[str, str | None]:
+    """Return where this package keeps what it finds out, None for nowhere.
+
+    Args:
+        config_file: The configuration file, whether it is there or not.
+        environment: The variables of the process.
+    """
+    privileged = is_privileged()
+    return {
+        "cache": cache_directory(environment, privileged=privileged),
+        "state": state_directory(environment, privileged=privileged),
+        "lock": default_lock_path(os.path.abspath(config_file)),
+    }
