@@ -9,13 +9,13 @@ import os
 import pickle
 import re
 import sys
-from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from modular_tf import configuration
 from modular_tf.configuration import Config, load_config
 from modular_tf.errors import ConfigError
+from tests.fuzz.config_texts import KEYS, make
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,76 +23,9 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable
 
-_KEYS = tuple(entry.name for entry in fields(Config) if entry.name != "path")
-_WORDS = (
-    *("", "a", "*", "NPU", "GPU:CUDA", "s3", "file", "CUDA", "~", "~nobody/x", "/p", "a b", "é"),
-    *(
-        "always",
-        "never",
-        "new",
-        "lazy",
-        "eager",
-        "auto",
-        "1",
-        "true",
-        "\\u0000",
-        "~\\u0000",
-        "LD-064",
-    ),
-    *("0.5", "growth", "limit_bytes", "fraction", "a/../b", "\\uFFFD", "$HOME", "[", "**"),
-)
-_NUMBERS = (
-    *(
-        "0",
-        "1",
-        "2",
-        "4",
-        "5",
-        "-1",
-        "30",
-        "220",
-        "1024",
-        "9223372036854775807",
-        "1e3",
-        "0.5",
-        "1e300",
-        "1e-300",
-        "1000000",
-    ),
-    *("-0.0", "1.0", "1.5", "1e400", "inf", "-inf", "nan", "0x10", "0b1", "1_000", "true", "false"),
-    *("1979-05-27", "07:32:00", "1979-05-27T07:32:00Z", "1" * 5000, "1" + "0" * 60),
-    *("0x" + "f" * 5000, "0o17"),
-)
-_VARIABLES: dict[str, tuple[str, ...]] = {
-    "MODULAR_TF_FIRST_CONTACT": ("", "always", "never", "new", "Always", "sometimes", "\udcff"),
-    "MODULAR_TF_FROZEN": ("", "0", "1", "yes", "2"),
-    "MODULAR_TF_LOAD": ("", "lazy", "eager", "EAGER"),
-    "TF_FORCE_GPU_ALLOW_GROWTH": ("", "true", "false", "1", "TRUE", "yes"),
-    "TF_ENABLE_GPU_GARBAGE_COLLECTION": ("", "true", "0", "False", "no"),
-    "TF_GPU_HOST_MEM_LIMIT_IN_MB": ("", "0", "1", "64", "-1", "9" * 30, "\u0661", "1.5"),
-}
-_PIECES = (
-    '"',
-    "'",
-    "[",
-    "]",
-    "{",
-    "}",
-    "=",
-    ",",
-    "\n",
-    "#",
-    ".",
-    "\\",
-    " ",
-    "[[",
-    '"""',
-    "\t",
-    "é",
-)
+__all__ = ["check", "make"]
 
 _MEMORY: dict[str, Callable[[Any], bool]] = {
     "limit_bytes": lambda value: type(value) is int and 0 <= value < 1 << 62,
@@ -149,23 +82,6 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def make(dice: random.Random) -> tuple[bytes, dict[str, str]]:
-    """Return the bytes of a file, and variables."""
-    keys = dice.sample((*_KEYS, "path", "unknown", "a.b"), dice.choice((0, 1, 1, 2, 3, 5, 8)))
-    lines = [f"{key} = {_value(dice, key)}" for key in keys]
-    text = "\n".join(lines)
-    if dice.random() < 0.3:
-        text = _spoilt(text, dice)
-    if dice.random() < 0.01:
-        text += f"\nenable = {'[' * dice.choice((50, 20_000))}"
-    content = text.encode("utf-8", "surrogatepass")
-    if dice.random() < 0.03:
-        at = dice.randrange(len(content) + 1)
-        content = content[:at] + dice.randbytes(3) + content[at:]
-    chosen = dice.sample(sorted(_VARIABLES), dice.choice((0, 0, 0, 1, 2)))
-    return content, {name: dice.choice(_VARIABLES[name]) for name in chosen}
-
-
 def check(given: tuple[bytes, dict[str, str]]) -> str:
     """Read it; a configuration is as the file says, and a refusal names what is wrong."""
     content, variables = given
@@ -176,7 +92,7 @@ def check(given: tuple[bytes, dict[str, str]]) -> str:
     except ConfigError as error:
         return _check_refusal(str(error), path, values, variables)
     assert values is not None, "no TOML, and accepted"
-    assert values.keys() <= set(_KEYS)
+    assert values.keys() <= set(KEYS)
     wrong = [key for key, value in values.items() if not _RIGHT.get(key, _anything)(value)]
     assert not wrong, f"accepted with wrong values of {wrong}"
     _check_config(config, values, variables)
@@ -190,7 +106,7 @@ def _check_refusal(
         assert path in said
         assert "not valid TOML" in said or "cannot be read" in said
         return "no TOML"
-    unknown = values.keys() - set(_KEYS)
+    unknown = values.keys() - set(KEYS)
     if unknown:
         assert f"unknown keys {sorted(unknown)}" in said
         return "unknown key"
@@ -204,7 +120,7 @@ def _check_refusal(
 
 def _check_config(config: Config, values: dict[str, Any], variables: dict[str, str]) -> None:
     hints = get_type_hints(Config, vars(configuration) | {"Mapping": dict})
-    for key in _KEYS:
+    for key in KEYS:
         assert _fits(getattr(config, key), hints[key]), f"{key}: {getattr(config, key)!r}"
     for key in {"enable", "disable", "visible_devices"} & values.keys():
         assert getattr(config, key) == tuple(values[key])
@@ -212,7 +128,7 @@ def _check_config(config: Config, values: dict[str, Any], variables: dict[str, s
         assert getattr(config, key) == values[key]
     if not variables:
         defaults = Config()
-        for key in set(_KEYS) - values.keys():
+        for key in set(KEYS) - values.keys():
             assert getattr(config, key) == getattr(defaults, key), key
     assert all(map(os.path.isabs, config.plugin_dirs))
     assert pickle.loads(pickle.dumps(config)) == config
@@ -253,92 +169,6 @@ def _anything(_value: Any) -> bool:
 
 def _nothing(_value: Any) -> bool:
     return False
-
-
-def _value(dice: random.Random, key: str) -> str:
-    form = dice.choice(("fitting", "fitting", "word", "number", "list", "table", "words"))
-    if form == "fitting":
-        form = _FITTING.get(key, dice.choice(("word", "number", "words", "table")))
-    if form == "word":
-        return f'"{dice.choice(_WORDS)}"'
-    if form == "number":
-        return dice.choice(_NUMBERS)
-    if form == "memory":
-        return _memory(dice)
-    if form == "trust":
-        chosen = dice.sample(sorted(_TRUST), dice.randrange(4))
-        return "{" + ", ".join(f"{name} = {dice.choice(_TRUST[name])}" for name in chosen) + "}"
-    if form == "table":
-        entries = (
-            f'"{dice.choice(_WORDS)}{at}" = {_value(dice, "")}' for at in range(dice.randrange(3))
-        )
-        return "{" + ", ".join(entries) + "}"
-    if form in ("int table", "str table"):
-        kind = _NUMBERS[:10] if form == "int table" else tuple(f'"{word}"' for word in _WORDS)
-        entries = (f'"{word}" = {dice.choice(kind)}' for word in dice.sample(("A", "B:C", "s3"), 2))
-        return "{" + ", ".join(entries) + "}"
-    kinds = ("word",) if form == "words" else ("word", "number")
-    return "[" + ", ".join(_entry(dice, dice.choice(kinds)) for _ in range(dice.randrange(4))) + "]"
-
-
-_TRUST = {
-    "owners": (
-        "[]",
-        '["root"]',
-        "[0, 1000]",
-        '["nobody-of-that-name"]',
-        "[-1]",
-        "[true]",
-        '"root"',
-    ),
-    "groups": ("[]", '["root"]', "[0]", '[""]', '["\\u0000"]', "[[]]"),
-    "allow_writable": ("[]", '["/tmp/**"]', '["\\u0000"]', '["["]', "[1]", '"/tmp"'),
-    "require_record": ("true", "false", "1"),
-    "frozen": ("true", "false", '"true"'),
-    "lock": ('"x.lock"', '"/a/x.lock"', '"~\\u0000"', '""', "5"),
-    "unknown": ("1",),
-}
-_FITTING = {
-    "trust": "trust",
-    "plugin_dirs": "words",
-    "enable": "words",
-    "disable": "words",
-    "visible_devices": "words",
-    "priorities": "int table",
-    "scheme_pins": "str table",
-    "dlpack_types": "str table",
-    "memory": "memory",
-    "copy_streams": "number",
-    "first_contact": "word",
-    "first_contact_timeout_s": "number",
-    "first_contact_memory_mib": "number",
-    "first_contact_accept": "words",
-    "watch_poll_interval_s": "number",
-    "watch_polling": "number",
-    "load": "word",
-}
-
-
-def _entry(dice: random.Random, kind: str) -> str:
-    return f'"{dice.choice(_WORDS)}"' if kind == "word" else dice.choice(_NUMBERS)
-
-
-def _memory(dice: random.Random, depth: int = 0) -> str:
-    entries = [
-        f"{key} = {dice.choice(_NUMBERS)}"
-        for key in dice.sample(sorted(_MEMORY), dice.randrange(3))
-    ]
-    if depth < 2 and dice.random() < 0.4:
-        entries.append(f"{dice.choice(('GPU', 'NPU', 'gpu', '_X'))} = {_memory(dice, depth + 1)}")
-    return "{" + ", ".join(entries) + "}"
-
-
-def _spoilt(text: str, dice: random.Random) -> str:
-    for _ in range(dice.randrange(1, 4)):
-        at = dice.randrange(len(text) + 1)
-        cut = at + dice.choice((0, 0, 1, 1, 5, 40))
-        text = text[:at] + dice.choice((*_PIECES, "", chr(dice.randrange(0xD800)))) + text[cut:]
-    return text
 
 
 def _file(content: bytes) -> str:
