@@ -1,4 +1,10 @@
-"""Whether a file still has the bytes that were seen in it, mostly without reading them again."""
+"""Whether a file still has the bytes that were seen in it, mostly without reading them again.
+
+What the system says of a file is believed. On a network file system that is what this machine
+knows: it may learn of another machine's change a minute late (nfs(5), `acregmax`). And bytes that
+are written through a mapping change the times of a file once for many writes: whoever makes plugins
+that way should put them in place when they are whole.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from modular_tf.discovery.search_paths import package_directories
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["HostFingerprint", "host_fingerprint", "linker_settings"]
+__all__ = ["HostFingerprint", "host_fingerprint", "linking_parts"]
 
 _LINKER_VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 _DEVICE_FOLDERS = ("/dev", "/dev/accel", "/dev/dri")
@@ -23,6 +23,7 @@ _DEVICE_FOLDERS = ("/dev", "/dev/accel", "/dev/dri")
 _DEVICE_NAMES = ("accel", "card", "kfd", "nvidia", "renderD")
 _DRIVER_VERSIONS = "/sys/module/nvidia/version", "/sys/module/amdgpu/version"
 _MACHINE_ID = "/etc/machine-id"
+_PROGRAM = "/proc/self/exe"
 _CPU_INFO = "/proc/cpuinfo"
 _CPU_KEYS = ("CPU part", "Features", "flags", "isa", "model name")
 _HEAD_BYTES = 8192  # the first processor's part
@@ -89,9 +90,25 @@ def host_fingerprint() -> HostFingerprint:
     )
 
 
-def linker_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that decide which libraries a plugin gets, as more parts."""
-    return {name: environment.get(name, "") for name in _LINKER_VARIABLES}
+def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return, as more parts, what decides which libraries and symbols a plugin gets here.
+
+    That is the program, whose own libraries and symbols come first, and the linker's variables.
+
+    Args:
+        environment: The variables of the process.
+    """
+    variables = {name: environment.get(name, "") for name in _LINKER_VARIABLES}
+    return {"program": _program(), **variables}
+
+
+def _program() -> str:
+    try:
+        path = os.readlink(_PROGRAM)
+        status = os.stat(_PROGRAM)
+    except OSError:
+        return ""
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
 
 
 def _files_of_package() -> str:

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import see_again
-from modular_tf.discovery.host_fingerprint import host_fingerprint, linker_settings
+from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
 from modular_tf.discovery.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.search_paths import is_privileged
@@ -84,7 +84,7 @@ class ScanCache:
         """
         variables = os.environ if environment is None else environment
         place = cache_directory(variables, privileged=is_privileged())
-        host = host_fingerprint().with_parts(linker_settings(variables))
+        host = host_fingerprint().with_parts(linking_parts(variables))
         return cls(OwnDirectory(place), host)
 
     def refresh(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager, suppress
+from errno import EPERM
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ class OwnDirectory:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file, in place; tell whether it is there as a whole."""
         with self._opened(make=True) as directory:
-            return directory is not None and _create(directory, name, data)
+            return directory is not None and self._create(directory, name, data)
 
     def replace(self, name: str, data: bytes) -> bool:
         """Let a file have these bytes from one moment to the next; tell whether it has.
@@ -76,7 +77,7 @@ class OwnDirectory:
         # By chance: processes of several containers, with the same numbers, may share a directory.
         unfinished = f".{name}.{os.urandom(8).hex()}{_UNFINISHED}"
         with self._opened(make=True) as directory:
-            if directory is None or not _create(directory, unfinished, data):
+            if directory is None or not self._create(directory, unfinished, data):
                 return False
             try:
                 os.replace(unfinished, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -129,7 +130,7 @@ class OwnDirectory:
                 _unlock(fd)
                 os.close(fd)
 
-    # -- what is believed ----------------------------------------------------------------------
+    # -- one file, in the opened directory --------------------------------------------------------
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int | None]:
@@ -143,6 +144,23 @@ class OwnDirectory:
         finally:
             if fd >= 0:
                 os.close(fd)
+
+    def _create(self, directory: int, name: str, data: bytes) -> bool:
+        fd = -1
+        try:
+            fd = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=directory)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+        except OSError as error:
+            _log.info("storage.not_written", path=self._path_of(name), error=str(error))
+            if fd >= 0:
+                _remove(directory, name)
+            return False
+        finally:
+            if fd >= 0:
+                os.close(fd)
+        return True
 
     def _read(self, fd: int, name: str, most: int) -> bytes | None:
         status = os.fstat(fd)
@@ -185,28 +203,25 @@ def _open_directory(path: str, *, make: bool) -> int:
     except FileNotFoundError:
         if not make:
             raise
+    _require_own_ground(os.path.dirname(path))
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with suppress(FileExistsError):  # another process made it at the same time
         os.mkdir(path, 0o700)
     return os.open(path, _DIRECTORY_FLAGS)
 
 
-def _create(directory: int, name: str, data: bytes) -> bool:
-    fd = -1
-    try:
-        fd = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=directory)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-    except OSError as error:
-        _log.info("storage.not_written", path=name, error=str(error))
-        if fd >= 0:
-            _remove(directory, name)
-        return False
-    finally:
-        if fd >= 0:
-            os.close(fd)
-    return True
+def _require_own_ground(path: str) -> None:
+    """Check that root makes nothing in the home of a user, who could not write to it after that.
+
+    `sudo` leaves the user's home to the command on some systems.
+
+    Raises:
+        PermissionError: It would.
+    """
+    while not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    if os.geteuid() == 0 != os.stat(path).st_uid:
+        raise PermissionError(EPERM, "it is in a directory of another user", path)
 
 
 def _remove(directory: int, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +11,8 @@ from modular_tf.discovery import host_fingerprint as module
 from modular_tf.discovery.host_fingerprint import (
     HostFingerprint,
     host_fingerprint,
-    linker_settings,
+    linking_parts,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def parts_now() -> dict[str, str]:
@@ -122,14 +119,35 @@ def test_what_changed_is_told():
     assert now.changes_since(dict(now.parts)) == []
 
 
-def test_the_linker_is_told_by_variables():
-    settings = linker_settings({"LD_LIBRARY_PATH": "/x", "OTHER": "y"})
+def test_what_a_plugin_is_linked_with_depends_on_variables():
+    parts = linking_parts({"LD_LIBRARY_PATH": "/x", "OTHER": "y"})
+    assert {name: parts[name] for name in ("LD_LIBRARY_PATH", "LD_PRELOAD")} == {
+        "LD_LIBRARY_PATH": "/x",
+        "LD_PRELOAD": "",
+    }
+    assert "OTHER" not in parts
 
-    assert settings == {"LD_LIBRARY_PATH": "/x", "LD_PRELOAD": ""}
-    one = host_fingerprint().with_parts(settings)
+    one = host_fingerprint().with_parts(parts)
     assert one.key != host_fingerprint().key
     assert len(one.key) == 8
     assert dict(one.parts)["LD_LIBRARY_PATH"] == "/x"
+
+
+def test_what_a_plugin_is_linked_with_depends_on_the_program(tmp_path: Path, monkeypatch):
+    """An application that embeds Python has other libraries and symbols than Python's program."""
+    here = linking_parts({})["program"]
+    other = tmp_path / "application"
+    other.write_bytes(b"")
+    monkeypatch.setattr(module, "_PROGRAM", str(tmp_path / "link"))
+    (tmp_path / "link").symlink_to(other)
+
+    assert here.startswith(str(Path("/proc/self/exe").readlink()))
+    assert linking_parts({})["program"].startswith(str(other))
+    before = linking_parts({})
+    other.write_bytes(b"new")
+    assert linking_parts({}) != before
+    other.unlink()
+    assert linking_parts({})["program"] == ""
 
 
 def test_any_value_has_a_key():
