@@ -99,7 +99,7 @@ class _Pass:
         return self._prober
 
     def _judged(self, candidate: Candidate, facts: LoadFacts) -> TrustVerdict:
-        verdict = self._judge.judge(candidate)
+        verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
             return self._judge.judge_companions(candidate, verdict, facts.companions)
         return verdict

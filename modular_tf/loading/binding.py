@@ -52,11 +52,10 @@ def bind(
     """Map a plugin, bound to the host runtime; the same file again gives the same library.
 
     Each file is opened once, and what was opened is compared with what was checked, and mapped. A
-    library that needs TensorFlow's by name is mapped from a private copy. So is one that changed
-    less than a tick of the clock before it was checked, since only its bytes can tell whether it
-    changed again. With a real TensorFlow in the process the plugin's own scope comes first
-    (`RTLD_DEEPBIND`), since TensorFlow's symbols are global; never otherwise, because that would
-    also bypass a preloaded allocator.
+    library that needs TensorFlow's by name is mapped from a private copy. So is one of which only
+    its bytes can tell that it is what was checked. With a real TensorFlow in the process the
+    plugin's own scope comes first (`RTLD_DEEPBIND`), since TensorFlow's symbols are global; never
+    otherwise, because that would also bypass a preloaded allocator.
 
     Args:
         path: The plugin's file.

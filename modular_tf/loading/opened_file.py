@@ -58,8 +58,9 @@ class OpenedFile(OpenDescriptor):
         path: Its path for people.
         identity: Which file it is.
         known_sha256: What the hash of its bytes has to be; None while nobody needs to know.
-        must_be_copied: Whether only a copy can be sure to be what was checked, since the file had
-            changed so shortly before that another change may have left the same times.
+        must_be_copied: Whether only a copy can be sure to be what was checked: another file has its
+            place, maybe with the same bytes; or it had changed so shortly before the check that
+            another change may have left the same times.
 
     Args:
         path: The file.
@@ -84,10 +85,11 @@ class OpenedFile(OpenDescriptor):
                 raise
 
     def _take_for(self, seen: SeenFile) -> None:
-        if seen.identity != self.identity:
+        is_same = seen.identity == self.identity
+        if not is_same and seen.sha256 is None:
             raise changed_since(self.path)
         self.known_sha256 = seen.sha256
-        if seen.sha256 is not None and not seen.is_settled(time_ns()):
+        if seen.sha256 is not None and not (is_same and seen.is_settled(time_ns())):
             self.must_be_copied = not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
             if not self.must_be_copied:
                 self.sha256()

@@ -77,10 +77,11 @@ class TrustJudge:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             return TrustVerdict(rules.OWNER.id, f"there is no file to judge: {reason}")
-        if seen is not None and seen.identity != file.identity:
+        verdict = self._verdict(file, offence, candidate)
+        if verdict.accepted and seen is not None and not _is_same(file, seen):
             message = f"{candidate.path} was replaced or written to after it was probed"
             return TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message))
-        return self._verdict(file, offence, candidate)
+        return verdict
 
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
@@ -144,6 +145,15 @@ class TrustJudge:
             return TrustVerdict.of_problem(offence)
         by_record = self._records.verdict(file, candidate.distribution)
         return by_record or TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+
+
+def _is_same(file: JudgedFile, seen: SeenFile) -> bool:
+    if seen.identity == file.identity:
+        return True
+    try:
+        return file.sha256() == seen.sha256
+    except OSError:
+        return False
 
 
 def _changed(path: str, error: OSError) -> Problem:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from time import time_ns
-from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, sha256_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 __all__ = ["JudgedFile", "KnownHash"]
 
-if TYPE_CHECKING:
-    KnownHash = Callable[[str, FileIdentity], str | None]
-    """Returns the SHA-256 of a file by path and identity, None where it is not known."""
+KnownHash = Callable[[str, FileIdentity], "str | None"]
+"""Returns the SHA-256 of a file by path and identity, None where it is not known."""
 
 # O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY

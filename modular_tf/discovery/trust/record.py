@@ -24,7 +24,7 @@ __all__ = ["Records"]
 _ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones vouch for nothing
 
 
-class RecordedHash(NamedTuple):
+class _RecordedHash(NamedTuple):
     """What a RECORD says of a file.
 
     Attributes:
@@ -85,7 +85,7 @@ class Records:
         message = f"no distribution's RECORD has a hash of {file.path}"
         return TrustVerdict.of_problem(Problem.of(rules.RECORDED, message, path=file.path))
 
-    def _hash_of(self, file: JudgedFile, distribution: str | None) -> RecordedHash | None:
+    def _hash_of(self, file: JudgedFile, distribution: str | None) -> _RecordedHash | None:
         for found in self._distributions(distribution):
             record = os.path.join(found.metadata_directory, "RECORD")
             if self._required and not self._is_safe(record):
@@ -93,7 +93,7 @@ class Records:
             for path in _paths_in(found.location, file):
                 written = _hash_in(self._bytes_of(found), path)
                 if written is not None:
-                    return RecordedHash(found.label, record, *written)
+                    return _RecordedHash(found.label, record, *written)
         return None
 
     def _distributions(self, name: str | None) -> list[InstalledDistribution]:

@@ -1,0 +1,178 @@
+"""What a service makes of trust: what is refused, what is shown, and what is never loaded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.discovery.trust import TrustPolicy
+from modular_tf.errors import ModularTFError
+from modular_tf.loading import loader
+from modular_tf.report import State
+from modular_tf.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+
+TRACING = Path(__file__).parents[1] / "loading" / "tracing_plugin.c"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """Return a path in a directory of its own."""
+    folder = tmp_path / "place"
+    folder.mkdir()
+    return folder / "libx.so"
+
+
+@pytest.fixture
+def good(fixture_plugin, place):
+    """Put a plugin that serves into the place."""
+    shutil.copy(fixture_plugin("good"), place)
+    return place
+
+
+@pytest.fixture
+def evil(tmp_path, monkeypatch):
+    """Return a library that leaves a trace when it is mapped, and how to put it somewhere."""
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    monkeypatch.setenv("TRACES", str(traces))
+    built = link_library("libevil.so", [compile_object(TRACING, ['NAME="evil"'])])
+
+    class Evil:
+        @staticmethod
+        def swap_in(place):
+            new = place.with_name("new")
+            shutil.copy(built, new)
+            new.replace(place)
+
+        @staticmethod
+        def rewrite(place):
+            with place.open("r+b") as stream:
+                stream.write(built.read_bytes())
+                stream.truncate()
+
+        @property
+        def ran(self):
+            return list(traces.iterdir()) != []
+
+    return Evil()
+
+
+def service(*paths, **options):
+    return PluginService(plugin_paths=paths, bundled=False, **options)
+
+
+def test_what_is_not_trusted_is_rejected_and_nothing_of_it_runs(place, evil):
+    evil.swap_in(place)
+    place.chmod(0o666)
+
+    with service(place) as plugins:
+        (record,) = plugins.load().plugins
+
+    assert record.state is State.REJECTED
+    assert record.reason.as_dict()["stage"] == "trust"
+    assert record.reason.rule == "LD-076"
+    assert not evil.ran
+
+
+def test_the_configuration_may_excuse_it(good):
+    good.chmod(0o666)
+    config = Config(trust=TrustPolicy(allow_writable=(str(good),)))
+
+    with service(good, config=config) as plugins:
+        assert plugins.load()["x"].state is State.LOADED
+
+
+def test_a_companion_that_is_not_trusted_costs_the_plugin(fixture_plugin, tmp_path):
+    built = fixture_plugin("companion")
+    for file in (built, built.parent / "libfixture_companion.so"):
+        shutil.copy(file, tmp_path / file.name)
+    (tmp_path / "libfixture_companion.so").chmod(0o666)
+
+    with service(tmp_path / built.name) as plugins:
+        (record,) = plugins.load().plugins
+
+    assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
+    assert "libfixture_companion.so" in record.reason.message
+
+
+@pytest.mark.parametrize("how", ["swap_in", "rewrite"])
+def test_a_file_that_is_swapped_between_search_and_load_is_not_loaded(how, good, evil):
+    with service(good) as plugins:
+        plugins.discover()
+        getattr(evil, how)(good)
+
+        (record,) = plugins.load().plugins
+
+    assert record.state in {State.FAILED, State.REJECTED}
+    assert not evil.ran
+
+
+@pytest.mark.parametrize("how", ["swap_in", "rewrite"])
+def test_a_file_that_is_swapped_between_first_contact_and_load_is_not_loaded(
+    how, good, evil, monkeypatch
+):
+    bind = loader.bind
+
+    def swap_first(*arguments, **options):
+        getattr(evil, how)(good)
+        return bind(*arguments, **options)
+
+    monkeypatch.setattr(loader, "bind", swap_first)
+    config = Config(first_contact="always", load="eager")
+
+    with service(good, config=config) as plugins:
+        (record,) = plugins.load().plugins
+
+    assert record.state is State.FAILED
+    assert record.reason.rule == "LD-082"
+    assert not evil.ran
+
+
+@pytest.mark.parametrize("how", ["swap_in", "rewrite"])
+def test_a_file_that_is_swapped_before_its_first_use_is_not_loaded(how, good, evil):
+    config = Config(load="lazy", first_contact="always")
+    with service(good, config=config) as plugins:
+        assert plugins.load()["x"].state is State.LOADED
+        if str(good) in Path("/proc/self/maps").read_text():
+            pytest.fail("it was mapped already, so there is nothing to try")
+        getattr(evil, how)(good)
+
+        with pytest.raises(ModularTFError) as caught:
+            plugins.filesystem("fixture").path_exists("fixture://h/x")
+
+    assert "LD-082" in str(caught.value)
+    assert not evil.ran
+
+
+def test_the_same_bytes_in_another_file_are_loaded(good, fixture_plugin):
+    """Installing a package again replaces its files by such."""
+    with service(good) as plugins:
+        plugins.discover()
+        new = good.with_name("new")
+        shutil.copy(good, new)
+        new.replace(good)
+
+        assert plugins.load()["x"].state is State.LOADED
+
+
+def test_a_change_of_rights_alone_does_not_matter(good):
+    with service(good) as plugins:
+        plugins.discover()
+        good.chmod(0o755)
+        os.utime(good)
+
+        assert plugins.load()["x"].state is State.LOADED
+
+
+def test_the_rule_that_accepted_is_shown(good):
+    with service(good) as plugins:
+        plugins.load()
+        decisions = plugins.entry("x").decisions
+
+    (decision,) = (found for found in decisions if found.stage == "trust")
+    assert decision.rule == "LD-075"
