@@ -26,6 +26,7 @@ VENDOR_WORDS = {
 NOT_OF_PLUGINS = {
     "modular_tf.abi.dlpack_devices": {"cuda", "metal", "rocm"},  # DLPack's list of device types
     "modular_tf.discovery.elf.machine": {"cuda"},  # a processor in the ELF standard's list
+    "modular_tf.discovery.host_fingerprint": {"nvidia"},  # the kernel's device files and modules
     "modular_tf.discovery.symbol_families": {"google"},  # the C++ namespace of protobuf
 }
 VENDOR_PARTS = ("tensorflow_io", "tensorflow-io")
