@@ -69,7 +69,8 @@ class Admission:
             return
         rule = found.incident.violation.rule_id
         # Who wants no first contact does not want its verdicts either.
-        if self._config.first_contact != "never" or rule == _LOADED_IN_PROCESS:
+        is_wanted = self._config.first_contact != "never" or rule == _LOADED_IN_PROCESS
+        if is_wanted and rule not in self._limits.accept:
             entry.quarantine(found.incident, since=found.time)
 
     def _memory(self) -> QuarantineMemory:

@@ -33,7 +33,8 @@ class KnownPlugins:
     """
 
     def __init__(self, config: Config, taken: Callable[[], Collection[str]]) -> None:
-        self.cache = ScanCache.of_process()
+        accepted = " ".join(sorted(config.first_contact_accept))
+        self.cache = ScanCache.of_process(settings={"accepted": accepted} if accepted else None)
         self._config = config
         self._taken = taken
         self._entries: dict[str, PluginEntry] = {}

@@ -76,15 +76,19 @@ class ScanCache:
         self._dependencies = Dependencies(self._records)
 
     @classmethod
-    def of_process(cls, environment: Mapping[str, str] | None = None) -> ScanCache:
+    def of_process(
+        cls, environment: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
+    ) -> ScanCache:
         """Return the cache of the running process; an empty one where it has none.
 
         Args:
             environment: Instead of `os.environ`.
+            settings: What else decides about plugins, such as rules that the user takes lightly.
         """
         variables = os.environ if environment is None else environment
         place = cache_directory(variables, privileged=is_privileged())
-        host = host_fingerprint().with_parts(linking_parts(variables))
+        parts = {**linking_parts(variables), **(settings or {})}
+        host = host_fingerprint().with_parts(parts)
         return cls(OwnDirectory(place), host)
 
     def refresh(self) -> None:

@@ -1,0 +1,193 @@
+"""What is remembered of plugins decides whether they run here."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
+from modular_tf.load_marks import LoadMarks
+from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.report import State
+from modular_tf.rules import Violation
+from modular_tf.service import PluginService
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch, tmp_path_factory):
+    """Give each test a memory of its own."""
+    folder = tmp_path_factory.mktemp("home")
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(folder))
+    for variable in ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD"):
+        monkeypatch.delenv(variable)
+    return folder
+
+
+@pytest.fixture
+def trials(monkeypatch):
+    """Take the place of first contact: answer what `trials.answer` says, and count."""
+
+    class Trials:
+        answer = Finding(offer=Offer(("fixture",)))
+        tried: list[str] = []  # noqa: RUF012  (made anew for each test)
+
+        def __call__(self, tasks, limits):
+            self.limits = limits
+            self.tried += [task.plugin for task in tasks]
+            return [self.answer for _ in tasks]
+
+    made = Trials()
+    made.tried = []
+    monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", made)
+    return made
+
+
+def crashed(rule="LD-060"):
+    return Finding(Incident(Violation(rule, "it did something"), signal=11, last_call="init"))
+
+
+def record_of(path, **settings):
+    """Return the record of a plugin in a service that lives no longer."""
+    config = Config(**settings)
+    with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
+        (record,) = service.load().plugins
+    return record
+
+
+def test_what_crashed_is_not_tried_again(plugin_file, trials):
+    path = plugin_file("libcrasher.so")
+    trials.answer = crashed()
+    first, second = record_of(path), record_of(path)
+
+    assert trials.tried == ["crasher"]
+    assert first.state is second.state is State.QUARANTINED
+    assert second.reason == first.reason
+    assert [decision.stage for decision in second.decisions if not decision.passed] == [
+        "first-contact"
+    ]
+
+
+def test_other_bytes_are_released(plugin_file, trials):
+    path = plugin_file("libcrasher.so")
+    trials.answer = crashed()
+    record_of(path)
+    path.unlink()
+    plugin_file("libcrasher.so", scheme="repaired")
+    trials.answer = Finding(offer=Offer(("repaired",)))
+
+    assert record_of(path).state is State.LOADED
+    assert trials.tried == ["crasher", "crasher"]
+
+
+def test_a_copy_of_what_crashed_is_in_quarantine_too(plugin_file, trials):
+    trials.answer = crashed()
+    record_of(plugin_file("libcrasher.so"))
+
+    assert record_of(plugin_file("elsewhere/libinnocent.so")).state is State.QUARANTINED
+    assert trials.tried == ["crasher"]
+
+
+def test_a_copy_of_what_was_good_is_not_tried(plugin_file, trials):
+    record_of(plugin_file("libgood.so"))
+
+    assert record_of(plugin_file("elsewhere/libcopy.so")).state is State.LOADED
+    assert trials.tried == ["good"]
+
+
+def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
+    path = plugin_file("libuntried.so")
+    trials.answer = crashed("LD-063")
+    assert record_of(path).state is State.FAILED
+    trials.answer = Finding(offer=Offer(("fixture",)))
+
+    assert record_of(path).state is State.LOADED
+    assert QuarantineMemory.of_process().entries() == []
+
+
+def test_always_asks_the_quarantine_first(plugin_file, trials):
+    path = plugin_file("libcrasher.so")
+    trials.answer = crashed()
+    record_of(path, first_contact="always")
+    record_of(path, first_contact="always")
+
+    assert trials.tried == ["crasher"]
+
+
+def test_always_tries_what_is_good_each_time(plugin_file, trials):
+    path = plugin_file("libgood.so")
+    record_of(path, first_contact="always")
+    record_of(path, first_contact="always")
+
+    assert trials.tried == ["good", "good"]
+
+
+def test_never_asks_no_quarantine_of_first_contact(plugin_file, trials):
+    path = plugin_file("libcrasher.so")
+    trials.answer = crashed()
+    record_of(path)
+
+    assert record_of(path, first_contact="never").state is State.LOADED
+    assert trials.tried == ["crasher"]
+
+
+def test_limits_are_the_users(plugin_file, trials):
+    record_of(
+        plugin_file("libgood.so"),
+        first_contact_timeout_s=7,
+        first_contact_memory_mib=64,
+        first_contact_accept=("LD-065",),
+    )
+
+    assert (trials.limits.seconds, trials.limits.memory_mib) == (7, 64)
+    assert trials.limits.accept == {"LD-065"}
+
+
+def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
+    path = plugin_file("libnoisy.so")
+    trials.answer = crashed("LD-065")
+    record_of(path)
+    noted = (Note("load", "LD-069", "it wrote to standard output"),)
+    trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
+    record = record_of(path, first_contact_accept=("LD-065",))
+
+    assert record.state is State.LOADED
+    assert [warning.rule for warning in record.warnings] == ["LD-069"]
+    # And no longer accepted, it is as it was.
+    assert record_of(path).state is State.QUARANTINED
+
+
+# ---- What ended the process that it was loaded in ------------------------------------------------
+
+ENDS_WHILE_IT_LOADS = """
+import os, sys
+from modular_tf.configuration import Config
+from modular_tf.service import PluginService
+
+service = PluginService(
+    config=Config(first_contact="never"), plugin_paths=sys.argv[1:], bundled=False
+)
+service.load()
+"""
+
+
+def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, run_python):
+    path = fixture_plugin("init-plugin-crashes")
+    ended = run_python(ENDS_WHILE_IT_LOADS, str(path), status=None)
+    assert ended.returncode < 0
+    record = record_of(path, first_contact="never")
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-070")
+    assert "loading" in record.reason.message
+    assert record.reason.remedy
+    assert LoadMarks.of_process().culprits() == []
+
+
+def test_a_plugin_that_loads_leaves_no_mark(plugin_file, home):
+    path = plugin_file("libgood.so")
+    record_of(path, first_contact="never")
+    left = [name for _, _, names in os.walk(home) for name in names if name.endswith(".mark")]
+
+    assert left == []
