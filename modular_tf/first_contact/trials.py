@@ -1,32 +1,68 @@
-"""Several plugins, each in a child process of its own, side by side."""
+"""Trying plugins in child processes: what the application calls."""
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
-import time
-from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.finding import Finding
-from modular_tf.first_contact.interpreter import find_interpreter
-from modular_tf.first_contact.verdict import cannot_try, watcher_lost
-from modular_tf.first_contact.zygote_process import ZygoteProcess
+from modular_tf.first_contact.batch import Batch
+from modular_tf.first_contact.zygote_process import Zygotes
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Sequence
+    from types import TracebackType
 
+    from typing_extensions import Self
+
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
-_AT_ONCE = 1 << 16
-_LONGEST_FINDING = 4 << 20
-_WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
-_LOOK_EVERY_S = 0.5
-_SPARE_STARTS = 2
+
+class Trials:
+    """Tries plugins, batch after batch, in children of one warm process.
+
+    That process is started by the first batch and stays until `close`, or until nobody has asked
+    it for anything for a while; the next batch then starts another. It ends with the application.
+    Used by one thread at a time. After a fork the child starts a process of its own.
+
+    Args:
+        limits: What each plugin may take.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._zygotes = Zygotes(limits)
+
+    def try_plugins(
+        self, tasks: Sequence[Task], tell: Callable[[int, Finding], None] | None = None
+    ) -> list[Finding]:
+        """Try plugins; returns when all of them have ended or been killed.
+
+        Args:
+            tasks: What to try.
+            tell: Is called with a task's index and finding as soon as it is known.
+
+        Returns:
+            For each task what was found; LD-063 where it could not be tried.
+        """
+        batch = Batch(tasks, self._limits, self._zygotes, tell)
+        batch.run()
+        return [batch.findings[number] for number in range(len(tasks))]
+
+    def close(self) -> None:
+        """End the process and all that it has started. Safe to call twice."""
+        self._zygotes.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def try_plugins(
@@ -34,238 +70,6 @@ def try_plugins(
     limits: Limits,
     tell: Callable[[int, Finding], None] | None = None,
 ) -> list[Finding]:
-    """Try plugins in child processes; returns when all of them have ended or been killed.
-
-    Args:
-        tasks: What to try.
-        limits: What each may take.
-        tell: Is called with a task's index and finding as soon as it is known.
-
-    Returns:
-        For each task what was found; LD-063 where it could not be tried.
-    """
-    python = find_interpreter()
-    if python is None:
-        why = "this process is no Python command, and names none"
-        return [cannot_try(why) for _ in tasks]
-    with selectors.DefaultSelector() as selector:
-        batch = _Batch(tasks, limits, python, selector, tell)
-        batch.run()
-    return [batch.findings[number] for number in range(len(tasks))]
-
-
-class _Lane:
-    """A watcher, and the task that it has now."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self.number: int | None = None
-        self.deadline = 0.0
-        self._received = b""
-
-    def give(self, number: int, task: Task, seconds: float) -> None:
-        """Hand a task over.
-
-        Raises:
-            OSError: The watcher is gone.
-        """
-        self.number = number
-        self.deadline = time.monotonic() + seconds
-        self.connection.sendall(json.dumps(task.as_dict()).encode() + b"\n")
-
-    def receive(self) -> Finding | None:
-        """Return a finding if its last byte has come.
-
-        Raises:
-            EOFError: The watcher is gone.
-            ValueError: What came is no finding.
-        """
-        try:
-            data = self.connection.recv(_AT_ONCE)
-        except ConnectionError:
-            data = b""
-        if not data:
-            raise EOFError
-        self._received += data
-        if len(self._received) > _LONGEST_FINDING:
-            raise ValueError("a finding without end")
-        if not self._received.endswith(b"\n"):
-            return None
-        line, self._received = self._received, b""
-        return Finding.from_dict(json.loads(line))
-
-
-class _Batch:
-    """Tasks on their way: those that wait, those in lanes, and those whose watcher was lost.
-
-    A task whose watcher was lost is tried once more, alone: only then is it known for the culprit.
-    """
-
-    def __init__(
-        self,
-        tasks: Sequence[Task],
-        limits: Limits,
-        python: str,
-        selector: selectors.BaseSelector,
-        tell: Callable[[int, Finding], None] | None,
-    ) -> None:
-        self.findings: dict[int, Finding] = {}
-        self._tasks = tasks
-        self._limits = limits
-        self._python = python
-        self._selector = selector
-        self._waiting = deque(range(len(tasks)))
-        self._suspects: deque[int] = deque()
-        self._alone: int | None = None
-        self._lanes: list[_Lane] = []
-        self._zygote: ZygoteProcess | None = None
-        # Each may be ended by each task once more than the tasks know.
-        self._starts_left = 2 * len(tasks) + _SPARE_STARTS
-        self._tell = tell
-
-    def run(self) -> None:
-        """Try all."""
-        try:
-            while len(self.findings) < len(self._tasks):
-                self._hand_out()
-                self._listen()
-        finally:
-            self._end_zygote()
-
-    def _found(self, number: int, finding: Finding) -> None:
-        self.findings[number] = finding
-        if number == self._alone:
-            self._alone = None
-        if self._tell is not None:
-            self._tell(number, finding)
-
-    # -- handing out ----------------------------------------------------------------------------
-
-    def _hand_out(self) -> None:
-        if self._zygote is None and not self._start_zygote():
-            return
-        while (number := self._next_task()) is not None:
-            lane = self._free_lane()
-            if lane is None:
-                self._put_back(number)
-                return
-            seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
-            try:
-                lane.give(number, self._tasks[number], seconds)
-            except OSError:  # it had ended before
-                lane.number = None
-                self._put_back(number)
-                self._lose(lane)
-
-    def _next_task(self) -> int | None:
-        if self._waiting:
-            return self._waiting.popleft()
-        if not self._suspects or any(lane.number is not None for lane in self._lanes):
-            return None
-        # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
-        self._end_zygote()
-        if not self._start_zygote():
-            return None
-        self._alone = self._suspects.popleft()
-        return self._alone
-
-    def _put_back(self, number: int) -> None:
-        if number == self._alone:
-            self._alone = None
-            self._suspects.appendleft(number)
-        else:
-            self._waiting.appendleft(number)
-
-    def _free_lane(self) -> _Lane | None:
-        """Return a lane for one more task, None where there are as many as there may be."""
-        for lane in self._lanes:
-            if lane.number is None:
-                return lane
-        most = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
-        if len(self._lanes) >= most or self._zygote is None:
-            return None
-        try:
-            lane = _Lane(self._zygote.new_warden())
-        except ConnectionError:
-            self._end_zygote()
-            return None
-        except OSError as error:  # no descriptors left: those that there are must do
-            if not self._lanes:
-                self._give_up(f"no process can be started: {error}")
-            return None
-        self._lanes.append(lane)
-        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
-        return lane
-
-    # -- listening ------------------------------------------------------------------------------
-
-    def _listen(self) -> None:
-        for key, _ in self._selector.select(_LOOK_EVERY_S):
-            if key.data is None:
-                self._end_zygote()  # it has ended by itself
-            elif key.data in self._lanes:
-                self._hear(key.data)
-        now = time.monotonic()
-        if any(lane.number is not None and now > lane.deadline for lane in self._lanes):
-            self._end_zygote()
-
-    def _hear(self, lane: _Lane) -> None:
-        try:
-            finding = lane.receive()
-        except (EOFError, ValueError, RecursionError):
-            self._lose(lane)
-            return
-        if finding is not None and lane.number is not None:
-            number, lane.number = lane.number, None
-            self._found(number, finding)
-
-    def _lose(self, lane: _Lane) -> None:
-        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
-        self._lanes.remove(lane)
-        self._selector.unregister(lane.connection)
-        lane.connection.close()
-        number = lane.number
-        if number is None:
-            return
-        if number == self._alone:
-            self._found(number, watcher_lost())
-        else:
-            self._suspects.append(number)
-
-    # -- the zygote -----------------------------------------------------------------------------
-
-    def _start_zygote(self) -> bool:
-        """Start it; where that is in vain, whatever is left cannot be tried."""
-        self._starts_left -= 1
-        try:
-            if self._starts_left < 0:
-                raise OSError("those that were started have ended too often")  # noqa: TRY301
-            zygote = ZygoteProcess(python=self._python, limits=self._limits)
-        except (OSError, ValueError) as error:
-            self._give_up(f"no process can be started: {error}")
-            return False
-        if not zygote.wait_until_ready():
-            self._give_up(f"the child process {zygote.close()} before it began")
-            return False
-        self._zygote = zygote
-        self._selector.register(zygote.control, selectors.EVENT_READ, None)
-        return True
-
-    def _end_zygote(self) -> None:
-        """End it, with its watchers; what they have found by now is taken."""
-        zygote, self._zygote = self._zygote, None
-        if zygote is None:
-            return
-        self._selector.unregister(zygote.control)
-        for lane in list(self._lanes):
-            lane.connection.settimeout(0)
-            with suppress(BlockingIOError):
-                self._hear(lane)
-        for lane in list(self._lanes):
-            self._lose(lane)
-        zygote.close()
-
-    def _give_up(self, why: str) -> None:
-        for number in range(len(self._tasks)):
-            if number not in self.findings:
-                self._found(number, cannot_try(why))
+    """Try one batch of plugins; see `Trials.try_plugins`. No process is left when it returns."""
+    with Trials(limits) as trials:
+        return trials.try_plugins(tasks, tell)

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -26,10 +27,14 @@ from modular_tf.rules import all_rules
 
 _READY = b"r"
 _LOOK_FOR_PARENT_S = 1.0
+_IDLE_S = 30.0
 
 
 def serve(*, control: int, parent: int, limits: dict[str, Any], secludes: bool) -> NoReturn:
-    """Fork a watcher for each socket that arrives, until the application ends or says so.
+    """Fork a watcher for each socket that arrives, then end, and do not return.
+
+    It ends with the application, when the application closes its socket, and after a while in
+    which nobody has asked for anything.
 
     Args:
         control: The descriptor of the socket that sockets arrive on.
@@ -60,8 +65,13 @@ class _Zygote:
     def serve(self, parent: int) -> None:
         self._control.settimeout(_LOOK_FOR_PARENT_S)
         self._control.sendall(_READY)
+        idle_since = time.monotonic()
         while os.getppid() == parent:
             self._sweep()
+            if self._wardens:
+                idle_since = time.monotonic()
+            elif time.monotonic() > idle_since + _IDLE_S:
+                return
             with suppress(TimeoutError):
                 _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if not descriptors:

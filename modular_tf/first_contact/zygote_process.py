@@ -9,7 +9,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.interpreter import child_environment, command_for
+from modular_tf.first_contact.interpreter import (
+    child_environment,
+    command_for,
+    find_interpreter,
+)
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
@@ -27,6 +31,7 @@ class ZygoteProcess:
 
     Attributes:
         control: The socket that it says on that it is ready, and that ends with it.
+        owner: The process that started it.
 
     Args:
         python: The interpreter.
@@ -39,6 +44,7 @@ class ZygoteProcess:
 
     def __init__(self, *, python: str, limits: Limits) -> None:
         self.control, theirs = socket.socketpair()
+        self.owner = os.getpid()
         self._complaints, complaints_end = os.pipe()
         try:
             self._pid = self._start(python, limits, theirs, complaints_end)
@@ -100,6 +106,11 @@ class ZygoteProcess:
             theirs.close()
         return ours
 
+    def forget(self) -> None:
+        """Let go of what a fork has copied; the process is the parent's."""
+        self.control.close()
+        os.close(self._complaints)
+
     def close(self) -> str:
         """End the process and all that it has started; return how it ended, and what it said."""
         self.control.close()
@@ -126,3 +137,48 @@ class ZygoteProcess:
                 # Nobody has waited for it, so the number is still its own.
                 os.kill(self._pid, signal.SIGKILL)
             time.sleep(_LOOK_EVERY_S)
+
+
+class Zygotes:
+    """The zygote of the moment. Used by one thread at a time.
+
+    Args:
+        limits: What each trial may take.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._current: ZygoteProcess | None = None
+
+    def warm(self) -> ZygoteProcess:
+        """Return the one that there is, or a new one when it is ready.
+
+        Raises:
+            OSError: None can be started; the message says why.
+        """
+        if self._current is not None and self._current.owner != os.getpid():
+            self._current.forget()
+            self._current = None
+        if self._current is None:
+            self._current = self._start()
+        return self._current
+
+    def _start(self) -> ZygoteProcess:
+        python = find_interpreter()
+        if python is None:
+            raise OSError("this process is no Python command, and names none")
+        try:
+            zygote = ZygoteProcess(python=python, limits=self._limits)
+        except (OSError, ValueError) as error:
+            raise OSError(f"no process can be started: {error}") from error
+        if not zygote.wait_until_ready():
+            raise OSError(f"the child process {zygote.close()} before it began")
+        return zygote
+
+    def end(self) -> None:
+        """End it, if there is one."""
+        zygote, self._current = self._current, None
+        if zygote is not None and zygote.owner == os.getpid():
+            zygote.close()
+        elif zygote is not None:
+            zygote.forget()

@@ -91,11 +91,14 @@ def verdict() -> Callable[..., Violation | None]:
 
 
 def processes_with(library: Path) -> list[str]:
-    """Return the processes that have a library mapped, but for this one."""
-    found = []
+    """Return the processes that have a library mapped, but for this one.
+
+    It must lie in a folder of the test's own: other tests map what the compiler's cache holds.
+    """
+    path, found = os.fsencode(library), []
     for process in Path("/proc").iterdir():
         try:
-            mapped = process.name.isdecimal() and str(library) in (process / "maps").read_text()
+            mapped = process.name.isdecimal() and path in (process / "maps").read_bytes()
         except OSError:
             continue
         if mapped and process.name != str(os.getpid()):

@@ -158,7 +158,8 @@ def test_a_child_ends_with_the_application(secluded, misdeed, run_python, tmp_pa
     threading.Thread(target=once_it_hangs, args=[signal.SIGKILL], daemon=True).start()
     attempt(sys.argv[1])
     """
-    hanging, pid_file = misdeed("HANG"), tmp_path / "pid"
+    hanging = shutil.copy(misdeed("HANG"), tmp_path / "libhang.so")
+    pid_file = tmp_path / "pid"
     run_python(
         TRY + SECLUDED + WHEN_IT_HANGS + code,
         hanging,
@@ -181,7 +182,8 @@ def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_p
         from tests.first_contact.conftest import processes_with
         print(processes_with(sys.argv[1]))
     """
-    hanging, pid_file = misdeed("HANG"), tmp_path / "pid"
+    hanging = shutil.copy(misdeed("HANG"), tmp_path / "libhang.so")
+    pid_file = tmp_path / "pid"
     child = run_python(
         TRY + SECLUDED + WHEN_IT_HANGS + code,
         hanging,
@@ -255,7 +257,7 @@ def test_an_application_can_name_an_interpreter(interpreter, monkeypatch):
 
 def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     library = misdeed("NOTHING")
-    monkeypatch.setattr("modular_tf.first_contact.trials.find_interpreter", lambda: None)
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process.find_interpreter", lambda: None)
     with PluginService(plugin_paths=[library], bundled=False) as service:
         (record,) = service.load().plugins
 
@@ -271,7 +273,7 @@ def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     ],
 )
 def test_what_is_no_interpreter_is_not_the_plugins_fault(python, said, misdeed, monkeypatch):
-    monkeypatch.setattr("modular_tf.first_contact.trials.find_interpreter", lambda: python)
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process.find_interpreter", lambda: python)
     found = try_plugins([Task("x", str(misdeed("NOTHING")))] * 5, PATIENT)
 
     for finding in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import signal
 
 import pytest
@@ -328,9 +329,11 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
 def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch):
     monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
     monkeypatch.setenv("MISDEED_PID", str(tmp_path / "pid"))
-    find_one(deed)
+    library = shutil.copy(build_misdeed(deed), tmp_path / "libown.so")
+    (found,) = try_plugins([Task("own", str(library))], PATIENT)
 
-    assert processes_with(build_misdeed(deed)) == []
+    assert found.incident is not None
+    assert processes_with(library) == []
 
 
 @pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])

@@ -1,0 +1,210 @@
+"""Several plugins on their way through trials, side by side."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.lane import Lane
+from modular_tf.first_contact.verdict import cannot_try, watcher_lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.task import Task
+    from modular_tf.first_contact.zygote_process import ZygoteProcess, Zygotes
+
+_WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
+_LOOK_EVERY_S = 0.5
+_SPARE_STARTS = 2
+
+
+class Batch:
+    """Tasks on their way: those that wait, those in lanes, and those whose watcher was lost.
+
+    A task whose watcher was lost is tried once more, alone: only then is it known for the culprit.
+
+    Args:
+        tasks: What to try.
+        limits: What each may take.
+        zygotes: Where watchers come from; left as it is when all have been tried.
+        tell: Is called with a task's index and finding as soon as it is known.
+
+    Attributes:
+        findings: What was found, by the task's index.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        limits: Limits,
+        zygotes: Zygotes,
+        tell: Callable[[int, Finding], None] | None,
+    ) -> None:
+        self.findings: dict[int, Finding] = {}
+        self._tasks = tasks
+        self._limits = limits
+        self._zygotes = zygotes
+        self._selector = selectors.DefaultSelector()
+        self._waiting = deque(range(len(tasks)))
+        self._suspects: deque[int] = deque()
+        self._alone: int | None = None
+        self._lanes: list[Lane] = []
+        self._heard: ZygoteProcess | None = None
+        # Each may be ended by each task once more than the tasks know.
+        self._starts_left = 2 * len(tasks) + _SPARE_STARTS
+        self._tell = tell
+
+    def run(self) -> None:
+        """Try all; interrupted, it ends what runs."""
+        try:
+            while len(self.findings) < len(self._tasks):
+                self._hand_out()
+                self._listen()
+        except BaseException:
+            self._zygotes.end()
+            raise
+        finally:
+            self._selector.close()
+            for lane in self._lanes:
+                lane.connection.close()
+
+    def _found(self, number: int, finding: Finding) -> None:
+        self.findings[number] = finding
+        if number == self._alone:
+            self._alone = None
+        if self._tell is not None:
+            self._tell(number, finding)
+
+    # -- handing out ----------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        if self._heard is None and not self._begin():
+            return
+        while (number := self._next_task()) is not None:
+            lane = self._free_lane()
+            if lane is None:
+                self._put_back(number)
+                return
+            seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
+            try:
+                lane.give(number, self._tasks[number], seconds)
+            except OSError:  # it had ended before
+                lane.number = None
+                self._put_back(number)
+                self._lose(lane)
+
+    def _next_task(self) -> int | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        if not self._suspects or any(lane.number is not None for lane in self._lanes):
+            return None
+        # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
+        self._end_zygote()
+        if not self._begin():
+            return None
+        self._alone = self._suspects.popleft()
+        return self._alone
+
+    def _put_back(self, number: int) -> None:
+        if number == self._alone:
+            self._alone = None
+            self._suspects.appendleft(number)
+        else:
+            self._waiting.appendleft(number)
+
+    def _free_lane(self) -> Lane | None:
+        """Return a lane for one more task, None where there are as many as there may be."""
+        for lane in self._lanes:
+            if lane.number is None:
+                return lane
+        most = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
+        if len(self._lanes) >= most or self._heard is None:
+            return None
+        try:
+            lane = Lane(self._heard.new_warden())
+        except ConnectionError:
+            self._end_zygote()
+            return None
+        except OSError as error:  # no descriptors left: those that there are must do
+            if not self._lanes:
+                self._give_up(f"no process can be started: {error}")
+            return None
+        self._lanes.append(lane)
+        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
+        return lane
+
+    # -- listening ------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        for key, _ in self._selector.select(_LOOK_EVERY_S):
+            if key.data is None:
+                self._end_zygote()  # it has ended by itself
+            elif key.data in self._lanes:
+                self._hear(key.data)
+        now = time.monotonic()
+        if any(lane.number is not None and now > lane.deadline for lane in self._lanes):
+            self._end_zygote()
+
+    def _hear(self, lane: Lane) -> None:
+        try:
+            finding = lane.receive()
+        except (EOFError, ValueError, RecursionError):
+            self._lose(lane)
+            return
+        if finding is not None and lane.number is not None:
+            number, lane.number = lane.number, None
+            self._found(number, finding)
+
+    def _lose(self, lane: Lane) -> None:
+        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
+        self._lanes.remove(lane)
+        self._selector.unregister(lane.connection)
+        lane.connection.close()
+        number = lane.number
+        if number is None:
+            return
+        if number == self._alone:
+            self._found(number, watcher_lost())
+        else:
+            self._suspects.append(number)
+
+    # -- the zygote -----------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """Have a zygote; where that is in vain, whatever is left cannot be tried."""
+        self._starts_left -= 1
+        try:
+            if self._starts_left < 0:
+                raise OSError("no process can be started: all have ended too early")  # noqa: TRY301
+            self._heard = self._zygotes.warm()
+        except OSError as error:
+            self._give_up(str(error))
+            return False
+        self._selector.register(self._heard.control, selectors.EVENT_READ, None)
+        return True
+
+    def _end_zygote(self) -> None:
+        """End it, with its watchers; what they have found by now is taken."""
+        if self._heard is None:
+            return
+        self._selector.unregister(self._heard.control)
+        self._heard = None
+        for lane in list(self._lanes):
+            lane.connection.settimeout(0)
+            with suppress(BlockingIOError):
+                self._hear(lane)
+        for lane in list(self._lanes):
+            self._lose(lane)
+        self._zygotes.end()
+
+    def _give_up(self, why: str) -> None:
+        for number in range(len(self._tasks)):
+            if number not in self.findings:
+                self._found(number, cannot_try(why))

@@ -1,0 +1,97 @@
+"""One warm process serves batch after batch, and comes again when it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.trials import Trials
+from tests.first_contact.conftest import PATIENT, build_misdeed
+
+
+def task(deed: str) -> Task:
+    return Task(deed, str(build_misdeed(deed)))
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def messages(found):
+    return [f.incident and f.incident.violation.message for f in found]
+
+
+def test_nothing_is_started_before_it_is_needed():
+    before = children()
+    with Trials(PATIENT) as trials:
+        assert trials.try_plugins([]) == []
+        assert children() == before
+
+
+def test_one_process_serves_batch_after_batch():
+    before = children()
+    with Trials(PATIENT) as trials:
+        (first,) = trials.try_plugins([task("NOTHING")])
+        started = children() - before
+        assert len(started) == 1
+        assert "SIGSEGV" in messages(trials.try_plugins([task("CRASH")]))[0]
+        assert trials.try_plugins([task("NOTHING")]) == [first]
+        assert children() - before == started
+    assert children() == before
+
+
+@pytest.mark.parametrize("deed", ["KILL_PARENT", "KILL_ANCESTORS"])
+def test_the_batch_after_a_lost_process_finds_another(deed):
+    with Trials(PATIENT) as trials:
+        assert "watched over it" in messages(trials.try_plugins([task(deed)]))[0]
+        assert messages(trials.try_plugins([task("NOTHING")])) == [None]
+
+
+def test_a_process_that_somebody_else_ended_between_batches_comes_again():
+    before = children()
+    with Trials(PATIENT) as trials:
+        trials.try_plugins([task("NOTHING")])
+        (zygote,) = children() - before
+        os.kill(int(zygote), signal.SIGKILL)
+        os.waitid(os.P_PID, int(zygote), os.WEXITED | os.WNOWAIT)
+
+        assert messages(trials.try_plugins([task("NOTHING"), task("EXIT_3")]))[0] is None
+    assert children() == before
+
+
+def test_a_fork_starts_its_own(run_python):
+    code = """
+    import os, sys
+    from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.task import Task
+    from modular_tf.first_contact.trials import Trials
+    def attempt():
+        (found,) = trials.try_plugins([Task("x", sys.argv[1])])
+        assert found.offer is not None
+    trials = Trials(Limits())
+    attempt()
+    pid = os.fork()
+    if pid == 0:
+        attempt()
+        trials.close()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    attempt()
+    trials.close()
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("none")
+    """
+    assert run_python(code, build_misdeed("NOTHING")).stdout == "none\n"
+
+
+def test_limits_come_back_equal():
+    limits = Limits(seconds=1.5, memory_mib=3, processes=2, accept=frozenset({"LD-065"}))
+
+    assert Limits.from_dict(limits.as_dict()) == limits
