@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
 from modular_tf.discovery.search_paths import is_privileged
-from modular_tf.discovery.trust import TrustPolicy, frozen_by, parse_policy
+from modular_tf.discovery.trust.policy import TrustPolicy, frozen_by, parse_policy
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
 

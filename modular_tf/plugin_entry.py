@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.trust import TrustVerdict
+    from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.registry import Registered
     from modular_tf.first_contact.finding import Finding, Incident

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.configuration import config_path
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.trust import TrustJudge, default_lock_path
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.watching.snapshot import file_identity
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import FileIdentity, SeenFile
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
-    from modular_tf.discovery.trust import TrustVerdict
+    from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.scan_cache import ScanCache
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.configuration import Config
-    from modular_tf.discovery.trust import LockedFile, LockedPlugin, LockFile
+    from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
 
@@ -69,7 +69,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 def _lock_path(config: Config) -> str:
     from modular_tf.configuration import config_path  # noqa: PLC0415  (the service has loaded it)
-    from modular_tf.discovery.trust import default_lock_path  # noqa: PLC0415
+    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
 
     return config.trust.lock or default_lock_path(config.path or config_path(os.environ))
 
@@ -81,7 +81,7 @@ def _is_wanted(record: PluginRecord, config: Config) -> bool:
 
 def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
     from modular_tf.discovery.installed import installed_distributions  # noqa: PLC0415
-    from modular_tf.discovery.trust import LockedPlugin, LockFile  # noqa: PLC0415
+    from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}
     plugins = []
@@ -107,7 +107,7 @@ def _locked(path: str) -> LockedFile:
         OSError: It cannot be read, or changes while it is.
     """
     from modular_tf.discovery.file_identity import see  # noqa: PLC0415
-    from modular_tf.discovery.trust import LockedFile  # noqa: PLC0415
+    from modular_tf.discovery.trust.lock_file import LockedFile  # noqa: PLC0415
 
     seen = see(path)
     if seen is None or seen.identity is None or seen.sha256 is None:
@@ -131,7 +131,7 @@ class _Difference:
 
 
 def _check(path: str, now: LockFile, printer: Printer) -> Exit:
-    from modular_tf.discovery.trust import LockFile  # noqa: PLC0415  (the service has loaded it)
+    from modular_tf.discovery.trust.lock_file import LockFile  # noqa: PLC0415  (the service has loaded it)
 
     try:
         with open(path, "rb") as stream:

@@ -19,7 +19,7 @@ from modular_tf.device.memory_limit import (
     HOST_LIMIT_VARIABLE,
 )
 from modular_tf.discovery.search_paths import is_privileged
-from modular_tf.discovery.trust import FROZEN_VARIABLE, default_lock_path
+from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
 from modular_tf.storage.places import cache_directory, state_directory
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.discovery.trust import TrustJudge, TrustPolicy
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, candidate
 
 

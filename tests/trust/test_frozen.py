@@ -9,13 +9,9 @@ import shutil
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.trust import (
-    LockedFile,
-    LockedPlugin,
-    LockFile,
-    TrustJudge,
-    TrustPolicy,
-)
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
+from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import STRANGER, candidate, judge
 
 

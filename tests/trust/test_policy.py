@@ -6,7 +6,12 @@ import pickle
 
 import pytest
 
-from modular_tf.discovery.trust import TrustPolicy, default_lock_path, frozen_by, parse_policy
+from modular_tf.discovery.trust.policy import (
+    TrustPolicy,
+    default_lock_path,
+    frozen_by,
+    parse_policy,
+)
 
 
 def test_a_whole_table():

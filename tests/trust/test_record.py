@@ -9,7 +9,8 @@ import os
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.trust import TrustJudge, TrustPolicy
+from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.policy import TrustPolicy
 from tests.trust.conftest import candidate
 
 BYTES = b"what was installed"

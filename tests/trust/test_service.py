@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.configuration import Config
-from modular_tf.discovery.trust import TrustPolicy
+from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import loader
 from modular_tf.report import State

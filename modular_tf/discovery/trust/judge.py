@@ -5,13 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judged_file import JudgedFile
-from modular_tf.discovery.trust.lock import Lock
 from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.record import Records
 from modular_tf.discovery.trust.rights import Rights
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.judged_file import KnownHash
+    from modular_tf.discovery.trust.lock import Lock
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.writers import TrustedWriters
 
@@ -58,7 +57,7 @@ class TrustJudge:
         self._paths = PathJudge(rights)
         self._known_sha256 = known_sha256
         self._records = Records(python_path, self._paths, required=policy.require_record)
-        self._lock = Lock(policy.lock or lock, self._paths) if policy.frozen else None
+        self._lock = _lock(policy.lock or lock, self._paths) if policy.frozen else None
         self._unchanged_by_others = f"nobody can change it but {rights.writers}"
 
     def judge(self, candidate: Candidate, seen: SeenFile | None = None) -> TrustVerdict:
@@ -108,7 +107,7 @@ class TrustJudge:
             if not found.accepted:
                 return found
             checked += found.checked
-        return replace(verdict, checked=tuple(checked))
+        return verdict.on(tuple(checked))
 
     def _look_at(self, path: str) -> tuple[JudgedFile, Problem | None]:
         # Not by abspath: what `..` means depends on the links before it.
@@ -131,7 +130,7 @@ class TrustJudge:
             verdict = self._by_rights(file, offence, candidate)
             if verdict.accepted and self._lock is not None:
                 verdict = self._lock.verdict(file, of)
-            return replace(verdict, checked=(file.seen(),)) if verdict.accepted else verdict
+            return verdict.on((file.seen(),)) if verdict.accepted else verdict
         except OSError as error:
             return TrustVerdict.of_problem(_changed(file.path, error))
 
@@ -145,6 +144,12 @@ class TrustJudge:
             return TrustVerdict.of_problem(offence)
         by_record = self._records.verdict(file, candidate.distribution)
         return by_record or TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+
+
+def _lock(path: str | None, paths: PathJudge) -> Lock:
+    from modular_tf.discovery.trust.lock import Lock  # noqa: PLC0415  (most processes have none)
+
+    return Lock(path, paths)
 
 
 def _is_same(file: JudgedFile, seen: SeenFile) -> bool:

@@ -39,6 +39,10 @@ class TrustVerdict:
         """Make the refusal for a broken rule."""
         return cls(problem.rule, problem.message, problem)
 
+    def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
+        """Return the same verdict on these files."""
+        return TrustVerdict(self.rule, self.message, self.refused, checked)
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows the reason of a refused plugin, accepts as well."""
         return {
