@@ -1,0 +1,31 @@
+"""What `list` says of plugins that are not loaded, and of those that are in spite of something."""
+
+from __future__ import annotations
+
+import shutil
+
+
+def test_list_gives_a_reason_for_every_plugin_that_is_not_loaded(mtf, fixture_plugin, tmp_path):
+    for number, variant in enumerate(["good", "good", "no-init", "filesystem-abi"]):
+        shutil.copyfile(fixture_plugin(variant), tmp_path / f"lib{number}.so")
+    listed = mtf("list", "--plugin-dir", tmp_path, "--json").object["plugins"]
+    looked = mtf("list", "--plugin-dir", tmp_path, "--json", "--no-load").object["plugins"]
+
+    states = [plugin["state"] for plugin in listed]
+    assert states[:4] == ["loaded", "shadowed", "rejected", "failed"]
+    for plugin in [*listed, *looked]:
+        assert bool(plugin["reasons"]) is (plugin["state"] != "loaded")
+        assert plugin["reason"] == (plugin["reasons"] or [None])[0]
+    assert looked[0]["reason"]["message"] == "nobody asked to load it"
+
+
+def test_list_shows_warnings(mtf, fixture_plugin):
+    path = fixture_plugin("filesystem-api")
+    (warning,) = mtf("list", "--plugin", path, "--json").object["plugins"][0]["warnings"]
+    row = mtf("list", "--plugin", path).lines[0].split("\t")
+
+    assert set(warning) == {"stage", "rule", "message", "remedy"}
+    assert row[1] == "loaded"
+    assert row[6] == ""
+    assert warning["message"] in row[7]
+    assert f"[{warning['rule']}]" in row[7]

@@ -1,0 +1,202 @@
+"""`why` of names that nothing goes by: what brings them, what is near, where was looked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from modular_tf.configuration import Config
+from modular_tf.explanation.visible_hardware import Hardware, hardware_of
+from modular_tf.loading.known_packages import known_packages, proper_scheme
+
+
+def distribution(site, name, *libraries):
+    """Install a distribution whose RECORD lists these libraries."""
+    info = site / f"{name.replace('-', '_')}-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+    (info / "RECORD").write_text("".join(f"{library},,\n" for library in libraries))
+
+
+@pytest.mark.parametrize(
+    ("name", "proper", "package"),
+    [
+        ("gs", "gs", "tensorflow-io-gcs-filesystem"),
+        ("gcs://bucket", "gs", "tensorflow-io-gcs-filesystem"),
+        ("s3", "s3", "tensorflow-io"),
+        ("S3", "s3", "tensorflow-io"),
+        ("s3a://bucket/key", "s3", "tensorflow-io"),
+        *((name, "az", "tensorflow-io") for name in ("az", "abfs", "abfss", "wasb", "wasbs")),
+        *((name, name, "tensorflow-io") for name in ("hdfs", "http", "https", "oss", "viewfs")),
+        ("har", "har", "tensorflow-io"),
+        ("webhdfs", "hdfs", "tensorflow-io"),
+    ],
+)
+def test_a_well_known_scheme_is_told_with_its_package(make_service, why, name, proper, package):
+    answer = why(make_service(), name)
+
+    assert not answer.known
+    assert f"scheme {proper!r} comes with the package {package}" in answer.of("package")
+    assert f"pip install --no-deps {package}" in answer.text
+
+
+def test_every_scheme_of_a_package_has_one_name():
+    for package in known_packages():
+        for scheme in package.schemes:
+            assert proper_scheme(scheme) == proper_scheme(scheme.upper()) == scheme
+        for other, scheme in package.also_called.items():
+            assert proper_scheme(other) == scheme
+            assert scheme in package.schemes
+            assert other not in package.schemes
+
+
+def test_a_package_that_is_installed_and_refused_is_not_offered_again(
+    plugin_file, fixture_plugin, make_service, site, why
+):
+    plugin_file("venv/site-packages/io/libs3.so", "unresolved-symbol")
+    distribution(site, "tensorflow-io", "io/libs3.so")
+    answer = why(make_service(), "s3")
+
+    assert not answer.known
+    assert "scheme 's3' comes with the package tensorflow-io, which is installed" in answer.text
+    assert any("is rejected" in text and "libs3.so" in text for text in answer.of("package"))
+    assert "[LD-014]" in answer.text
+    assert "pip install" not in answer.text
+
+
+def test_another_name_of_a_scheme_that_is_served(plugin_file, make_service, why):
+    service = make_service(plugin_file("liba.so", "good", scheme="s3"))
+    service.load()
+    answer = why(service, "s3n://bucket")
+
+    assert answer.of("suggestion") == ["what other programs call s3n:// is s3:// here, served by a"]
+    assert answer.of("package") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("FIXTURE", "there is scheme fixture; upper and lower case differ"),
+        ("fixtures", "did you mean scheme fixture?"),
+        ("My_Store", "there is plugin my_store; upper and lower case differ"),
+        ("mystore", "did you mean plugin my_store?"),
+        ("cpu", "there is device type CPU; upper and lower case differ"),
+        ("tensorflow_oi", "did you mean the package tensorflow-io?"),
+    ],
+)
+def test_what_is_near_is_suggested(plugin_file, make_service, why, name, suggestion):
+    service = make_service(plugin_file("libmy_store.so"), bundled=True)
+    service.load()
+    answer = why(service, name)
+
+    assert not answer.known
+    assert suggestion in answer.of("suggestion")
+
+
+def test_nothing_is_suggested_that_means_something_else(make_service, why):
+    service = make_service(bundled=True)
+    service.load()
+
+    assert why(service, "GPU").of("suggestion") == []
+
+
+def test_every_place_is_told_with_what_it_gave(plugin_file, make_service, why, tmp_path):
+    plugin_file("here/liba.so")
+    config = Config(plugin_dirs=(str(tmp_path / "here"), str(tmp_path / "absent")))
+    searched = why(make_service(config=config), "nonsense").of("searched")
+
+    assert f"config: {tmp_path / 'here'} (the configuration): 1 library" in searched
+    assert f"config: {tmp_path / 'absent'} (the configuration): does not exist" in searched
+
+
+def test_plugins_that_serve_nothing_are_named(plugin_file, make_service, why, tmp_path):
+    for number in range(7):
+        plugin_file(f"lib{number}.so", "unresolved-symbol")
+    problems = why(make_service(tmp_path), "nonsense").of("problem")
+
+    assert sum("is rejected" in text for text in problems) == 5
+    assert "2 more plugins serve nothing; `modular-tf list` has them" in problems
+
+
+def test_a_number_that_no_device_has(make_service, why):
+    service = make_service(bundled=True)
+    service.load()
+    answer = why(service, "CPU:5")
+
+    assert not answer.known
+    assert "no device 'CPU:5'; visible devices: ['CPU:0']" in answer.text
+    assert "host_device" in answer.text
+
+
+def test_devices_that_the_configuration_hides(make_service, why):
+    service = make_service(bundled=True, config=Config(visible_devices=("CPU:0",)))
+    service.load()
+
+    assert "`visible_devices` in the configuration chooses CPU:0" in why(service, "CPU:1").text
+
+
+def test_a_file_that_is_not_there(make_service, why, tmp_path):
+    (tmp_path / "libstore.so").write_text("")
+    answer = why(make_service(), tmp_path / "libstor.so")
+
+    assert not answer.known
+    assert answer.of("absent") == [f"{tmp_path / 'libstor.so'} does not exist"]
+    assert answer.of("suggestion") == [f"there is {tmp_path / 'libstore.so'}"]
+    answer = why(make_service(), tmp_path / "no" / "liba.so")
+    assert answer.of("suggestion") == [f"nor is there a directory {tmp_path / 'no'}"]
+
+
+def test_a_package_that_is_not_installed(make_service, why):
+    answer = why(make_service(), "TensorFlow_IO")
+
+    assert not answer.known
+    assert (
+        "distribution tensorflow-io is not installed; it brings the schemes az, har" in answer.text
+    )
+    assert "pip install --no-deps tensorflow-io" in answer.text
+
+
+@pytest.mark.parametrize("device_type", ["GPU", "XPU", "HPU", "NPU"])
+def test_hardware_that_is_visible_or_not(make_service, why, device_type, monkeypatch, tmp_path):
+    hidden = why(make_service(), device_type)
+    shown_by = Hardware.shown_by
+    monkeypatch.setattr(Hardware, "shown_by", lambda kind: shown_by(kind, str(tmp_path)))
+    unseen = why(make_service(), device_type)
+    kind = next(hardware_of(device_type))
+    shown = tmp_path / kind.path.lstrip("/").replace("*", "0").replace("[0-9]", "")
+    shown.parent.mkdir(parents=True)
+    shown.write_text(f"{kind.says}\n")
+    seen = why(make_service(), f"{device_type}:0")
+
+    assert hidden.of("hardware")
+    (text,) = unseen.of("hardware")
+    assert text.startswith(f"this process sees no hardware that plugins call {device_type} (not ")
+    assert seen.of("hardware") == [
+        f"{kind.what} is visible ({shown}), but no plugin for it was found"
+    ]
+
+
+def test_a_file_that_says_something_else_shows_no_hardware(tmp_path):
+    kind = next(hardware_of("XPU"))
+    shown = tmp_path / "sys/class/drm/renderD128/device/vendor"
+    shown.parent.mkdir(parents=True)
+    shown.write_text("0x1002\n")
+
+    assert kind.shown_by(str(tmp_path)) is None
+    shown.write_text("0x8086\n")
+    assert kind.shown_by(str(tmp_path)) == str(shown)
+    shown.unlink()
+    shown.mkdir()
+    assert kind.shown_by(str(tmp_path)) is None
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.text(max_size=40) | st.from_regex(r"[A-Za-z.]{0,5}(:/{0,2})?[\x00-\xff]{0,20}"))
+def test_any_name_has_an_answer(make_service, name):
+    service = make_service(bundled=True)
+    answer = service.why(name)
+
+    assert answer.lines
+    assert all(fact.text for fact in answer.facts)
+    service.close()

@@ -1,0 +1,285 @@
+"""`why` of plugins, files, folders, schemes, devices and packages that are there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.explanation import Fact
+from tests.explanation.test_what_is_absent import distribution
+
+TRIED = Config(first_contact="new")
+
+
+class PythonDevices:
+    device_type = "FIXTURE"
+    platform = "PYTHON"
+    priority = 300
+
+    def device_count(self):
+        return 2
+
+
+# ---- Plugins ----
+
+
+def test_a_plugin_tells_its_way(plugin_file, make_service, why):
+    plugin = plugin_file("liba.so")
+    service = make_service(plugin, config=TRIED)
+    service.load()
+    answer = why(service, "a")
+    first, *_ = answer.facts
+
+    assert first == Fact("plugin a", "state", f"plugin a is loaded: {plugin}")
+    assert {fact.subject for fact in answer.facts} == {"plugin a"}
+    assert answer.of("next") == ["its library is mapped at the first use of what it serves"]
+    assert answer.of("serves") == ["fixture://"]
+    assert answer.of("source") == ["found by argument: argument"]
+    for stage in ("trust", "probe", "first-contact", "register"):
+        (text,) = answer.of(stage)
+        assert text.startswith("passed: "), stage
+
+
+def test_a_refused_plugin_is_told_once(fixture_plugin, make_service, why):
+    service = make_service(fixture_plugin("unresolved-symbol"))
+    service.load()
+    answer = why(service, service.plugins()[0].name)
+    (refused,) = (fact for fact in answer.facts if fact.rule == "LD-014")
+
+    assert refused.stage == "probe"
+    assert refused.remedy
+    assert "TF_NobodyDefinesThis" in refused.text
+    assert answer.of("register") == []
+
+
+def test_a_disabled_plugin(plugin_file, make_service, why):
+    service = make_service(plugin_file("liba.so"), config=Config(disable=("a*",)))
+    service.load()
+    answer = why(service, "a")
+
+    assert "plugin a is disabled" in answer.text
+    assert answer.of("policy") == ["'a' matches 'a*' in `disable` of the configuration"]
+
+
+def test_a_plugin_that_took_a_process_down(fixture_plugin, make_service, why):
+    service = make_service(fixture_plugin("init-plugin-crashes"), config=TRIED)
+    service.load()
+    name = service.plugins()[0].name
+    answer = why(service, name)
+    told = answer.of("quarantine")
+
+    assert f"plugin {name} is quarantined" in answer.text
+    assert any(re.fullmatch(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", t) for t in told)
+    assert "ended by SIGSEGV" in told
+    assert any(text.startswith("the last call was ") for text in told)
+    assert any(f"`modular-tf quarantine retry {name}`" in text for text in answer.of("next"))
+
+
+def test_a_quarantine_is_told_by_the_next_process_as_well(fixture_plugin, make_service, why):
+    path = fixture_plugin("init-plugin-crashes")
+    make_service(path, config=TRIED).load()
+    service = make_service(path, config=TRIED)
+    service.load()
+
+    assert "ended by SIGSEGV" in why(service, path).of("quarantine")
+
+
+def test_warnings_are_told(fixture_plugin, make_service, why):
+    service = make_service(fixture_plugin("filesystem-api"))
+    service.load()
+    record = service.plugins()[0]
+    assert record.warnings
+    answer = why(service, record.name)
+
+    assert answer.of("warning") == [warning.message for warning in record.warnings]
+
+
+def test_twins_and_namesakes(plugin_file, make_service, why, tmp_path):
+    plugin = plugin_file("one/liba.so")
+    other = plugin_file("two/liba.so")
+    link = tmp_path / "liblink.so"
+    link.symlink_to(plugin)
+    service = make_service(plugin, other, link)
+    service.load()
+    answer = why(service, link)
+
+    assert answer.known
+    assert answer.of("twin") == [
+        f"the same file again, not listed: {link} (argument: argument)",
+        f"another file of that name is a#2, shadowed: {other}",
+    ]
+    shadowed = why(service, "a#2")
+    assert f"another file of that name is a, loaded: {plugin}" in shadowed.of("twin")
+    assert "scheme 'fixture' of a#2 is taken by a" in shadowed.text
+
+
+def test_a_plugin_found_through_a_link(plugin_file, make_service, why, tmp_path):
+    plugin = plugin_file("one/liba.so")
+    link = tmp_path / "liblink.so"
+    link.symlink_to(plugin)
+
+    assert f"a link to {plugin}" in why(make_service(link), "link").of("source")
+
+
+def test_python_contributions(make_service, why):
+    class Store:
+        def path_exists(self, path):
+            """It does."""
+
+    service = make_service()
+    service.register_filesystem("mine", Store())
+    answer = why(service, "mine")
+
+    assert answer.known
+    assert any("registered by Python code" in text for text in answer.of("serves"))
+    name = service.plugins()[0].name
+    assert f"plugin {name} is loaded: registered by Python code" in why(service, name).text
+
+
+# ---- Files and folders ----
+
+
+def test_a_file_that_nobody_searches(plugin_file, make_service, why, tmp_path):
+    plugin = plugin_file("elsewhere/liba.so")
+    answer = why(make_service(), plugin)
+
+    assert "no source searches it; it was looked at because it was named" in answer.of("source")
+    assert "MODULAR_TF_PLUGIN_PATH" in answer.text
+    config = Config(plugin_dirs=(str(plugin.parent),))
+    assert "no source searches" not in why(make_service(config=config), plugin).text
+    assert "no source searches" not in why(make_service(plugin), plugin).text
+    assert "no source searches" not in why(make_service(plugin.parent), plugin).text
+
+
+def test_a_folder(plugin_file, make_service, why):
+    folder = plugin_file("here/liba.so").parent
+    plugin_file("here/libb.so", "unresolved-symbol")
+    service = make_service(folder)
+    service.load()
+    answer = why(service, folder)
+
+    assert answer.facts[0].text == f"{folder} is a directory with 2 libraries"
+    good, bad = (fact for fact in answer.facts if fact.stage == "holds")
+    assert good.text == f"plugin a is loaded: {folder / 'liba.so'}"
+    assert bad.text.startswith(f"plugin b is rejected: {folder / 'libb.so'}: ")
+    assert (bad.rule, bool(bad.remedy)) == ("LD-014", True)
+    assert answer.of("source") == ["searched as argument: argument"]
+
+
+def test_a_folder_that_nobody_searches(plugin_file, make_service, why, tmp_path):
+    folder = plugin_file("here/liba.so").parent
+    (folder / "libb.dll").write_text("")
+    answer = why(make_service(), folder)
+    assert answer.facts[0].text == f"{folder} is a directory with 1 library"
+    assert answer.of("source") == ["no source searches it"]
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "libb.dll").write_text("")
+    (text,) = why(make_service(), tmp_path / "empty").of("next")
+    assert text == "of a directory, files that end in .so or .so.N count; it has 1 others"
+
+
+def test_a_relative_path(plugin_file, make_service, why, monkeypatch):
+    plugin = plugin_file("here/liba.so")
+    monkeypatch.chdir(plugin.parent)
+
+    for name in ("liba.so", "./liba.so", "../here/liba.so"):
+        assert f"plugin a is found: {plugin}" in why(make_service(), name).text
+
+
+# ---- Schemes and devices ----
+
+
+def test_a_contest_for_a_scheme(plugin_file, make_service, why, tmp_path):
+    plugin_file("liba.so")
+    plugin_file("libb.so")
+    service = make_service(tmp_path)
+    service.load()
+    answer = why(service, "fixture://host/path")
+    (contest,) = (fact for fact in answer.facts if fact.stage == "contest")
+
+    assert answer.facts[0].text == "scheme 'fixture' is served by a"
+    assert (contest.text, contest.rule) == ("b: scheme 'fixture' of b is taken by a", "FS-018")
+    assert answer.of("next") == ["to choose another: scheme_pins = { 'fixture' = NAME }"]
+
+
+@pytest.mark.parametrize(
+    ("pinned", "text"),
+    [
+        ("b", "pinned to 'b' in the configuration"),
+        ("c", "pinned to 'c' in the configuration, which does not offer it"),
+        ("d", "pinned to 'd' in the configuration, which is rejected"),
+        ("e", "pinned to 'e' in the configuration, and there is no plugin of that name"),
+    ],
+)
+def test_a_pin(plugin_file, make_service, why, tmp_path, pinned, text):
+    for name in "ab":
+        plugin_file(f"lib{name}.so")
+    plugin_file("libc.so", "good", scheme="other")
+    plugin_file("libd.so", "unresolved-symbol")
+    service = make_service(tmp_path, config=Config(scheme_pins={"fixture": pinned}))
+    service.load()
+    answer = why(service, "fixture")
+
+    assert answer.known
+    assert text in answer.of("contest")
+    assert ("served by b" in answer.text) is (pinned == "b")
+    assert any("is pinned to" in line for line in answer.of("contest"))
+
+
+def test_a_contest_for_a_device_type(device_file, make_service, why):
+    config = Config(priorities={"FIXTURE:PYTHON": 310}, first_contact="never")
+    service = make_service(device_file("liba.so"), config=config)
+    service.load()
+    service.register_device_factory(PythonDevices())
+    answer = why(service, "FIXTURE")
+    winner, *others = (fact for fact in answer.facts if fact.subject == "device type FIXTURE")
+
+    assert winner.text.startswith("device type FIXTURE: PythonDevices (platform PYTHON, priority 3")
+    assert winner.text.endswith("is serving")
+    assert any(fact.rule == "SE-052" and "a (platform" in fact.text for fact in others)
+    assert "priority 310 for FIXTURE:PYTHON is set in the configuration" in answer.of("contest")
+
+
+@pytest.mark.parametrize("name", ["FIXTURE:1", "/device:FIXTURE:1", "/physical_device:FIXTURE:1"])
+def test_a_device(make_service, why, name):
+    service = make_service()
+    service.register_device_factory(PythonDevices())
+    answer = why(service, name)
+
+    assert answer.facts[0] == Fact(
+        f"device {name}", "state", f"device {name} is FIXTURE:1, served by PythonDevices"
+    )
+    assert len(answer.of("serves")) == 1
+
+
+# ---- Packages ----
+
+
+def test_a_package_with_a_plugin(plugin_file, make_service, site, why):
+    plugin = plugin_file("venv/site-packages/store/liba.so")
+    distribution(site, "my-store", "store/liba.so")
+    answer = why(make_service(), "My.Store")
+
+    assert answer.facts[-2].text == f"distribution my-store is installed: my-store 1.5, {site}"
+    assert answer.of("holds") == [f"plugin my-store is found: {plugin}"]
+
+
+def test_a_package_without_a_plugin(make_service, site, why):
+    distribution(site, "no-store", "store/data.txt")
+    answer = why(make_service(), "no-store")
+
+    assert answer.known
+    assert "it brings no plugin" in answer.text
+
+
+def test_our_own_package_brings_what_is_bundled(make_service, why):
+    holds = why(make_service(bundled=True), "Modular_TF").of("holds")
+
+    assert [text.split()[1] for text in holds] == [
+        "host_device",
+        "posix_filesystem",
+        "ram_filesystem",
+    ]
