@@ -128,7 +128,7 @@ def _targets(
     for file in files:
         with ElfFile(file.mapped_as) as elf:
             bound_to_tensorflow = not stand_ins.isdisjoint(elf.dynamic.needed)
-            if (asked := levels_asked_for(elf)) is not None:
+            if (asked := levels_asked_for(elf, file.path)) is not None:
                 folder = os.path.dirname(file.path)
                 levels[folder] = max(asked, levels.get(folder, 0))
         is_open_elsewhere = is_elsewhere and file is files[-1]

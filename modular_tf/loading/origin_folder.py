@@ -34,13 +34,21 @@ _mirrors: dict[tuple[int, str, int], _Mirror] = {}
 _root: tuple[int, str, int] | None = None  # process, path, descriptor of the lock
 
 
-def levels_asked_for(elf: ElfFile) -> int | None:
-    """Return how many folders above its own a library looks into, None if it asks for none."""
+def levels_asked_for(elf: ElfFile, file: str) -> int | None:
+    """Return how many folders above its own a library looks into, None if it asks for none.
+
+    Folders that are not there do not count: build systems leave many such in search paths.
+
+    Args:
+        elf: The library, open.
+        file: Its file.
+    """
     templates = (*elf.dynamic.rpath, *elf.dynamic.runpath)
-    asked = [_levels_in(part) for part in templates if "$ORIGIN" in part or "${ORIGIN}" in part]
-    if asked:
-        return min(max(asked), _MOST_LEVELS)
-    return 0 if any(symbol.name == "dladdr" for symbol in elf.undefined()) else None
+    asked = [_below_origin(part) for part in templates if "$ORIGIN" in part or "${ORIGIN}" in part]
+    found = [way for way in asked if os.path.isdir(os.path.dirname(file) + way)]
+    if found:
+        return min(max(map(_levels_in, found)), _MOST_LEVELS)
+    return 0 if elf.dynamic.strings.mentions(b"dladdr") else None
 
 
 def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | None:
@@ -128,9 +136,13 @@ def _inode(source: OpenDescriptor) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _levels_in(template: str) -> int:
+def _below_origin(template: str) -> str:
+    return template.replace("${ORIGIN}", "$ORIGIN").partition("$ORIGIN")[2]
+
+
+def _levels_in(way: str) -> int:
     depth = highest = 0
-    for part in template.replace("${ORIGIN}", "$ORIGIN").partition("$ORIGIN")[2].split("/"):
+    for part in way.split("/"):
         if part == "..":
             depth += 1
             highest = max(highest, depth)

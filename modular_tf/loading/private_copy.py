@@ -46,10 +46,11 @@ def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor
         stand_ins: Names of libraries in whose place the host runtime stands.
 
     Raises:
-        PluginError: A name cannot be changed in place (LD-053), or the bytes are not those that
-            were checked (LD-082).
+        PluginError: A name cannot be changed in place (LD-053); the bytes are not those that were
+            checked (LD-082); or nothing may be run from where the library is (LD-050).
         ElfError: The library is damaged.
     """
+    _require_executable(file)
     copy = _new_memory(os.path.basename(file.path))
     try:
         _copy_file(file.fd, copy.fd)
@@ -64,6 +65,18 @@ def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor
         copy.close()
         raise
     return copy
+
+
+def _require_executable(file: OpenedFile) -> None:
+    """Refuse what the dynamic linker could not map itself, since a copy can always be mapped."""
+    if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:
+        raise PluginError(
+            f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
+            " (rule LD-050)",
+            plugin=file.path,
+            path=file.path,
+            rule="LD-050",
+        )
 
 
 def _new_memory(name: str) -> OpenDescriptor:

@@ -120,6 +120,13 @@ def test_a_library_that_does_not_ask_needs_no_folder(folder, put, temporary):
     assert list(temporary.iterdir()) == []
 
 
+def test_a_search_path_that_leads_nowhere_needs_no_folder(folder, put, temporary):
+    options = [RUNPATH + "$ORIGIN/../../../_solib_local", RUNPATH + "$ORIGIN/x.runfiles"]
+    load(put(built("libx.so", "ASKS_LINKER", options=options), folder))
+
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_new_library_of_the_same_name_is_another(folder, put):
     put(built(NEIGHBOUR), folder)
     library = built("libx.so", "ASKS_LINKER", options=[RUNPATH + "$ORIGIN"])

@@ -304,6 +304,19 @@ def test_nobody_can_write_to_a_copy(build, place):
             os.ftruncate(copy.fd, 0)
 
 
+def test_what_may_not_run_where_it_lies_does_not_run_from_a_copy(build, place, traces, monkeypatch):
+    shutil.copy(build("evil"), place)
+    found = os.statvfs(place)
+    no_exec = os.statvfs_result((*found[:8], found.f_flag | os.ST_NOEXEC, found.f_namemax))
+    monkeypatch.setattr(os, "fstatvfs", lambda fd: no_exec)
+
+    with pytest.raises(PluginError, match="noexec") as caught:
+        load(place, see(str(place)), sealed=True)
+
+    assert caught.value.rule == "LD-050"
+    assert traces.names == []
+
+
 def test_descriptors_are_closed_once_a_library_is_mapped(build, place):
     shutil.copy(build("good"), place)
     load(place, see(str(place)))  # whatever is opened once for the process

@@ -68,7 +68,8 @@ def give_to(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def shown(path):
         status = lstat(path)
         changes = owners.get(os.fspath(path), {})
-        return os.stat_result(changes.get(i, value) for i, value in enumerate(status))
+        times = {name: getattr(status, name) for name in ("st_mtime_ns", "st_ctime_ns")}
+        return os.stat_result((changes.get(i, value) for i, value in enumerate(status)), times)
 
     def give(path: Path, *, user: int = -1, group: int = -1) -> None:
         try:

@@ -53,6 +53,15 @@ class StringTable:
         if self._whole is None:
             self._whole = self._image.source.read(self._offset, self._size, "the string table")
 
+    def mentions(self, name: bytes) -> bool:
+        """Tell whether a string is `name` or ends with it: linkers let strings share their tails.
+
+        Raises:
+            ElfError: The table cannot be read.
+        """
+        self.load()
+        return self._whole is not None and name + b"\0" in self._whole
+
     def _raw(self, at: int) -> bytes:
         if self._whole is not None:
             end = self._whole.find(b"\0", at, at + _MAX_STRING)
