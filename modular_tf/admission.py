@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from modular_tf.configuration import Config
     from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.trials import Trials
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.scan_cache import ScanCache
 
@@ -35,6 +36,8 @@ class Admission:
         self._cache = cache
         self._quarantine: QuarantineMemory | None = None
         self._marks = LoadMarks.of_process()
+        self._trials: Trials | None = None
+        self._keeps_warm = False
         self._limits = Limits(
             seconds=config.first_contact_timeout_s,
             memory_mib=config.first_contact_memory_mib,
@@ -101,7 +104,7 @@ class Admission:
     def _try_out(self, entries: list[PluginEntry]) -> None:
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.task import Task  # noqa: PLC0415
-        from modular_tf.first_contact.trials import try_plugins  # noqa: PLC0415
+        from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
 
         tasks = [
             Task(
@@ -113,8 +116,24 @@ class Admission:
             )
             for entry in entries
         ]
-        for entry, finding in zip(entries, try_plugins(tasks, self._limits), strict=True):
+        if self._keeps_warm:
+            self._trials = self._trials or Trials(self._limits)
+            findings = self._trials.try_plugins(tasks)
+        else:
+            findings = try_plugins(tasks, self._limits)
+        for entry, finding in zip(entries, findings, strict=True):
             self._conclude(entry, finding)
+
+    def keep_warm(self) -> None:
+        """Keep what plugins are tried in from now on, for the next ones, until `close`."""
+        self._keeps_warm = True
+
+    def close(self) -> None:
+        """End what was kept; safe to call twice."""
+        trials, self._trials = self._trials, None
+        self._keeps_warm = False
+        if trials is not None:
+            trials.close()
 
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident

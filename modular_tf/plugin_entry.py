@@ -58,7 +58,8 @@ class PluginEntry:
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
         identity: What the system said of its file before that was read; None for nothing.
-        sealed: Whether its library is mapped from copies, so that its file may be overwritten.
+        sealed: Whether its library is mapped from copies, and at once, so that its file may be
+            overwritten.
         predecessor: Whose place it takes when it is loaded, None for nobody's.
 
     Args:
@@ -261,8 +262,8 @@ class PluginEntry:
             sealed=self.sealed or config.trust.frozen,
         )
         predecessor, self.predecessor = self.predecessor, None
-        if predecessor is not None and predecessor.library is not None:
-            eager = True  # what works is only left for what has shown that it works
+        if self.sealed:
+            eager = True  # at the first use its file may be another one
         self.generation = Generation(file, config, registries, mark, predecessor)
         offer = self.finding.offer if self.finding is not None else None
         if self.finding is not None and offer is not None and not eager:

@@ -31,7 +31,7 @@ class Watch:
     Args:
         places: Returns the files and directories that plugins come from.
         known: The files of plugins as they were when they were last looked at.
-        refresh: Takes note of what changed at some paths.
+        follow: Takes note of changes.
         settings: How to watch.
         on_change: Called after each change, from the watch's own thread; what it raises is logged.
     """
@@ -40,11 +40,11 @@ class Watch:
         self,
         places: Callable[[], Iterable[str]],
         known: Snapshot,
-        refresh: Callable[[Sequence[str]], list[PluginChange]],
+        follow: Callable[[Sequence[Change]], list[PluginChange]],
         settings: WatcherSettings,
         on_change: Callable[[PluginChange], object] | None = None,
     ) -> None:
-        self._refresh = refresh
+        self._follow = follow
         self._on_change = on_change
         self._process = os.getpid()
         self._watcher = Watcher(places, known, self._take, settings)
@@ -73,7 +73,7 @@ class Watch:
 
     def _take(self, changes: list[Change]) -> None:
         try:
-            followed = self._refresh([change.path for change in changes])
+            followed = self._follow(changes)
         except ClosedError:  # the service is, and ends this watch as well
             return
         for change in followed:

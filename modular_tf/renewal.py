@@ -20,9 +20,10 @@ from modular_tf.watching.change import ChangeKind
 from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.discovery.search import Discovery
     from modular_tf.discovery.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
@@ -34,6 +35,32 @@ if TYPE_CHECKING:
 
 _log = EventLog("plugin")
 _NOT_WATCHED = frozenset((Source.BUNDLED, Source.DISTRIBUTION))
+
+
+class Scope:
+    """The files that a renewal is about.
+
+    Args:
+        paths: Their paths; None for all files.
+        whole: Of those that were found whole, the identity that they had then. A file that has
+            another one by now may be on its way again, and has its turn later.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str] | None = None,
+        whole: Mapping[str, FileIdentity | None] | None = None,
+    ) -> None:
+        self._paths = None if paths is None else frozenset(paths)
+        self._whole = whole or {}
+        self.is_all = paths is None
+
+    def __contains__(self, path: str) -> bool:
+        return self._paths is None or path in self._paths
+
+    def has(self, path: str, identity: FileIdentity | None) -> bool:
+        """Tell whether a file counts that is as it is now."""
+        return path in self and self._whole.get(path, identity) == identity
 
 
 class _Replaced(NamedTuple):
@@ -64,27 +91,26 @@ class Renewal:
         self._load = load
         self._draining: list[RetiredGeneration] = []
 
-    def apply(self, places: SearchPaths, paths: Collection[str] | None) -> list[PluginChange]:
-        """Follow all changes, or those of some paths.
+    def apply(self, places: SearchPaths, scope: Scope) -> list[PluginChange]:
+        """Follow the changes of some files, or of all.
 
         Args:
             places: Where plugins come from.
-            paths: The files to look at; None for all. Others are left as they are.
+            scope: The files to look at. Others are left as they are.
         """
         self.finish_drained()
-        scope = _Scope(paths)
         found = self._search(places, scope)
         changes = [self._remove(entry) for entry in self._gone(found, scope)]
         if changes:
             self._revive_shadowed()
         replaced, new = self._compare(found, scope)
-        successions = self._successions(replaced)
-        added = self._known.meet(new)
+        successions = self._successions(replaced, scope)
+        added = [entry for entry in self._known.meet(new) if self._is_whole(entry, scope)]
         self._load([*(succession.new for succession in successions), *added])
         changes += [self._conclude(*succession) for succession in successions]
         return changes + [self._added(entry) for entry in added]
 
-    def _search(self, places: SearchPaths, scope: _Scope) -> Discovery:
+    def _search(self, places: SearchPaths, scope: Scope) -> Discovery:
         """Search what may have files of the scope: installed packages cost most of the time."""
         installed = [e for e in self._known if e.candidate.source is Source.DISTRIBUTION]
         if scope.is_all or any(entry.path in scope for entry in installed):
@@ -113,7 +139,7 @@ class Renewal:
 
     # -- what changed -----------------------------------------------------------------------------
 
-    def _gone(self, found: Discovery, scope: _Scope) -> Iterator[PluginEntry]:
+    def _gone(self, found: Discovery, scope: Scope) -> Iterator[PluginEntry]:
         """Yield plugins whose file is gone, or leads to the file of another one now."""
         twins = {twin.path for candidate in found.candidates for twin in candidate.twins}
         paths = {candidate.path for candidate in found.candidates}
@@ -124,7 +150,7 @@ class Renewal:
             if is_twin or not os.path.lexists(entry.path):
                 yield entry
 
-    def _compare(self, found: Discovery, scope: _Scope) -> tuple[list[_Replaced], list[Candidate]]:
+    def _compare(self, found: Discovery, scope: Scope) -> tuple[list[_Replaced], list[Candidate]]:
         """Return the plugins whose file is another one, and the files that are nobody's yet."""
         by_path = {entry.path: entry for entry in self._known}
         identities = {entry.candidate.identity for entry in self._known if entry.is_there}
@@ -132,12 +158,13 @@ class Renewal:
         new: list[Candidate] = []
         for candidate in found.candidates:
             entry = by_path.get(candidate.path)
-            if candidate.path not in scope:
+            identity = file_identity(candidate.path)
+            if not scope.has(candidate.path, identity):
                 continue
             if entry is None:
                 if candidate.identity not in identities:
                     new.append(candidate)
-            elif not entry.bundled and file_identity(entry.path) != entry.identity:
+            elif not entry.bundled and identity != entry.identity:
                 replaced.append(_Replaced(entry, candidate))
         return replaced, new
 
@@ -155,11 +182,20 @@ class Renewal:
         _log.info("plugin.removed", plugin=entry.name, path=entry.path)
         return change
 
-    def _successions(self, replaced: list[_Replaced]) -> list[_Succession]:
+    def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
+        """Tell whether what was judged is what had been found whole; forget it otherwise."""
+        if scope.has(entry.path, entry.identity):
+            return True
+        self._known.forget(entry)
+        return False
+
+    def _successions(self, replaced: list[_Replaced], scope: Scope) -> list[_Succession]:
         """Make the successors of plugins, but of those whose bytes are the same as before."""
         made = []
         entries = self._known.entries_of([pair.candidate for pair in replaced])
         for (old, candidate), new in zip(replaced, entries, strict=True):
+            if not scope.has(new.path, new.identity):
+                continue
             is_same = old.sha256 is not None and new.sha256 == old.sha256
             # What failed may have failed since its file had been replaced for a moment.
             if is_same and old.generation is not None and old.state is not State.FAILED:
@@ -237,17 +273,6 @@ class Renewal:
         """Make what the parent had usable in a forked child, or give it up."""
         for retired in self._draining:
             retired.after_fork_in_child()
-
-
-class _Scope:
-    """The paths that a renewal is about."""
-
-    def __init__(self, paths: Iterable[str] | None) -> None:
-        self._paths = None if paths is None else frozenset(paths)
-        self.is_all = paths is None
-
-    def __contains__(self, path: str) -> bool:
-        return self._paths is None or path in self._paths
 
 
 def _change(kind: ChangeKind, entry: PluginEntry, kept: Reason | None = None) -> PluginChange:

@@ -21,7 +21,7 @@ from modular_tf.live_services import keep_in_sight
 from modular_tf.log_output import follow_environment
 from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
-from modular_tf.renewal import Renewal
+from modular_tf.renewal import Renewal, Scope
 from modular_tf.report import Report
 from modular_tf.shadowing import without_lost_schemes
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.plugin_watch import Watch
     from modular_tf.report import PluginRecord
+    from modular_tf.watching.change import Change
 
 _PATIENCE_AT_EXIT_S = 5.0
 
@@ -168,16 +169,23 @@ class PluginService:
         Returns:
             What became of it, removed plugins first.
         """
-        wanted = None if paths is None else frozenset(map(os.path.abspath, _paths(paths)))
+        return self._renew(Scope(None if paths is None else map(os.path.abspath, _paths(paths))))
+
+    def _renew(self, scope: Scope) -> list[PluginChange]:
         with self._lock:
             self._check_open()
             if self._known.found is None:
                 self.load()
                 return []
-            changes = self._renewal.apply(self.search_paths(), wanted)
+            changes = self._renewal.apply(self.search_paths(), scope)
         for change in changes:
             self._all_hooks().changed(change)
         return changes
+
+    def _follow(self, changes: Sequence[Change]) -> list[PluginChange]:
+        """Take note of what a watch has seen."""
+        whole = {change.path: change.identity for change in changes}
+        return self._renew(Scope(whole, whole))
 
     def watch(self, on_change: Callable[[PluginChange], object] | None = None) -> Watch:
         """Follow changes of plugin files in a thread, until the watch or the service is closed.
@@ -200,10 +208,11 @@ class PluginService:
         with self._lock:
             self._check_open()
             self._seals = True
+            self._admission.keep_warm()
             if self._known.found is None:
                 self.load()
             known = self._renewal.known_files()
-            watch = Watch(self._watched_places, known, self.refresh, settings, on_change)
+            watch = Watch(self._watched_places, known, self._follow, settings, on_change)
             self._watches.append(watch)
         return watch
 
@@ -221,7 +230,7 @@ class PluginService:
         eager = eager or self.config.load == "eager"
         if self._seals:
             for entry in entries:
-                entry.sealed = True
+                entry.sealed = not entry.bundled
         before = [entry.state for entry in entries]
         for entry in entries:
             entry.apply_policy(self.config, self._all_hooks().veto)
@@ -387,6 +396,7 @@ class PluginService:
             watches, self._watches = self._watches, []
         for watch in watches:  # without the lock, which its last change may wait for
             watch.close()
+        self._admission.close()
         errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
         return errors + self._renewal.close(at_exit=at_exit)
 

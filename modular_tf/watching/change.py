@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.file_identity import FileIdentity
 
 __all__ = ["Change", "ChangeKind"]
 
@@ -26,7 +30,9 @@ class Change:
     Attributes:
         path: Absolute, links kept, as a search of the place spells it.
         kind: What happened since the last change of this path.
+        identity: Of the file that was found whole; None for a removed one.
     """
 
     path: str
     kind: ChangeKind
+    identity: FileIdentity | None = None

@@ -72,15 +72,24 @@ class Reconciler:
         """When `step` should be called again though nothing happened; None for no need."""
         return self._next_look
 
-    def step(self, seen: Snapshot, now: float, closed: Collection[str] = ()) -> list[Change]:
+    def step(
+        self,
+        seen: Snapshot,
+        now: float,
+        closed: Collection[str] = (),
+        *,
+        clock_ns: int | None = None,
+    ) -> list[Change]:
         """Return the changes that are due, removals first, and count them as reported.
 
         Args:
             seen: What is there.
             now: When that was looked at.
             closed: Files that a writer has closed since the last step.
+            clock_ns: The system's time at that moment, where the times of files are of that clock;
+                then a file counts as unchanged for as long as they say.
         """
-        self._note(seen, now, closed)
+        self._note(seen, now, closed, clock_ns)
         looks: list[float] = []
         due: list[tuple[str, _Unreported]] = []
         for path, change in self._unreported.items():
@@ -93,7 +102,9 @@ class Reconciler:
         changes = [self._report(path, change) for path, change in due]
         return sorted(changes, key=lambda change: change.kind is not ChangeKind.REMOVED)
 
-    def _note(self, seen: Snapshot, now: float, closed: Collection[str]) -> None:
+    def _note(
+        self, seen: Snapshot, now: float, closed: Collection[str], clock_ns: int | None
+    ) -> None:
         """Take note of what differs from what was reported, and since when."""
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
@@ -102,7 +113,8 @@ class Reconciler:
                 continue
             waiting = self._unreported.get(path)
             if waiting is None or waiting.identity != identity:
-                waiting = self._unreported[path] = _Unreported(identity, now)
+                age = min(_age_s(identity, clock_ns), self._patience.settled_s)
+                waiting = self._unreported[path] = _Unreported(identity, now - age)
             waiting.is_closed = waiting.is_closed or path in closed
 
     def _wait_for(self, path: str, change: _Unreported, now: float) -> float | None:
@@ -125,4 +137,12 @@ class Reconciler:
         if change.identity is None:
             return Change(path, ChangeKind.REMOVED)
         self._reported[path] = change.identity
-        return Change(path, ChangeKind.APPEARED if known is None else ChangeKind.REPLACED)
+        kind = ChangeKind.APPEARED if known is None else ChangeKind.REPLACED
+        return Change(path, kind, change.identity)
+
+
+def _age_s(identity: FileIdentity | None, clock_ns: int | None) -> float:
+    """Return how long ago a file last changed; 0 where nobody can tell."""
+    if identity is None or clock_ns is None:
+        return 0.0
+    return max(0.0, (clock_ns - identity.ctime_ns) / _SECOND_NS)

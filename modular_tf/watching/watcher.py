@@ -135,7 +135,9 @@ class Watcher:
         missed = self._follow(places)
         closed = self._hints.take_closed() if self._hints is not None else set()
         seen, now = take_snapshot(places), time.monotonic()
-        changes = self._reconciler.step(seen, now, _spelled(seen, closed))
+        # Other machines' files have the times of other clocks.
+        clock_ns = None if self._polls else time.time_ns()
+        changes = self._reconciler.step(seen, now, _spelled(seen, closed), clock_ns=clock_ns)
         if changes and not self._ends:
             self._deliver(changes)
         look = self._reconciler.next_look
