@@ -44,7 +44,12 @@ class LinkedLibrary(NamedTuple):
 
 
 class LibrarySearch:
-    """Where libraries for one kind of machine are found on this system."""
+    """Where libraries for one kind of machine are found on this system.
+
+    The system's libraries are opened once, since most plugins need the same ones, and stay open
+    until `close`; what a library brought along belongs to who asked for it. [any thread, one at a
+    time]
+    """
 
     def __init__(
         self,
@@ -65,10 +70,18 @@ class LibrarySearch:
         self._target = target
         self._library_path = _split(library_path)
         self._cache = read_linker_cache() if cache is None else cache
+        self._of_system: dict[str, ElfFile | None] = {}
         self._lib_names = _lib_names()
         self._defaults = default_directories or tuple(
             f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in self._lib_names
         )
+
+    def close(self) -> None:
+        """Close the system's libraries; a second call does nothing."""
+        for elf in self._of_system.values():
+            if elf is not None:
+                elf.close()
+        self._of_system.clear()
 
     def find(
         self, name: str, needed_by: LinkedLibrary, passed_over: list[str] | None = None
@@ -83,7 +96,7 @@ class LibrarySearch:
             passed_over: Gets the paths at which a library would have been taken instead.
         """
         for path, is_companion in self._places(name, needed_by):
-            elf = self._open(path)
+            elf = self._open(path) if is_companion else self._open_once(path)
             if elf is not None:
                 return LinkedLibrary(name, elf, needed_by, is_companion)
             if passed_over is not None:
@@ -131,6 +144,11 @@ class LibrarySearch:
             yield from (template.replace("$LIB", lib) for lib in self._lib_names)
         else:
             yield template
+
+    def _open_once(self, path: str) -> ElfFile | None:
+        if path not in self._of_system:
+            self._of_system[path] = self._open(path)
+        return self._of_system[path]
 
     def _open(self, path: str) -> ElfFile | None:
         try:

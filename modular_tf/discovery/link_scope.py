@@ -68,9 +68,13 @@ class LinkScope:
             raise
 
     def close(self) -> None:
-        """Close the libraries that were found; a second call does nothing."""
+        """Close what was brought along; a second call does nothing.
+
+        The system's libraries belong to the search.
+        """
         for library in self.libraries[1:]:
-            library.elf.close()
+            if library.is_companion:
+                library.elf.close()
 
     def library(self, name: str) -> LinkedLibrary | None:
         """Return the library of this name, from here or from the outer scope."""
@@ -129,12 +133,13 @@ class ProcessScope(LinkScope):
         """
         self._answers: dict[str, bool] = {}
         self._program = _open_program()
+        self.search = LibrarySearch(self._program.target, library_path=library_path)
+        self.libraries = []
         try:
-            self.search = LibrarySearch(self._program.target, library_path=library_path)
             root = LinkedLibrary("the program", self._program, None, is_companion=False)
             super().__init__(root, self.search)
         except BaseException:
-            self._program.close()
+            self.close()
             raise
 
     def offers(self, name: str) -> bool:
@@ -160,6 +165,7 @@ class ProcessScope(LinkScope):
     def close(self) -> None:
         """Close all files; a second call does nothing."""
         super().close()
+        self.search.close()
         self._program.close()
 
 

@@ -98,24 +98,24 @@ def test_lib_stands_for_each_custom(tmp_path: Path, linked: Callable[..., Linked
 
 def test_order_of_places(tmp_path: Path, linked: Callable[..., LinkedLibrary]) -> None:
     places = {name: library(tmp_path / name / "libdep.so") for name in "abcd"}
-    finder = search(
-        library_path=str(tmp_path / "b"),
-        cache={"libdep.so": (str(places["c"]),)},
-        default_directories=(str(tmp_path / "d"),),
-    )
+    options = {
+        "library_path": str(tmp_path / "b"),
+        "cache": {"libdep.so": (str(places["c"]),)},
+        "default_directories": (str(tmp_path / "d"),),
+    }
     by_rpath = linked("libr.so", rpath="$ORIGIN/a")
     by_runpath = linked("libru.so", runpath="$ORIGIN/a")
     plain = linked("libplain.so")
 
-    assert found(finder, "libdep.so", by_rpath) == (str(places["a"]), True)
-    assert found(finder, "libdep.so", by_runpath) == (str(places["b"]), False)
+    assert found(search(**options), "libdep.so", by_rpath) == (str(places["a"]), True)
+    assert found(search(**options), "libdep.so", by_runpath) == (str(places["b"]), False)
     places["b"].unlink()
-    assert found(finder, "libdep.so", by_runpath) == (str(places["a"]), True)
-    assert found(finder, "libdep.so", plain) == (str(places["c"]), False)
+    assert found(search(**options), "libdep.so", by_runpath) == (str(places["a"]), True)
+    assert found(search(**options), "libdep.so", plain) == (str(places["c"]), False)
     places["c"].unlink()
-    assert found(finder, "libdep.so", plain) == (str(places["d"]), False)
+    assert found(search(**options), "libdep.so", plain) == (str(places["d"]), False)
     places["d"].unlink()
-    assert found(finder, "libdep.so", plain) is None
+    assert found(search(**options), "libdep.so", plain) is None
 
 
 def test_rpath_is_inherited_and_runpath_is_not(
@@ -243,3 +243,18 @@ def test_a_scope_takes_each_library_once_and_ends_in_circles(
             assert len(scope.libraries) == 1
     finally:
         process.close()
+
+
+def test_libraries_of_the_system_are_opened_once(
+    tmp_path: Path, linked: Callable[..., LinkedLibrary]
+) -> None:
+    library(tmp_path / "system/libdep.so")
+    finder = search(default_directories=(str(tmp_path / "system"),))
+    one, other = (finder.find("libdep.so", linked(name)) for name in ("liba.so", "libb.so"))
+
+    assert one is not None
+    assert other is not None
+    assert one.elf is other.elf
+    finder.close()
+    library(tmp_path / "system/libdep.so")
+    assert found(finder, "libdep.so", linked("libc.so")) is not None

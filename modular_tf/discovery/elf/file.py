@@ -30,7 +30,7 @@ class ElfFile:
         dynamic: The dynamic section: SONAME, NEEDED, paths, flags.
     """
 
-    __slots__ = ("_source", "_symbols", "_versions", "dynamic", "image")
+    __slots__ = ("_found", "_source", "_symbols", "_versions", "dynamic", "image")
 
     def __init__(self, path: str) -> None:
         """Open `path`.
@@ -45,6 +45,7 @@ class ElfFile:
         except BaseException:
             self._source.close()
             raise
+        self._found: dict[str, Symbol | None] = {}
         self._symbols: SymbolTable | None = None
         self._versions: frozenset[str] | None = None
 
@@ -105,7 +106,10 @@ class ElfFile:
         Raises:
             ElfError: The tables are damaged.
         """
-        return self._table().find(SymbolName(name) if isinstance(name, str) else name)
+        wanted = SymbolName(name) if isinstance(name, str) else name
+        if wanted.text not in self._found:  # plugins ask the same libraries for the same names
+            self._found[wanted.text] = self._table().find(wanted)
+        return self._found[wanted.text]
 
     def exports(self) -> frozenset[str]:
         """Return the names of all exported symbols; costs time in their number.
