@@ -437,3 +437,20 @@ def test_fsspec_follows_the_generations(service, put):
 
         assert not files.exists("same://host/file")
         assert stream.read() == b"old"
+
+
+def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
+    with PluginService(
+        plugin_dirs=[folder], bundled=False, config=Config(first_contact="always")
+    ) as service:
+        service.watch().close()
+        helpers = []
+        for scheme in ("one", "two", "three"):
+            put(scheme=scheme)
+            (change,) = service.refresh()
+            assert change.kept is None
+            helpers.append(service._admission._trials._zygotes.warm())
+
+        assert helpers == [helpers[0]] * 3
+
+    assert service._admission._trials is None
