@@ -88,9 +88,9 @@ class KnownPlugins:
 
     def unused_name(self, name: str) -> str:
         """Return a name that nobody has: this one, or one with a number behind it."""
-        taken = {*self._entries, *self._taken()}
+        taken = self._taken()
         number, unused = 2, name
-        while unused in taken:
+        while unused in self._entries or unused in taken:
             unused = f"{name}#{number}"
             number += 1
         return unused
