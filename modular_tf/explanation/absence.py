@@ -34,7 +34,10 @@ def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fa
     """
     subject = f"name {scheme}"
     kinds = "no plugin, file, scheme, device type or distribution"
-    yield Fact(subject, ABSENT, f"nothing goes by the name {scheme!r}: {kinds}")
+    text = (
+        f"nothing goes by the name {scheme!r}: {kinds}" if scheme else "nobody serves local paths"
+    )
+    yield Fact(subject, ABSENT, text)
     yield from _scheme(service, subject, scheme)
     yield from _device_type(subject, _type_in(name))
     yield from _near(service, subject, scheme)

@@ -8,24 +8,16 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from modular_tf.device.names import parse_device_name
-from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.discovery.search_log import is_plugin_file_name
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.explanation.answer import ABSENT, STATE, Fact
-from modular_tf.explanation.plugins import about_plugin, outcome
+from modular_tf.explanation.plugins import HAVE_IT_SEARCHED, about_plugin, outcome
 from modular_tf.filesystem.scheme import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
-
-_HAVE_IT_SEARCHED = (
-    f"To have it searched: {PLUGIN_PATH_VARIABLE}, `plugin_dirs` in the configuration,"
-    " --plugin PATH, or PluginService(plugin_paths=...)."
-)
 
 
 def about_path(service: PluginService, name: str) -> Iterator[Fact]:
@@ -80,7 +72,6 @@ def _file(service: PluginService, path: str) -> Iterator[Fact]:
     for record in service.plugins():
         if record.path and os.path.realpath(record.path) == real:
             yield from about_plugin(service, record)
-            yield from _unsearched(service, path, record)
 
 
 def _directory(service: PluginService, path: str) -> Iterator[Fact]:
@@ -97,7 +88,7 @@ def _directory(service: PluginService, path: str) -> Iterator[Fact]:
     for place in places:
         yield Fact(subject, "source", f"searched as {place.source}: {place.origin}")
     if not places:
-        yield Fact(subject, "source", "no source searches it", None, _HAVE_IT_SEARCHED)
+        yield Fact(subject, "source", "no source searches it", None, HAVE_IT_SEARCHED)
 
 
 def _folder(path: str) -> str:
@@ -113,13 +104,3 @@ def _why_empty(subject: str, path: str) -> Iterator[Fact]:
     n_others = sum(not is_plugin_file_name(name) for name in names)
     text = f"of a directory, files that end in .so or .so.N count; it has {n_others} others"
     yield Fact(subject, "next", text)
-
-
-def _unsearched(service: PluginService, path: str, record: PluginRecord) -> Iterator[Fact]:
-    """Tell when a file is known only because it was asked for."""
-    if record.source != Source.ARGUMENT.value:
-        return
-    searched = {place.path for place in service.report().searched}
-    if not searched & {path, record.path, os.path.dirname(path)}:
-        text = "no source searches it; it was looked at because it was named"
-        yield Fact(f"plugin {record.name}", "source", text, None, _HAVE_IT_SEARCHED)

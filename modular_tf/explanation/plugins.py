@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.discovery.naming import file_stem
 from modular_tf.explanation.answer import STATE, Fact
 from modular_tf.report import State
@@ -13,9 +16,15 @@ from modular_tf.report import State
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.discovery.candidate import Candidate
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
+
+HAVE_IT_SEARCHED = (
+    f"To have it searched: {PLUGIN_PATH_VARIABLE}, `plugin_dirs` in the configuration,"
+    " --plugin PATH, or PluginService(plugin_paths=...)."
+)
 
 
 def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]:
@@ -29,7 +38,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
         yield from _quarantine(subject, entry)
     yield from _serves(subject, record)
     if entry is not None:
-        yield from _origin(subject, entry)
+        yield from _origin(subject, service, entry)
         yield from _namesakes(subject, service, record)
     yield from _way(subject, record)
     yield from _next(subject, record, entry)
@@ -88,15 +97,26 @@ def _serves(subject: str, record: PluginRecord) -> Iterator[Fact]:
         yield Fact(subject, "serves", f"device type {device_type}")
 
 
-def _origin(subject: str, entry: PluginEntry) -> Iterator[Fact]:
+def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:
     candidate = entry.candidate
     whose = f", of distribution {candidate.distribution}" if candidate.distribution else ""
-    yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")
+    if _is_searched(service, candidate):
+        yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")
+    else:
+        text = "no source searches it; it is known because somebody named it"
+        yield Fact(subject, "source", text, None, HAVE_IT_SEARCHED)
     if candidate.real_path != candidate.path:
         yield Fact(subject, "source", f"a link to {candidate.real_path}")
     for twin in candidate.twins:
         text = f"the same file again, not listed: {twin.path} ({twin.source}: {twin.origin})"
         yield Fact(subject, "twin", text)
+
+
+def _is_searched(service: PluginService, candidate: Candidate) -> bool:
+    """Tell whether a file is known for another reason than that it was asked for."""
+    searched = {place.path for place in service.report().searched}
+    named = {candidate.path, os.path.dirname(candidate.path)}
+    return candidate.source is not Source.ARGUMENT or bool(searched & named)
 
 
 def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:

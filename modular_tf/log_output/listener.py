@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,15 @@ class Listener:
         if self._level is not None:
             _native().open_messages(_least_level(self._level))
             self._start(after=None)
+            self._stop_with_worker()
+
+    def _stop_with_worker(self) -> None:
+        """Stop when a child of `multiprocessing` ends, which runs none of `atexit`'s functions."""
+        workers = sys.modules.get("multiprocessing.util")
+        if workers is not None:  # it forgets, at its start, what was registered before
+            workers.register_after_fork(
+                self, lambda its: workers.Finalize(its, its.stop, exitpriority=-100)
+            )
 
     def _start(self, *, after: threading.Thread | None) -> None:
         self._ending = False

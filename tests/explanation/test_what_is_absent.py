@@ -136,6 +136,13 @@ def test_devices_that_the_configuration_hides(make_service, why):
     assert "`visible_devices` in the configuration chooses CPU:0" in why(service, "CPU:1").text
 
 
+def test_local_paths_that_nobody_serves(make_service, why):
+    answer = why(make_service(), "")
+
+    assert not answer.known
+    assert answer.of("absent") == ["nobody serves local paths"]
+
+
 def test_a_file_that_is_not_there(make_service, why, tmp_path):
     (tmp_path / "libstore.so").write_text("")
     answer = why(make_service(), tmp_path / "libstor.so")

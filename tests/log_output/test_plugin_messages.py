@@ -301,6 +301,22 @@ tell(made, "log", 2)
     assert messages.count("initialised") == 1
 
 
+def test_a_worker_of_multiprocessing_loses_nothing(run_listening):
+    code = """
+import multiprocessing
+listen()
+made = service()
+worker = multiprocessing.get_context("fork").Process(target=tell, args=(made, "burst", 3000))
+worker.start()
+worker.join()
+assert worker.exitcode == 0
+"""
+    messages = messages_in(run_listening(code).stderr)
+
+    assert messages.count("line 2999 of a burst") == 1
+    assert messages.count("the burst is over") == 1
+
+
 def test_a_fork_while_a_thread_logs(run_listening):
     """No child hangs on a lock that nobody will release."""
     code = """
