@@ -17,11 +17,7 @@ from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.rules import loading as rules
 from modular_tf.scan_cache.dependencies import Dependencies
-from modular_tf.scan_cache.remembered import (
-    Remembered,
-    dependencies_named_in,
-    remembered_from_json,
-)
+from modular_tf.scan_cache.remembered import Remembered, remembered_from_json
 from modular_tf.storage.own_directory import OwnDirectory
 from modular_tf.storage.places import cache_directory
 from modular_tf.storage.record_file import RecordFile
@@ -183,8 +179,7 @@ class ScanCache:
         if value is None:
             return None
         try:
-            dependencies = self._dependencies.named(dependencies_named_in(value))
-            return remembered_from_json(path, value, dependencies)
+            return remembered_from_json(path, value, self._dependencies.named)
         except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
             return None
 

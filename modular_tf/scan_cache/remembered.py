@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
@@ -13,21 +14,23 @@ from modular_tf.first_contact.finding import Finding
 from modular_tf.rules import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "Remembered",
     "dependencies_as_json",
     "dependencies_from_json",
-    "dependencies_named_in",
     "remembered_from_json",
 ]
 
-_FILE = SeenFile._fields
 _PROBLEM = ("rule", "message", "remedy", "path", "origin")
+# What `Remembered.as_json` writes, with the types that it reads again; the last may be None.
 _VALUES = (
     "seen", "kinds", "problems", "companions", "absent", "dependencies", "tried", "finding"
 )  # fmt: skip
+_TYPES = [list, list, list, list, list, str, bool]
+_SEEN_TYPES = [list, str, int, str]
+_IDENTITY_TYPES = [int] * len(FileIdentity._fields)
 _T = TypeVar("_T")
 
 
@@ -73,40 +76,39 @@ class Remembered(NamedTuple):
         ]
 
 
-def dependencies_named_in(value: Any) -> str:
-    """Return what `as_json` was told to write for the dependencies.
-
-    Raises:
-        ValueError: It has another shape.
-    """
-    return _typed(_row(value, _VALUES)[_VALUES.index("dependencies")], str)
-
-
-def remembered_from_json(path: str, value: Any, dependencies: tuple[SeenFile, ...]) -> Remembered:
+def remembered_from_json(
+    path: str, value: Any, dependencies: Callable[[str], tuple[SeenFile, ...]]
+) -> Remembered:
     """Read what `as_json` gives.
 
     Args:
         path: Where the library is.
         value: What JSON gave.
-        dependencies: The dependencies that it names.
+        dependencies: Returns the dependencies for which a text was written.
 
     Raises:
         ValueError: It has another shape.
     """
-    seen, kinds, problems, companions, absent, _, tried, finding = _row(value, _VALUES)
-    file = _file(path, *_row(seen, _FILE[1:]))
-    if file.identity is None or file.sha256 is None:
-        raise ValueError("expected a file that was there and read")
+    row = _row(value, _VALUES)
+    seen, kinds, problems, companions, absent, text, tried, finding = row
+    if _types(row)[:-1] != _TYPES or _types(seen) != _SEEN_TYPES:
+        raise ValueError("expected other types")
+    identity, sha256, seen_ns, boot = seen
     facts = _plain_facts(_strings(kinds))
-    if not problems == companions == absent == []:
+    if problems or companions or absent:
         facts = LoadFacts(
             facts.kinds,
-            tuple([_problem(row) for row in _typed(problems, list)]),
+            tuple([_problem(row) for row in problems]),
             _strings(companions),
             _strings(absent),
         )
-    found = None if finding is None else Finding.from_dict(finding)
-    return Remembered(file, facts, dependencies, _typed(tried, bool), found)
+    return Remembered(
+        SeenFile(path, _identity(identity), sha256, seen_ns, boot),
+        facts,
+        dependencies(text),
+        tried,
+        None if finding is None else Finding.from_dict(finding),
+    )
 
 
 def dependencies_as_json(dependencies: Iterable[SeenFile]) -> list[Any]:
@@ -120,8 +122,7 @@ def dependencies_from_json(value: Any) -> tuple[SeenFile, ...]:
     Raises:
         ValueError: It has another shape.
     """
-    rows = [_row(entry, _FILE) for entry in _typed(value, list)]
-    return tuple([_file(_typed(row[0], str), *row[1:]) for row in rows])
+    return tuple([_file(entry) for entry in _typed(value, list)])
 
 
 def _file_as_json(file: SeenFile) -> list[Any]:
@@ -129,15 +130,19 @@ def _file_as_json(file: SeenFile) -> list[Any]:
     return [file.path, identity, file.sha256, file.seen_ns, file.boot]
 
 
-def _file(path: str, identity: Any, sha256: Any, seen_ns: Any, boot: Any) -> SeenFile:
-    if sha256 is not None:
-        _typed(sha256, str)
-    numbers = None
-    if identity is not None:
-        numbers = FileIdentity(*_row(identity, FileIdentity._fields))
-        if set(map(type, numbers)) != {int}:
-            raise ValueError("expected numbers")
-    return SeenFile(path, numbers, sha256, _typed(seen_ns, int), _typed(boot, str))
+def _file(value: Any) -> SeenFile:
+    path, identity, sha256, seen_ns, boot = _row(value, SeenFile._fields)
+    if _types((path, seen_ns, boot)) != [str, int, str] or type(sha256) not in {str, NoneType}:
+        raise ValueError("expected other types")
+    numbers = None if identity is None else _identity(identity)
+    return SeenFile(path, numbers, sha256, seen_ns, boot)
+
+
+def _identity(value: Any) -> FileIdentity:
+    numbers = _row(value, FileIdentity._fields)
+    if _types(numbers) != _IDENTITY_TYPES:
+        raise ValueError("expected numbers")
+    return FileIdentity(*numbers)
 
 
 @lru_cache(maxsize=64)
@@ -153,10 +158,14 @@ def _problem(value: Any) -> Problem:
     return Problem(rule, _typed(message, str), _typed(remedy, str), *texts)
 
 
-def _strings(value: Any) -> tuple[str, ...]:
-    if not set(map(type, _typed(value, list))) <= {str}:
+def _strings(values: list[Any]) -> tuple[str, ...]:
+    if not {*map(type, values)} <= {str}:
         raise ValueError("expected texts")
-    return tuple(value)
+    return tuple(values)
+
+
+def _types(values: Iterable[Any]) -> list[type]:
+    return list(map(type, values))
 
 
 def _row(value: Any, columns: tuple[str, ...]) -> list[Any]:

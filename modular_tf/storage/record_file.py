@@ -7,6 +7,7 @@ costs the lines it hits. Readers take no lock; a writer merges what it changed i
 
 from __future__ import annotations
 
+from json import dumps, loads
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -151,14 +152,10 @@ def _split(rows: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _text(value: Any) -> bytes:
     """Return JSON in one line of ASCII, without tabs."""
-    from json import dumps  # noqa: PLC0415  (most processes have nothing to keep)
-
     return dumps(value).encode("ascii")
 
 
 def _value(text: bytes | None) -> Any | None:
-    from json import loads  # noqa: PLC0415  (most processes have nothing to keep)
-
     if text is None:
         return None
     try:
