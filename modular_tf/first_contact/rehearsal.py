@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import ModularTFError, PluginError
-from modular_tf.filesystem.initialisation import initialise
+from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
@@ -84,17 +83,12 @@ class Rehearsal:
 
     def _rehearse_scheme(self, tables: FilesystemTables) -> None:
         self._journal.enter(f"init of scheme {tables.scheme!r}")
-        warnings: list[Violation] = []
+        task = self._task
         try:
-            filesystem = initialise(
-                tables,
-                plugin=self._task.plugin,
-                path=self._task.file,
-                environment=os.environ,
-                warnings=warnings,
+            filesystem, warnings = open_filesystem(
+                tables, plugin=task.plugin, path=task.file, bundled=False
             )
         except ModularTFError as error:
-            self._note_violations(warnings)
             message = f"scheme {tables.scheme!r}: {error.message}"
             self._note_violations([Violation("FS-019", message)])
             return

@@ -25,8 +25,8 @@ _CAP_SYS_ADMIN = 21
 
 
 def can_be_secluded() -> bool:
-    """Try whether `run_secluded` works here."""
-    if not _has_capability():
+    """Try whether `run_secluded` works here, and would show drivers what they see outside."""
+    if not _has_capability() or _proc_is_covered():
         return False
     pid = os.fork()
     if pid == 0:
@@ -81,6 +81,13 @@ def _call(name: str, form: str, *arguments: Any) -> None:
     address = libc.symbol(name) if libc is not None else None
     if address is None or ffi.cast(form, address)(*arguments) != 0:
         raise OSError(ffi.errno, name)
+
+
+def _proc_is_covered() -> bool:
+    """Tell whether something is mounted below /proc, as containers hide devices from drivers."""
+    with open("/proc/self/mountinfo", "rb") as mounts:
+        points = [line.split()[4] for line in mounts]
+    return any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points)
 
 
 def _has_capability() -> bool:
