@@ -268,11 +268,18 @@ class PluginEntry:
         offer = self.finding.offer if self.finding is not None else None
         if self.finding is not None and offer is not None and not eager:
             self.generation.defer(self.finding, offer)
-            self._decide("register", None, "mapped at its first use", passed=True)
+            self._decide_registration("to be mapped at its first use")
         else:
             self.generation.load()
-            self._decide("register", None, "mapped", passed=self.library is not None)
+            self._decide_registration("mapped")
         self._tell()
+
+    def _decide_registration(self, how: str) -> None:
+        reason = self._first_reason()
+        if self.state is State.LOADED or reason is None:
+            self._decide("register", None, how, passed=True)
+        else:
+            self._decide(reason.stage, reason.rule, reason.message, passed=False)
 
     def end(self, state: State, *reasons: Reason) -> None:
         """End the way here."""

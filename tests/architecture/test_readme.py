@@ -65,7 +65,7 @@ def test_samples_run_and_print_what_is_said(
 ):
     _create_bucket(s3_store.endpoint)
     environment = {
-        **os.environ,
+        **_of_a_user(tmp_path / "home"),
         **s3_store.environment,
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     }
@@ -80,6 +80,13 @@ def test_samples_run_and_print_what_is_said(
             reader.c(block)
         elif block.language == "python":
             reader.python(block, following.text if following.language == "text" else None)
+
+
+def _of_a_user(home: Path) -> dict[str, str]:
+    """Return the environment without what the tests have instead of first contact."""
+    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
 
 
 def _create_bucket(endpoint: str) -> None:

@@ -169,7 +169,7 @@ def test_broken_hooks_stop_nothing_and_are_told(broken, plugin_file, make_servic
     assert len(service.devices("NPU")) == 2
     assert len(report.hook_failures) >= 3
     assert all(failure.stage == "hooks" and failure.message for failure in report.hook_failures)
-    assert any(line.startswith("in a hook:") for line in service.why("absent").lines)
+    assert any("in a hook" in line for line in service.why("absent").lines)
 
 
 def test_a_broken_veto_forbids(plugin_file, make_service):
