@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.first_contact.journal import Journal
-from modular_tf.first_contact.memory_use import own_data
+from modular_tf.first_contact.memory_use import memory_use, stack_size
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
 from modular_tf.first_contact.rehearsal import Rehearsal
+from modular_tf.loading.origin_folder import remove_own_folders
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
 
@@ -24,6 +26,7 @@ _MIB = 1 << 20
 _LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
 _MOST_DESCRIPTORS = 4096
 _CPU_GRACE_S = 10
+_THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
 
 
@@ -56,6 +59,7 @@ def _try(task: Task, journal: Journal) -> None:
     before = ProcessState.now()
     rehearsal = Rehearsal(task, journal)
     rehearsal.perform()
+    remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now())]
     journal.finish({**rehearsal.outcome(), "changes": changed})
@@ -64,7 +68,7 @@ def _try(task: Task, journal: Journal) -> None:
 def _take_descriptors(streams: tuple[int, int, int]) -> None:
     """Keep the standard streams and the report, and nothing that others have opened."""
     nothing = os.open(os.devnull, os.O_RDONLY)
-    above = [os.dup2(fd, 100 + place) for place, fd in enumerate((nothing, *streams))]
+    above = [fcntl.fcntl(fd, fcntl.F_DUPFD, REPORT + 1) for fd in (nothing, *streams)]
     for fd, source in enumerate(above):
         os.dup2(source, fd)
     os.set_inheritable(REPORT, False)  # noqa: FBT003  (it has no name)
@@ -72,16 +76,19 @@ def _take_descriptors(streams: tuple[int, int, int]) -> None:
 
 
 def _take_limits(task: Task, limits: Limits) -> None:
+    processors = os.cpu_count() or 1
     # One byte is too little for a core dump, and keeps the kernel from piping it to a program,
     # which it does at 0.
     _lower(resource.RLIMIT_CORE, 1)
     _lower(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
-    _lower(resource.RLIMIT_CPU, int(limits.seconds) + _CPU_GRACE_S)
+    _lower(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
     copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
     _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
     if "LD-064" not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.
-        _lower(resource.RLIMIT_DATA, own_data() + 2 * limits.memory_mib * _MIB)
+        stacks = _THREADS_OF_A_PROCESSOR * processors * stack_size()
+        own = memory_use("self").allocated
+        _lower(resource.RLIMIT_DATA, own + 2 * limits.memory_mib * _MIB + stacks)
     if os.geteuid() != 0:  # it does not bind root, whose children are counted instead
         _lower(resource.RLIMIT_NPROC, _tasks_of_the_machine() + _MORE_TASKS)
 

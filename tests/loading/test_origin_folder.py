@@ -107,7 +107,7 @@ def test_a_companion_without_a_name_of_its_own_is_mapped_once(settled, folder, p
 def mappings_of(file):
     """Return the inodes that are mapped of a file or a copy of it."""
     found = set()
-    for line in Path("/proc/self/maps").read_text().splitlines():
+    for line in os.fsdecode(Path("/proc/self/maps").read_bytes()).splitlines():
         _, _, _, device, inode, *path = line.split(maxsplit=5)
         if path and path[0].split(" (deleted)")[0] in (str(file), f"/memfd:{file.name}"):
             found.add((device, inode))
@@ -225,3 +225,18 @@ def test_what_living_processes_use_stays(asking, temporary, run_python):
     run_python(_LOAD.replace("(own,) =", "own ="), *asking)
 
     assert list(temporary.iterdir()) == [ours]
+
+
+def test_first_contact_leaves_no_folders(folder, put, temporary):
+    from modular_tf.configuration import Config
+    from modular_tf.service import PluginService
+
+    put(built(NEIGHBOUR), folder)
+    library = put(built("libx.so", "ASKS_DLADDR"), folder)
+    config = Config(first_contact="always", load="lazy")
+    with PluginService(plugin_paths=[library], bundled=False, config=config) as service:
+        (record,) = service.load().plugins
+
+    assert record.reason is not None
+    assert record.reason.rule == "FS-001", "it was tried, and found to register nothing"
+    assert list(temporary.iterdir()) == []

@@ -138,7 +138,7 @@ def test_a_file_that_is_swapped_before_its_first_use_is_not_loaded(how, good, ev
     config = Config(load="lazy", first_contact="always")
     with service(good, config=config) as plugins:
         assert plugins.load()["x"].state is State.LOADED
-        if str(good) in Path("/proc/self/maps").read_text():
+        if os.fsencode(good) in Path("/proc/self/maps").read_bytes():
             pytest.fail("it was mapped already, so there is nothing to try")
         getattr(evil, how)(good)
 
