@@ -24,6 +24,7 @@ Linux takes file times from a clock that ticks every 1 to 10 ms; file systems ke
 1 ns (ext4, XFS, btrfs), 100 ns (NTFS, SMB), 1 s (ext3) or 2 s (FAT).
 """
 _SECOND_NS = 1_000_000_000
+_TICK_NS = 10_000_000
 _BLOCK_BYTES = 1024 * 1024
 # O_NONBLOCK: a FIFO in the place of the file must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -60,6 +61,11 @@ class FileIdentity(NamedTuple):
         The image's next version may have the same date, size and number for another file.
         """
         return self.ctime_ns == self.mtime_ns and self.ctime_ns % _SECOND_NS == 0
+
+    def may_be_newer(self, then_ns: int) -> bool:
+        """Tell whether the file may have changed after a time, by the system's clock."""
+        is_coarse = self.ctime_ns % _SECOND_NS == 0
+        return self.ctime_ns + (SETTLED_AFTER_NS if is_coarse else _TICK_NS) > then_ns
 
 
 class SeenFile(NamedTuple):

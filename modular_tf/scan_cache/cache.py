@@ -120,17 +120,16 @@ class ScanCache:
         """Make what can be remembered of a probe; None if nothing can.
 
         Args:
-            probe: The probe.
+            probe: The probe, made since this pass began.
             seen: The library as it was seen *before* it was probed
                 (`modular_tf.discovery.file_identity.see`).
         """
         facts = LoadFacts.of(probe)
         if any(problem.is_error and not _lasts(problem, seen) for problem in facts.problems):
             return None
-        paths = [*(library.path for library in probe.libraries), *probe.passed_over]
-        if paths:
-            paths.append(LINKER_CACHE)
-        dependencies = self._dependencies.seen_at(dict.fromkeys(paths))
+        libraries = [library.path for library in probe.libraries]
+        others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
+        dependencies = self._dependencies.seen_at(libraries, others)
         return None if dependencies is None else Remembered(seen, facts, dependencies)
 
     def remember(self, remembered: Remembered) -> bool:

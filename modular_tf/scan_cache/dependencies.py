@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
 from modular_tf.scan_cache.remembered import dependencies_as_json, dependencies_from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from modular_tf.storage.record_file import RecordFile
 
@@ -27,6 +28,7 @@ class Dependencies:
 
     def __init__(self, records: RecordFile) -> None:
         self._records = records
+        self._started_ns = time_ns()
         self._seen: dict[str, SeenFile | None] = {}
         self._identities: dict[str, FileIdentity | None] = {}
         self._sets: dict[str, tuple[SeenFile, ...]] = {}
@@ -34,17 +36,31 @@ class Dependencies:
         self._again: dict[int, tuple[tuple[SeenFile, ...], tuple[SeenFile, ...] | None]] = {}
         self._files_again: dict[SeenFile, SeenFile | None] = {}
 
-    def seen_at(self, paths: Iterable[str]) -> tuple[SeenFile, ...] | None:
-        """Look at files, or at the places where they would be; None if one cannot be relied on."""
-        found = []
-        for path in paths:
-            if path not in self._seen:
-                self._seen[path] = see(path, read=False)
-            seen = self._seen[path]
-            if seen is None:
+    def seen_at(
+        self, libraries: Sequence[str], others: Sequence[str]
+    ) -> tuple[SeenFile, ...] | None:
+        """Look at what a probe of this pass rests on.
+
+        Args:
+            libraries: Files that it read.
+            others: Places that it looked at; nothing need be there.
+
+        Returns:
+            None if one is not certain to be as the probe found it: it changed since the pass began.
+        """
+        found: dict[str, SeenFile] = {}
+        for path in (*libraries, *others):
+            seen = self._seen_at(path)
+            if seen is None or (seen.identity and seen.identity.may_be_newer(self._started_ns)):
                 return None
-            found.append(seen)
-        return tuple(found)
+            found[path] = seen
+        gone = any(found[path].identity is None for path in libraries)
+        return None if gone else tuple(found.values())
+
+    def _seen_at(self, path: str) -> SeenFile | None:
+        if path not in self._seen:
+            self._seen[path] = see(path, read=False)
+        return self._seen[path]
 
     def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
         """Tell whether all are as they were seen: as `file_identity.see_again`, for all of them."""
@@ -85,4 +101,6 @@ class Dependencies:
             name = sha256(repr(value).encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
             self._names[dependencies] = name
             self._records.put(_PREFIX + name, value)
-        return self._names[dependencies]
+        name = self._names[dependencies]
+        self._records.renew(_PREFIX + name)  # it must not go before those that name it
+        return name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from time import time_ns
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_offer import HostOffer
 from modular_tf.discovery.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
-from modular_tf.scan_cache import Remembered, ScanCache
+from modular_tf.scan_cache import Remembered, ScanCache, dependencies
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give the test a cache of its own; return its directory."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "modular_tf"
+
+
+@pytest.fixture(autouse=True)
+def passes_begin_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files count as older than a pass that were written right before it began."""
+    monkeypatch.setattr(dependencies, "time_ns", lambda: time_ns() + 60_000_000_000)
 
 
 @pytest.fixture

@@ -206,6 +206,20 @@ def test_a_copy_in_its_place_is_the_same(file: Path):
     assert again.identity == identity_of(file)
 
 
+@pytest.mark.parametrize(
+    ("ctime_ns", "then_ns", "newer"),
+    [
+        (5_000_000_001, 5_000_000_000, True),
+        (5_000_000_001, 5_010_000_000, True),  # the clock of file times ticks more slowly
+        (5_000_000_001, 5_010_000_001, False),
+        (5_000_000_000, 6_999_999_999, True),  # kept to the second, or to two
+        (5_000_000_000, 7_000_000_000, False),
+    ],
+)
+def test_what_may_have_changed_after_a_time(ctime_ns: int, then_ns: int, newer: bool):
+    assert FileIdentity(1, 2, 3, 0, ctime_ns).may_be_newer(then_ns) == newer
+
+
 # -- files of images ---------------------------------------------------------------------------
 
 DATE_NS = 1_000_000_000 * SECOND_NS

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.host_offer import HostOffer
 from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
-from modular_tf.scan_cache import Remembered, ScanCache
+from modular_tf.scan_cache import Remembered, ScanCache, dependencies
 from modular_tf.scan_cache import cache as cache_module
-from tests.scan_cache.conftest import fill, look_into, recalled, untimed, write_library
+from tests.scan_cache.conftest import candidate, fill, look_into, recalled, untimed, write_library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,6 +216,41 @@ def test_a_dependency_with_new_times_is_the_same(with_companion: Path):
     assert again.finding == known.finding
     cache.save()
     assert untimed(recalled(with_companion)) == untimed(again)
+
+
+@pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
+def test_what_changed_since_the_pass_began_is_not_relied_on(
+    with_companion: Path, tmp_path: Path, monkeypatch, what: str
+):
+    """The probe may have read the one or the other."""
+    own = tmp_path / "ld.so.cache"
+    own.write_bytes(b"one")
+    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
+    paths = {
+        "libneeded.so": with_companion.parent / "second" / "libneeded.so",
+        "ld.so.cache": own,
+        "passed over": with_companion.parent / "first" / "libneeded.so",
+    }
+    paths["passed over"].parent.mkdir()
+    paths["passed over"].write_bytes(b"no library")
+    time.sleep(0.03)
+    began = time.time_ns()
+    monkeypatch.setattr(dependencies, "time_ns", lambda: began)
+    assert look_into(ScanCache.of_process(), with_companion) is not None
+
+    paths[what].write_bytes(paths[what].read_bytes())
+    assert look_into(ScanCache.of_process(), with_companion) is None
+
+
+def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
+    cache = ScanCache.of_process()
+    seen = see(str(with_companion))
+    with Prober(HostOffer(), environment={}) as prober:
+        probe = prober.probe(candidate(with_companion))
+    (with_companion.parent / "second" / "libneeded.so").unlink()
+
+    assert seen is not None
+    assert cache.describe(probe, seen) is None
 
 
 def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):

@@ -201,6 +201,18 @@ def test_the_newest_stay_where_there_is_no_room(directory: OwnDirectory, monkeyp
     assert held(directory) == {"c": "c", "a": "again", "d": "d"}
 
 
+def test_what_others_need_stays_with_them(directory: OwnDirectory, monkeypatch):
+    monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
+    one = records(directory)
+    for key in "abc":
+        one.put(key, key)
+    one.renew("a")
+    one.renew("unknown")
+    one.save()
+
+    assert held(directory) == {"c": "c", "a": "a"}
+
+
 def test_a_huge_value_is_not_kept(directory: OwnDirectory):
     one = records(directory)
     one.put("huge", "x" * 2_000_000)
