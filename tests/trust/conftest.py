@@ -114,5 +114,5 @@ def give_list(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture
 def own_group() -> int:
     """Return a group that may write to files of ours without harm: the group of root."""
-    assert trusted_writers(TrustPolicy()).includes_group(0, owner=os.geteuid())
+    assert trusted_writers(TrustPolicy()).includes_group(0)
     return 0

@@ -137,6 +137,8 @@ OF_ALICE = TrustedWriters(frozenset((0, 1000)))
         ([ALICE], [("team", 5000, ["alice"])], 5000, False),
         ([], [], 1000, True),
         ([], [], 1001, False),
+        ([ALICE], [("alice", 4000, [])], 4000, True),
+        ([ALICE, BOB], [("bob", 1001, [])], 1001, False),
         ([ALICE], [("staff", 50, [])], 50, True),
         ([ALICE, BOB], [("staff", 50, ["bob"])], 50, False),
         ([ALICE, ("carol", 1002, 50)], [("staff", 50, [])], 50, False),
@@ -151,6 +153,8 @@ OF_ALICE = TrustedWriters(frozenset((0, 1000)))
         "a group whose other members may not be listed",
         "a container without names",
         "another group in a container without names",
+        "a group of one's own by its name alone",
+        "a group of a stranger's own",
         "Debian's /usr/local",
         "Debian's /usr/local with a local administrator",
         "a system's group that is the first of somebody",
@@ -161,7 +165,7 @@ OF_ALICE = TrustedWriters(frozenset((0, 1000)))
 def test_groups(users, groups, group, accepted, system):
     system(users, groups)
 
-    assert OF_ALICE.includes_group(group, owner=1000) is accepted
+    assert OF_ALICE.includes_group(group) is accepted
 
 
 def test_a_user_of_an_access_control_list_is_refused(library, give_list):

@@ -77,13 +77,13 @@ class Rights:
         return Problem.of(rules.SHARED_WRITING, message, path=path)
 
     def _strangers(self, path: str, status: os.stat_result) -> Iterator[str]:
-        writers, owner = self.writers, status.st_uid
+        writers = self.writers
         listed = listed_writers(path)
-        if listed.owning_group and not writers.includes_group(status.st_gid, owner=owner):
+        if listed.owning_group and not writers.includes_group(status.st_gid):
             yield group_text(status.st_gid)
         for user in listed.users:
             if user not in writers.users:
                 yield f"{user_text(user)}, by an access control list,"
         for group in listed.groups:
-            if not writers.includes_group(group, owner=owner):
+            if not writers.includes_group(group):
                 yield f"{group_text(group)}, by an access control list,"

@@ -43,8 +43,8 @@ class TrustedWriters:
     users: frozenset[int]
     groups: frozenset[int] = frozenset()
 
-    def includes_group(self, group: int, *, owner: int) -> bool:
-        """Tell whether a group may write to what belongs to it and to a trusted `owner`."""
+    def includes_group(self, group: int) -> bool:
+        """Tell whether nobody but trusted users can be in a group."""
         if group in self.groups or group == 0:
             return True
         names, members = _group(group)
@@ -54,7 +54,9 @@ class TrustedWriters:
             return _primary_members(group) <= self.users
         # A group of one's own, as most systems give each user; where users have no names, as in
         # containers, the number tells.
-        return _user_name(owner) in names if names else group == owner
+        return (
+            any(_user_name(user) in names for user in self.users) if names else group in self.users
+        )
 
     def __str__(self) -> str:
         return " and ".join(user_text(user) for user in sorted(self.users))
