@@ -227,7 +227,8 @@ class Renewal:
         first = new.record().reason
         why = f"the new file is {new.state}: {first.message if first else 'it offers nothing'}"
         kept = Reason.of_rule("register", "LD-085", f"{old.path}: {why}")
-        old.identity = new.identity
+        if new.incident is None or not new.incident.untried:  # else the next look tries again
+            old.identity = new.identity
         old.note_kept(kept)
         _log.warning("plugin.kept", plugin=old.name, path=old.path, reason=why)
         return _change(ChangeKind.REPLACED, old, kept)

@@ -267,6 +267,26 @@ def test_a_generation_that_fails_leaves_the_old_one_serving(
     assert service.refresh() == []
 
 
+def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch):
+    put(scheme="same")
+    with PluginService(
+        plugin_dirs=[folder], bundled=False, config=Config(first_contact="always")
+    ) as service:
+        service.load("x")
+        put(scheme="second")
+        with monkeypatch.context() as patched:
+            nobody = "modular_tf.first_contact.zygote_process.find_interpreter"
+            patched.setattr(nobody, lambda: None)
+            (change,) = service.refresh()
+            assert change.kept is not None
+            assert service.schemes() == {"same": "x"}
+
+        (change,) = service.refresh()
+
+        assert change.kept is None
+        assert service.schemes() == {"second": "x"}
+
+
 def test_a_good_file_after_a_bad_one_is_the_next_generation(service, put):
     put(scheme="same")
     service.load("x")
@@ -454,3 +474,32 @@ def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
         assert helpers == [helpers[0]] * 3
 
     assert service._admission._trials is None
+
+
+def mappings():
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_the_same_contents_again_and_again_cost_nothing(service, put):
+    def once():
+        for scheme in ("first", "second"):
+            put(scheme=scheme)
+            service.refresh()
+            write(service, f"{scheme}://host/file")
+
+    service.load()
+    once()
+    once()
+    gc.collect()
+    before = mappings(), descriptors()
+    for _ in range(20):
+        once()
+    gc.collect()
+
+    assert mappings() <= before[0] + 10  # Python's own arenas come and go
+    assert descriptors() == before[1]
+    assert service.draining <= 1
