@@ -116,8 +116,8 @@ class ScanCache:
             self._note(found)  # so that nobody has to read the bytes again
         return found
 
-    def describe(self, probe: Probe, seen: SeenFile) -> Remembered | None:
-        """Make what can be remembered of a probe; None if nothing can.
+    def describe(self, probe: Probe, seen: SeenFile) -> Remembered:
+        """Make what is to be remembered of a probe.
 
         Args:
             probe: The probe, made since this pass began.
@@ -125,20 +125,22 @@ class ScanCache:
                 (`modular_tf.discovery.file_identity.see`).
         """
         facts = LoadFacts.of(probe)
-        if any(problem.is_error and not _lasts(problem, seen) for problem in facts.problems):
-            return None
+        lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
         libraries = [library.path for library in probe.libraries]
         others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
         dependencies = self._dependencies.seen_at(libraries, others)
-        return None if dependencies is None else Remembered(seen, facts, dependencies)
+        if dependencies is None:
+            return Remembered(seen, facts, lasting=False)
+        return Remembered(seen, facts, dependencies, lasting=lasting)
 
     def remember(self, remembered: Remembered) -> bool:
-        """Keep what is known of a library; tell whether it still holds, and so was kept.
+        """Keep what is known of a library; tell whether it lasts and still holds, and so was kept.
 
         Args:
             remembered: As `describe` gives it, with what first contact found.
         """
-        if see_again(remembered.seen) is None:  # what was probed may be the one or the other
+        # If the file changed meanwhile, what was probed may be the one or the other.
+        if not remembered.lasting or see_again(remembered.seen) is None:
             self.forget(remembered.seen.path)
             return False
         self._note(remembered)
@@ -157,7 +159,7 @@ class ScanCache:
         Args:
             known: As `describe` gives it.
         """
-        for path in self._records.keys_holding(known.sha256):
+        for path in self._records.keys_holding(known.sha256) if known.lasting else ():
             other = self._noted(path)
             if other is not None and other.tried and _same_bytes(other, known):
                 return other.finding

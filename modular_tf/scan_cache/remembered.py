@@ -44,6 +44,8 @@ class Remembered(NamedTuple):
             with it, the linker's cache, and places where there was none and one would be taken.
         tried: Whether it was tried and did no harm.
         finding: What was found when it was tried, or loaded; None where it was neither.
+        lasting: Whether it may be kept. What may become right at any time may not, such as a
+            library that is missing, nor what changed while it was found out.
     """
 
     seen: SeenFile
@@ -51,6 +53,7 @@ class Remembered(NamedTuple):
     dependencies: tuple[SeenFile, ...] = ()
     tried: bool = False
     finding: Finding | None = None
+    lasting: bool = True
 
     @property
     def sha256(self) -> str:

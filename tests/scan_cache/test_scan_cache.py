@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import time
 from typing import TYPE_CHECKING
 
@@ -236,10 +237,10 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
     time.sleep(0.03)
     began = time.time_ns()
     monkeypatch.setattr(dependencies, "time_ns", lambda: began)
-    assert look_into(ScanCache.of_process(), with_companion) is not None
+    assert not is_not_kept(with_companion)
 
     paths[what].write_bytes(paths[what].read_bytes())
-    assert look_into(ScanCache.of_process(), with_companion) is None
+    assert is_not_kept(with_companion)
 
 
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
@@ -250,7 +251,7 @@ def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_comp
     (with_companion.parent / "second" / "libneeded.so").unlink()
 
     assert seen is not None
-    assert cache.describe(probe, seen) is None
+    assert not cache.describe(probe, seen).lasting
 
 
 def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):
@@ -298,25 +299,44 @@ def test_what_its_bytes_refuse_is_remembered(tmp_path: Path, name, content, rule
     assert [problem.rule for problem in again.facts.problems][:1] == [rule]
 
 
+def is_not_kept(path: Path) -> bool:
+    """Tell whether a library has its digest, and a verdict that holds for this pass only."""
+    cache = ScanCache.of_process()
+    found = look_into(cache, path)
+    assert found is not None
+    assert found.sha256
+    tried = found._replace(tried=True, finding=FINDING)
+    assert cache.finding_for(tried) is None
+    return not (found.lasting or cache.remember(tried) or cache.recall(str(path)))
+
+
 def test_a_missing_library_is_not_remembered(tmp_path: Path):
     """It may be installed at any time."""
     path = write_library(tmp_path / "x.so", ("libmissing-entirely.so",))
 
-    assert look_into(ScanCache.of_process(), path) is None
+    assert is_not_kept(path)
 
 
 def test_a_missing_symbol_is_not_remembered(tmp_path: Path):
     path = write_library(tmp_path / "x.so", undefined=("nobody_has_this",))
 
-    assert look_into(ScanCache.of_process(), path) is None
+    assert is_not_kept(path)
 
 
-def test_the_damage_of_a_companion_is_not_that_of_the_plugin(with_companion: Path):
-    companion = with_companion.parent / "second" / "libneeded.so"
-    write_library(companion, tables={"symbols": b""}, undefined=("x",))
-    known = look_into(ScanCache.of_process(), with_companion)
+def test_the_damage_of_a_companion_is_not_that_of_the_plugin(tmp_path: Path):
+    endless = struct.pack("<4I", 4, 1, 1, 0) + b"\xff" * 64  # a table of hashes
+    write_library(tmp_path / "libneeded.so", tables={"gnu_hash": endless})
+    path = write_library(
+        tmp_path / "x.so",
+        ("libneeded.so",),
+        paths={"runpath": "$ORIGIN"},
+        undefined=("some_function",),
+    )
+    found = look_into(ScanCache.of_process(), path)
 
-    assert known is None or known.facts.loadable
+    assert found is not None
+    assert [problem.rule for problem in found.facts.problems] == ["LD-005"]
+    assert is_not_kept(path)
 
 
 # -- the same bytes elsewhere ------------------------------------------------------------------
