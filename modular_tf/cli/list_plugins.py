@@ -66,7 +66,8 @@ def _show(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: boo
     n_warnings = sum(len(plugin["warnings"]) for plugin in plugins)
     if n_warnings and not with_warnings:
         printer.line()
-        printer.line(f"{n_warnings} warnings; `modular-tf list -v` shows them")
+        counted = "1 warning" if n_warnings == 1 else f"{n_warnings} warnings"
+        printer.line(f"{counted}; `modular-tf list -v` shows more")
 
 
 def _notes(plugin: dict[str, Any]) -> tuple[str, str]:

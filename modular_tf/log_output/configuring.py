@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import ROOT
+from modular_tf.fork_lock import ForkLock
+from modular_tf.log_output.listener import listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,7 @@ LEVELS = {
 }
 _log = EventLog("log_output")
 _logger = logging.getLogger(ROOT)
+_lock = ForkLock()
 _own_handlers: list[logging.Handler] = []  # one, or none
 _decided: list[str] = []  # the environment is followed once, and never after a call
 
@@ -41,7 +44,8 @@ def configure_logging(
     Args:
         output: "pretty" for lines that people read; "json" for one JSON object a line; "records"
             to write nothing here and leave the events, plugins' messages among them, to the
-            application's own `logging` or structlog; "off" for the state before the first call.
+            application's own `logging` or structlog; "off" to show nothing and leave plugins to
+            standard error.
         level: The lowest level that counts: "debug", "info", "warning" or "error".
         stream: Where "pretty" and "json" write to. Default: standard error. It stays the
             caller's.
@@ -51,22 +55,24 @@ def configure_logging(
     """
     _check("output", output, OUTPUTS)
     _check("level", level, LEVELS)
-    from modular_tf.log_output.listener import listener  # noqa: PLC0415  (loads the native core)
+    with _lock:
+        _decided.append(output)
+        listener.stop()  # what was heard so far belongs to the old output
+        _show(output, LEVELS[level], stream or sys.stderr)
+        if output != "off":
+            listener.listen(LEVELS[level])
 
-    _decided.append(output)
-    listener.stop()  # what was heard so far belongs to the old output
+
+def _show(output: str, level: int, stream: TextIO) -> None:
+    """Replace this package's handler, or take it away."""
     while _own_handlers:
         _logger.removeHandler(_own_handlers.pop())
-    _logger.propagate = output in {"records", "off"}
-    EventLog.shown_by_us = not _logger.propagate
-    if output == "off":
-        _logger.setLevel(logging.NOTSET)
-        return
-    if not _logger.propagate:
-        _own_handlers.append(_handler(output, stream or sys.stderr))
+    EventLog.shown_by_us = output in {"pretty", "json"}
+    _logger.propagate = not EventLog.shown_by_us
+    _logger.setLevel(logging.NOTSET if output == "off" else level)
+    if EventLog.shown_by_us:
+        _own_handlers.append(_handler(output, stream))
         _logger.addHandler(_own_handlers[0])
-    _logger.setLevel(LEVELS[level])
-    listener.listen(LEVELS[level])
 
 
 def _check(name: str, value: str, known: tuple[str, ...] | Mapping[str, int]) -> None:

@@ -27,7 +27,7 @@ def run(monkeypatch):
     """Run an action as a verb, with `verbose` -v given."""
 
     def run(action, verbose=0):
-        options = argparse.Namespace(verbose=verbose, json=False)
+        options = argparse.Namespace(verbose=verbose, json=False, log=None)
         monkeypatch.setattr(main, "parse", lambda _: Command(Verb(action), options))
         return main.run([])
 
@@ -66,7 +66,7 @@ def test_our_own_fault_is_70_and_short(run, capsys):
 
 
 def test_our_own_fault_has_a_traceback_when_asked_for(run, capsys, monkeypatch):
-    monkeypatch.setattr(main.logs, "show", lambda _: None)
+    monkeypatch.setattr(main.logs, "set_up", lambda *_: None)
 
     assert run(raising(ZeroDivisionError("oops")), verbose=1) == 70
     assert "Traceback" in capsys.readouterr().err

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shutil
 
+from modular_tf.cli.list_plugins import _show
+from tests.cli.test_printer import on_terminal
+
 
 def test_list_gives_a_reason_for_every_plugin_that_is_not_loaded(mtf, fixture_plugin, tmp_path):
     for number, variant in enumerate(["good", "good", "no-init", "filesystem-abi"]):
@@ -29,3 +32,35 @@ def test_list_shows_warnings(mtf, fixture_plugin):
     assert row[6] == ""
     assert warning["message"] in row[7]
     assert f"[{warning['rule']}]" in row[7]
+
+
+RECORD = {
+    "name": "a",
+    "state": "failed",
+    "path": "/p/liba.so",
+    "source": "argument",
+    "kinds": ["filesystem"],
+    "schemes": [],
+    "device_types": [],
+    "reasons": [
+        {"stage": "init", "rule": "FS-013", "message": "no cleanup", "remedy": "Have one."},
+        {"stage": "init", "rule": None, "message": "its own words", "remedy": None},
+    ],
+    "warnings": [{"stage": "init", "rule": "LD-056", "message": "odd", "remedy": None}],
+}
+
+
+def test_a_person_sees_every_reason_under_the_table():
+    seen = on_terminal(lambda printer: _show([RECORD], printer, with_warnings=False))
+
+    assert "a (/p/liba.so)\n  failed: no cleanup [FS-013] Have one.\n" in seen
+    assert "  failed: its own words\n" in seen
+    assert "odd" not in seen
+    assert "1 warning; `modular-tf list -v` shows more" in seen
+
+
+def test_a_person_sees_warnings_when_asked_for():
+    seen = on_terminal(lambda printer: _show([RECORD], printer, with_warnings=True))
+
+    assert "  warning: odd [LD-056]\n" in seen
+    assert "list -v" not in seen
