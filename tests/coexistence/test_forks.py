@@ -98,3 +98,30 @@ with PluginService() as service:
     use_all(service)
 """,
     )
+
+
+def test_a_watch_stays_with_the_parent(run_python, fixture_plugin, tmp_path):
+    (tmp_path / "drop").mkdir()
+    run_python(
+        WORK
+        + _FORK
+        + """
+import shutil, time
+drop, plugin = sys.argv[1:]
+with PluginService(plugin_dirs=[drop]) as service, service.watch() as watch:
+    def in_child():
+        assert watch.closed
+        use_files(service, "ram", "ram://child")
+        shutil.copy(plugin, drop + "/libchild.so")
+        service.close()
+    for _ in range(5):
+        assert ended(forked(in_child)) == 0
+    assert not watch.closed
+    deadline = time.monotonic() + 100
+    while "fixture" not in service.schemes() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    use_all(service)
+""",
+        tmp_path / "drop",
+        fixture_plugin("good"),
+    )
