@@ -1,6 +1,6 @@
 """What the child process tells while it tries a plugin: each call before it is made.
 
-One JSON object a line: `{"enters": CALL, "data": BYTES}`, then `{"lost": STREAM}`,
+One JSON object a line: `{"enters": CALL, "memory": USE}`, then `{"lost": STREAM}`,
 `{"fault": TEXT}` or `{"finished": OUTCOME}` as the last; what the native core adds stands in
 `native/core/crash_report.h`. The pipe is not standard output, which plugins may write to.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 
-from modular_tf.first_contact.memory_use import own_data
+from modular_tf.first_contact.memory_use import memory_use
 
 MUTE_STATUS = 119
 """The child's exit status where the descriptor of the report itself is lost."""
@@ -34,12 +34,12 @@ class Journal:
         """Tell which call comes next; ends the process if the last one took a descriptor."""
         self._check_descriptors()
         of_device = "" if self.device is None else f" of device {self.device}"
-        self._write({"enters": f"{call}{of_device}", "data": own_data()})
+        self._write({"enters": f"{call}{of_device}", "memory": memory_use("self")})
 
     def finish(self, outcome: dict[str, object]) -> None:
         """Tell that all calls came back, and with what."""
         self._check_descriptors()
-        self._write({"finished": outcome, "data": own_data()})
+        self._write({"finished": outcome, "memory": memory_use("self")})
 
     def fail(self, text: str) -> None:
         """Tell that the host's own code failed."""

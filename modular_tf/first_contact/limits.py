@@ -15,9 +15,9 @@ class Limits:
 
     Attributes:
         seconds: How long it may take.
-        memory_mib: How many MiB of memory, beyond the host's own, a process of it may have:
-            writable memory as soon as it is allocated, other memory when it is touched. Address
-            space that is merely reserved does not count.
+        memory_mib: How many MiB of memory, beyond the host's own, a process of it may have
+            allocated or touched (`memory_use`). Address space that is merely reserved, files and
+            the stacks of threads do not count.
         processes: How many processes it may have started and left at any moment.
         accept: Ids of rules, of `ACCEPTABLE`, that are taken as warnings (LD-069).
     """

@@ -1,33 +1,37 @@
-"""How much memory a process has: what it has touched, and what it may write to without asking.
+"""How much memory a process has taken: what it has touched, and what it has allocated.
 
-Address space that is reserved without access (PROT_NONE), as drivers of large devices do, is
-neither.
+Neither address space that is reserved without access (PROT_NONE), as drivers of large devices do,
+nor the pages of files count, nor the stacks of threads, of which a pool may have one per processor.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 from typing import NamedTuple
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_RESIDENT, _DATA = 1, 5  # fields of statm, in pages
+_RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
+_THREADS = 17  # of stat, counted from the field behind the name
+_STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
 
 
 class MemoryUse(NamedTuple):
     """Of one process, in bytes.
 
     Attributes:
-        resident: Touched, of whatever kind.
-        data: Private and writable, touched or not.
+        touched: Its own memory that exists.
+        allocated: Private and writable, touched or not.
+        files: Of files, and shared with others.
     """
 
-    resident: int
-    data: int
+    touched: int
+    allocated: int
+    files: int
 
-    @property
-    def most(self) -> int:
-        """The larger of the two."""
-        return max(self)
+    def beyond(self, other: MemoryUse) -> int:
+        """Return how much more it is, by what differs most, without files."""
+        return max(self.touched - other.touched, self.allocated - other.allocated)
 
 
 def memory_use(pid: int | str) -> MemoryUse:
@@ -38,12 +42,17 @@ def memory_use(pid: int | str) -> MemoryUse:
     """
     try:
         with open(f"/proc/{pid}/statm", "rb") as statm:
-            fields = statm.read().split()
-    except OSError:
-        return MemoryUse(0, 0)
-    return MemoryUse(*(int(fields[index]) * _PAGE for index in (_RESIDENT, _DATA)))
+            fields = [int(field) * _PAGE for field in statm.read().split()]
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            threads = int(stat.read().rpartition(b")")[2].split()[_THREADS])
+    except (OSError, IndexError):
+        return MemoryUse(0, 0, 0)
+    stacks = (threads - 1) * stack_size()
+    files = fields[_SHARED]
+    return MemoryUse(fields[_RESIDENT] - files, fields[_DATA] - stacks, files)
 
 
-def own_data() -> int:
-    """Return the `data` of this process."""
-    return memory_use("self").data
+def stack_size() -> int:
+    """Return how much address space a thread's stack takes, unless its maker says otherwise."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _STACK_WITHOUT_LIMIT if limit == resource.RLIM_INFINITY else limit

@@ -13,7 +13,7 @@ from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.first_contact.child import run
 from modular_tf.first_contact.descendants import end_all, living_descendants
 from modular_tf.first_contact.finding import Note, Offer
-from modular_tf.first_contact.memory_use import memory_use
+from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.rules import all_rules
@@ -61,6 +61,7 @@ class Trial:
         self._frames: list[Any] = []
         self._traced = False
         self._base = memory_use("self")
+        self._files = self._base.files
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._poll = select.poll()
         self._listener = listener
@@ -105,7 +106,7 @@ class Trial:
             self._read_the_rest()
             self._close()
         self._ending.status = ended.status
-        self._note_memory(ended.peak - self._base.resident)
+        self._note_memory(ended.peak - self._files - self._base.touched)
         return self._conclude()
 
     def _is_over(self) -> bool:
@@ -146,13 +147,15 @@ class Trial:
         return bool(data)
 
     def _look_at_memory(self) -> None:
-        used = memory_use(self._pid)
-        self._note_memory(used.resident - self._base.resident)
-        self._note_memory(used.data - self._base.data)
+        self._note_use(memory_use(self._pid))
         if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
             return
         if self._ending.killed_for is None:
             self._end_for("LD-064")
+
+    def _note_use(self, used: MemoryUse) -> None:
+        self._files = max(self._files, used.files)
+        self._note_memory(used.beyond(self._base))
 
     def _note_memory(self, size: int) -> None:
         ending = self._ending
@@ -168,7 +171,7 @@ class Trial:
             self._ending.processes = len(running)
             self._end_for("LD-068")
         for pid in running:
-            self._note_memory(memory_use(pid).resident - self._base.resident)
+            self._note_use(memory_use(pid))
 
     def _strays(self) -> list[int]:
         most = self._limits.processes + 1
@@ -193,12 +196,12 @@ class Trial:
     def _take_entry(self, entry: dict[str, Any]) -> None:
         ending = self._ending
         match entry:
-            case {"enters": str(call), "data": int(data)}:
-                self._note_memory(data - self._base.data)  # of the call before
+            case {"enters": str(call), "memory": [int(), int(), int()]}:
+                self._note_use(MemoryUse(*entry["memory"]))  # of the call before
                 ending.entered = call
-            case {"finished": dict(outcome), "data": int(data)}:
+            case {"finished": dict(outcome), "memory": [int(), int(), int()]}:
                 ending.outcome = _checked(outcome)
-                self._note_memory(data - self._base.data)
+                self._note_use(MemoryUse(*entry["memory"]))
             case {"signal": int(number), "errno": int(found), "overflow": int(overflow)}:
                 ending.signal, ending.errno, ending.overflow = number, found, bool(overflow)
                 self._hurry()

@@ -20,7 +20,7 @@
 enum misdeed {
   NOTHING, CRASH, CALL_NULL, OVERFLOW, ABORT, EXIT_0, EXIT_3, LEAVE_3, HANG, SPIN, THROW, KILLED,
   CLOSE_ALL, CLOSE_OUTPUT, NOISE, UNFLUSHED, COMPLAIN, LAST_WORDS, LOOK_AROUND, SCRIBBLE, FORGE,
-  FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD,
+  FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD, MANY_THREADS,
   ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
@@ -104,6 +104,13 @@ static __attribute__((noinline)) int overflow(volatile char* above) {
 static void* wait_for_ever(void* nothing) {
   while (nothing == NULL) pause();
   return nothing;
+}
+
+/* Each with a stack of 8 MiB, or what else is usual, of which it uses next to nothing. */
+static void start_threads(int count) {
+  pthread_t thread;
+  while (count-- > 0)
+    if (pthread_create(&thread, NULL, wait_for_ever, NULL) != 0) return;
 }
 
 static void on_signal(int number) { (void)number; }
@@ -191,7 +198,8 @@ static void misbehave(void) {
     case DAEMON: start_one(1); break;
     case FORK_MANY: for (int i = 0; i < 40; ++i) start_one(i % 2); for (;;) pause();
     case FORK_AND_CRASH: start_one(1); usleep(50000); *(volatile int*)8 = 1; break;
-    case THREAD: { pthread_t thread; pthread_create(&thread, NULL, wait_for_ever, NULL); break; }
+    case THREAD: start_threads(1); break;
+    case MANY_THREADS: start_threads(160); break;
     case ALLOCATE: allocate(kGibibyte, 0); break;
     case TOUCH_AND_FREE: allocate(kGibibyte, 1); free(kept); break;
     case ALLOCATE_ALL: allocate((size_t)1 << 46, 0); memset(kept, 1, 1); break;

@@ -185,7 +185,9 @@ def test_what_does_little_harm_is_a_warning(deed, said):
     assert note.message.startswith(said)
 
 
-@pytest.mark.parametrize("deed", ["NOTHING", "COMPLAIN", "THREAD", "RESERVE", "SCRIBBLE"])
+@pytest.mark.parametrize(
+    "deed", ["NOTHING", "COMPLAIN", "THREAD", "MANY_THREADS", "RESERVE", "SCRIBBLE"]
+)
 @pytest.mark.parametrize("kind", ["device", "filesystem"])
 def test_what_is_no_misdeed(deed, kind, capfd):
     found = find_one(deed, "INIT", kind)
