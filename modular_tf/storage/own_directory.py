@@ -11,6 +11,7 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 from errno import EPERM
+from functools import lru_cache
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
@@ -193,6 +194,7 @@ def _is_own(status: os.stat_result, path: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=64)  # said once, not for each of a thousand plugins
 def _refuse(path: str, why: str) -> None:
     _log.warning("storage.not_believed", path=path, why=why, rule="LD-071")
 

@@ -83,6 +83,7 @@ def test_a_file_that_others_may_write_is_not_believed(
     (written / "file").chmod(mode)
 
     assert directory.read("file", 100) is None
+    assert directory.read("file", 100) is None
     assert len(refused()) == 1
     assert "LD-071" in refused()[0]
     assert f"{mode:o}" in refused()[0]
