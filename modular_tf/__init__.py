@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import FileStatistics
     from modular_tf.headers import include_directory
     from modular_tf.log_output import configure_logging
+    from modular_tf.plugin_change import PluginChange
+    from modular_tf.plugin_watch import Watch
     from modular_tf.report import PluginRecord, Report, State
     from modular_tf.service import PluginService, default_service
     from modular_tf.tensorflow_habits import (
@@ -44,10 +46,12 @@ _ORIGINS = {
     "FileStatistics": "modular_tf.filesystem.statistics",
     "Filesystem": "modular_tf.filesystem.filesystem",
     "ModularTFError": "modular_tf.errors",
+    "PluginChange": "modular_tf.plugin_change",
     "PluginRecord": "modular_tf.report",
     "PluginService": "modular_tf.service",
     "Report": "modular_tf.report",
     "State": "modular_tf.report",
+    "Watch": "modular_tf.plugin_watch",
     "configure_logging": "modular_tf.log_output",
     "default_service": "modular_tf.service",
     "include_directory": "modular_tf.headers",
@@ -64,10 +68,12 @@ __all__ = [
     "FileStatistics",
     "Filesystem",
     "ModularTFError",
+    "PluginChange",
     "PluginRecord",
     "PluginService",
     "Report",
     "State",
+    "Watch",
     "__version__",
     "config",
     "configure_logging",

@@ -100,15 +100,17 @@ class Renewal:
         """
         self.finish_drained()
         found = self._search(places, scope)
+        served = self._served()
         changes = [self._remove(entry) for entry in self._gone(found, scope)]
-        if changes:
-            self._revive_shadowed()
+        served = self._revive_shadowed(served)
         replaced, new = self._compare(found, scope)
         successions = self._successions(replaced, scope)
         added = [entry for entry in self._known.meet(new) if self._is_whole(entry, scope)]
         self._load([*(succession.new for succession in successions), *added])
         changes += [self._conclude(*succession) for succession in successions]
-        return changes + [self._added(entry) for entry in added]
+        changes += [self._added(entry) for entry in added]
+        self._revive_shadowed(served)
+        return changes
 
     def _search(self, places: SearchPaths, scope: Scope) -> Discovery:
         """Search what may have files of the scope: installed packages cost most of the time."""
@@ -152,7 +154,7 @@ class Renewal:
 
     def _compare(self, found: Discovery, scope: Scope) -> tuple[list[_Replaced], list[Candidate]]:
         """Return the plugins whose file is another one, and the files that are nobody's yet."""
-        by_path = {entry.path: entry for entry in self._known}
+        by_path = self._by_path()
         identities = {entry.candidate.identity for entry in self._known if entry.is_there}
         replaced: list[_Replaced] = []
         new: list[Candidate] = []
@@ -167,6 +169,15 @@ class Renewal:
             elif not entry.bundled and identity != entry.identity:
                 replaced.append(_Replaced(entry, candidate))
         return replaced, new
+
+    def _by_path(self) -> dict[str, PluginEntry]:
+        """Return the entry of each path; a search may have met a replaced file as a new one."""
+        found: dict[str, PluginEntry] = {}
+        for entry in self._known:
+            other = found.setdefault(entry.path, entry)
+            if other is not entry and entry.state is State.FOUND:
+                self._known.forget(entry)
+        return found
 
     # -- following --------------------------------------------------------------------------------
 
@@ -233,8 +244,17 @@ class Renewal:
         _log.warning("plugin.kept", plugin=old.name, path=old.path, reason=why)
         return _change(ChangeKind.REPLACED, old, kept)
 
-    def _revive_shadowed(self) -> None:
-        """Let plugins have what somebody else had who is gone."""
+    def _served(self) -> set[str]:
+        return {scheme for entry in self._known for scheme in entry.filesystems}
+
+    def _revive_shadowed(self, before: set[str]) -> set[str]:
+        """Let plugins have what nobody serves any more, and return what is served then.
+
+        Args:
+            before: The schemes that were served.
+        """
+        if before <= self._served():
+            return self._served()
         shadowed = [entry for entry in self._known if entry.state is State.SHADOWED]
         revived = []
         for old in shadowed:
@@ -244,8 +264,8 @@ class Renewal:
             new.name, new.sealed = old.name, old.sealed
             self._known.replace(old, new)
             revived.append(new)
-        if revived:
-            self._load(revived)
+        self._load(revived)
+        return self._served()
 
     # -- the end of generations -------------------------------------------------------------------
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-_GRACE_S = 5.0  # how long a plugin that is there again may still be missed by a reader
 _PATIENCE_S = 60.0
 
 
@@ -35,13 +34,15 @@ class Slot:
     Attributes:
         number: Of the library that lies there, None for none.
         numbers: Of all that ever lay there.
-        there_since: When it last came; for ever in the future while it is away.
+        is_seen: Whether it was read since it last came, and not removed since.
+        removals: How often it was removed.
         changes: What was done and not seen yet: when, and the number it led to.
     """
 
     number: int | None = None
     numbers: set[int] = field(default_factory=set)
-    there_since: float = float("inf")
+    is_seen: bool = False
+    removals: int = 0
     changes: list[tuple[float, int | None]] = field(default_factory=list)
 
 
@@ -118,9 +119,9 @@ class LoadRun:
         slot, path = self._slots[at], self._folder / f"libslot{at:02}.so"
         if slot.number is not None and self._dice.random() < 0.3:
             with self._lock:
-                slot.there_since = float("inf")
-                path.unlink()
-                slot.number = None
+                slot.is_seen, slot.number = False, None
+                slot.removals += 1
+            path.unlink()
             what = "removed"
         else:
             write = self._dice.choice([_renamed, _linked, _written, _written_slowly])
@@ -129,8 +130,6 @@ class LoadRun:
                 slot.numbers.add(number)
             write(path, numbered_library(at, number), self._dice)
             with self._lock:
-                if slot.number is None:
-                    slot.there_since = time.monotonic()
                 slot.number = number
         with self._lock:
             slot.changes.append((time.monotonic(), slot.number))
@@ -161,6 +160,7 @@ class LoadRun:
                 continue
             number, now = self._number_of(at), time.monotonic()
             with self._lock:
+                slot.is_seen = slot.is_seen or (number is not None and number == slot.number)
                 led_to = [to for _, to in slot.changes]
                 if number in led_to:
                     seen = len(led_to) - led_to[::-1].index(number)
@@ -183,13 +183,15 @@ class LoadRun:
     def _read_on(self, dice: random.Random) -> None:
         """Read a file, and check that it is one that lay there."""
         at = dice.randrange(len(self._slots))
-        slot, start = self._slots[at], time.monotonic()
+        slot = self._slots[at]
+        with self._lock:
+            was_seen, removals = slot.is_seen, slot.removals
         number = self._number_of(at)
         with self._lock:
             self.reads += 1
             if number is None:
                 self.absences += 1
-                if slot.there_since + _GRACE_S < start:
+                if was_seen and slot.removals == removals:
                     self.errors.append(f"slot {at}: nobody serves it though it is there")
             elif number not in slot.numbers:
                 self.errors.append(f"slot {at}: read {number}, which never lay there")

@@ -14,6 +14,8 @@ from modular_tf.errors import ClosedError, ModularTFError, PluginError, Unimplem
 from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
 from modular_tf.service import PluginService
+from modular_tf.watching.change import Change, ChangeKind
+from modular_tf.watching.snapshot import file_identity
 
 
 @pytest.fixture
@@ -345,6 +347,42 @@ def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, p
 
     assert change.record.state is State.LOADED
     write(service, "first://h/f")
+
+
+def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
+    put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    service.discover()
+
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert [record.name for record in service.plugins()] == ["x"]
+    assert service.schemes() == {"second": "x"}
+
+
+def test_a_file_that_changed_since_it_was_found_whole_has_its_turn_later(service, put):
+    path = put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    put(scheme="third")
+
+    assert service._follow([whole]) == []
+    assert service.schemes() == {"first": "x"}
+    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    assert told(service._follow([whole])) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"third": "x"}
+
+
+def test_a_scheme_that_a_new_generation_gives_up_is_free_for_others(service, put):
+    put("liba.so", scheme="same")
+    put("libb.so", scheme="same")
+    service.load()
+    put("liba.so", scheme="other")
+
+    service.refresh()
+
+    assert service.schemes() == {"other": "a", "same": "b"}
 
 
 def test_schemes_that_the_new_generation_lacks_end(service, put):
