@@ -76,13 +76,21 @@ class EventLog:
     def _record(
         self, level: int, event: str, values: Mapping[str, object], created: float | None
     ) -> logging.LogRecord:
-        words = " ".join([event, *(f"{key}={_shown(value)}" for key, value in values.items())])
-        record = logging.LogRecord(self._stdlib.name, level, "", 0, words, None, None)
-        record.event = {"event": event, **values}
+        told = Event(event=event, **values)
+        record = logging.LogRecord(self._stdlib.name, level, "", 0, told, None, None)
+        record.event = told
         if created is not None:
             record.created = created
             record.msecs = created % 1 * 1000
         return record
+
+
+class Event(dict[str, object]):
+    """An event with its keys and values; as text, `event key=value ...`."""
+
+    def __str__(self) -> str:
+        values = (f"{k}={_shown(value)}" for k, value in self.items() if k != "event")
+        return " ".join([str(self["event"]), *values])
 
 
 def _configured_structlog() -> Any:

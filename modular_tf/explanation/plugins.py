@@ -71,8 +71,7 @@ def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
     if incident is None:
         return
     if entry.quarantined_since is not None:
-        since = datetime.fromtimestamp(entry.quarantined_since).astimezone()
-        yield Fact(subject, "quarantine", f"since {since.isoformat(sep=' ', timespec='seconds')}")
+        yield Fact(subject, "quarantine", f"since {_when(entry.quarantined_since)}")
     if incident.signal is not None:
         yield Fact(subject, "quarantine", f"ended by {_signal(incident.signal)}")
     if incident.last_call:
@@ -81,6 +80,14 @@ def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
         yield Fact(subject, "quarantine", f"at {frame}")
     for line in incident.said.splitlines():
         yield Fact(subject, "quarantine", f"it said: {line}")
+
+
+def _when(seconds: float) -> str:
+    try:
+        local = datetime.fromtimestamp(seconds).astimezone()
+    except (OSError, OverflowError, ValueError):  # it was read from a file
+        return f"{seconds} s after 1970"
+    return local.isoformat(sep=" ", timespec="seconds")
 
 
 def _signal(number: int) -> str:

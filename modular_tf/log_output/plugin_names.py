@@ -20,15 +20,13 @@ def name_library(path: str, plugin: str) -> None:
     Without this, messages are called after the library's file, as most plugins are. Where services
     know one file under two names, the last one counts.
     """
-    _names[os.path.realpath(path)] = plugin
+    _names[path] = plugin
 
 
 def plugin_at(address: int) -> tuple[str | None, str | None]:
     """Return the name and the library of the code at an address; None for code of no library."""
     path = _paths.get(address) or _look_up(address)
-    if path is None:
-        return None, None
-    return _names.get(path) or _names.get(os.path.realpath(path)) or file_stem(path), path
+    return (None, None) if path is None else (_names.get(path) or file_stem(path), path)
 
 
 def _look_up(address: int) -> str | None:
@@ -37,19 +35,17 @@ def _look_up(address: int) -> str | None:
     owner = address_owner(address)
     if owner is None:
         return None
-    if not owner.path.startswith(_DESCRIPTORS):
-        if len(_paths) >= _MOST:
-            _paths.clear()
-        _paths[address] = owner.path
-        return owner.path
-    return _behind(owner.path)
+    if owner.path.startswith(_DESCRIPTORS):
+        return _behind(owner.path)
+    if len(_paths) >= _MOST:
+        _paths.clear()
+    _paths[address] = owner.path
+    return owner.path
 
 
 def _behind(descriptor: str) -> str:
     """Return what a library is that is still being mapped, and not known by its file's path yet."""
     with suppress(OSError):
         target = os.readlink(descriptor)
-        if not target.startswith("/memfd:"):
-            return target
         return target.removeprefix("/memfd:").removesuffix(" (deleted)")
     return descriptor

@@ -8,6 +8,8 @@ import pytest
 
 from modular_tf.configuration import Config
 from modular_tf.explanation import Fact
+from modular_tf.first_contact.finding import Incident
+from modular_tf.rules import Violation
 from tests.explanation.test_what_is_absent import distribution
 
 TRIED = Config(first_contact="new")
@@ -84,6 +86,20 @@ def test_a_quarantine_is_told_by_the_next_process_as_well(fixture_plugin, make_s
     service.load()
 
     assert "ended by SIGSEGV" in why(service, path).of("quarantine")
+
+
+@pytest.mark.parametrize("time", [float("nan"), 1e300, -1e18, 10**400])
+def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
+    service = make_service(fixture_plugin("good"))
+    service.discover()
+    entry = service.entry(service.plugins()[0].name)
+    entry.incident = Incident(Violation("LD-060", "it was bad"), signal=4711)
+    entry.quarantined_since = time
+
+    assert why(service, entry.name).of("quarantine") == [
+        f"since {time} s after 1970",
+        "ended by signal 4711",
+    ]
 
 
 def test_warnings_are_told(fixture_plugin, make_service, why):
