@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 
 import pytest
@@ -217,6 +218,25 @@ def test_a_damaged_entry_is_told(change):
 
     with pytest.raises(ValueError, match="expected"):
         LockFile.parse(json.dumps(values))
+
+
+def test_damage_is_told_and_never_anything_else():
+    whole = LockFile.of([plugin("a", 1, companions=(LockedFile("c", f"{7:064x}", 7),))]).text()
+    chance = random.Random(1)  # the same damage each time
+    pieces = [b"null", b"[", b"{", b'"', b"9" * 5000, b"-1", b"true", b"1e999", b"\xff", b""]
+    outcomes = set()
+    for _ in range(3000):
+        damaged = bytearray(whole.encode())
+        for _ in range(chance.randint(1, 5)):
+            at = chance.randrange(len(damaged))
+            damaged[at : at + chance.randint(0, 9)] = chance.choice(pieces)
+        try:
+            LockFile.parse(bytes(damaged)).text()
+            outcomes.add("read")
+        except ValueError:
+            outcomes.add("told")
+
+    assert outcomes == {"read", "told"}
 
 
 def test_a_lock_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

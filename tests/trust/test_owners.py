@@ -7,6 +7,7 @@ import os
 import pytest
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.discovery.trust import writers as trust_writers
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
@@ -136,3 +137,37 @@ def test_each_directory_is_looked_at_once(home, monkeypatch):
     directories = [path for path in looked_at if path not in map(str, files)]
     assert len(looked_at) - len(directories) == len(files)
     assert len(directories) <= 4 * len(home.parts)
+
+
+def test_files_of_an_image_are_not_read_each_time(library, monkeypatch):
+    """All its files have one date, to the second; on a disk that is no sign of a recent change."""
+    changed = 1_600_000_000 * 10**9
+    lstat = os.lstat
+
+    def dated(path):
+        status = lstat(path)
+        return os.stat_result(tuple(status), {"st_mtime_ns": changed, "st_ctime_ns": changed})
+
+    monkeypatch.setattr(os, "lstat", dated)
+    monkeypatch.setattr("modular_tf.discovery.trust.judged_file.sha256_of", None)
+
+    (seen,) = judge(library).checked
+    assert seen.identity.is_dated
+    assert seen.sha256 is None
+    assert seen.is_settled(seen.seen_ns)
+
+
+def test_files_of_an_image_that_can_be_exchanged_are_read(library, monkeypatch):
+    changed = 1_600_000_000 * 10**9
+    real, read_only = os.statvfs(library), []
+    monkeypatch.setattr(os, "statvfs", lambda path: read_only.append(path) or os.statvfs_result(
+        (*real[:8], real.f_flag | os.ST_RDONLY, real.f_namemax)
+    ))  # fmt: skip
+    of = FileIdentity.of
+    monkeypatch.setattr(
+        FileIdentity, "of", lambda status: of(status)._replace(mtime_ns=changed, ctime_ns=changed)
+    )
+
+    (seen,) = judge(library).checked
+    assert read_only == [str(library)]
+    assert seen.sha256 is not None

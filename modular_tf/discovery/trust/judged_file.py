@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from time import time_ns
 
+from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, sha256_of
 
 __all__ = ["JudgedFile", "KnownHash"]
@@ -47,7 +48,8 @@ class JudgedFile:
         Raises:
             OSError: As in `sha256`.
         """
-        seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns)
+        boot = _boot_of(self.real_path) if self.identity.is_dated else ""
+        seen = SeenFile(self.path, self.identity, self._sha256, self._seen_ns, boot)
         if self._sha256 is None and not seen.is_settled(self._seen_ns):
             return seen._replace(sha256=self.sha256())
         return seen
@@ -81,6 +83,11 @@ class JudgedFile:
     def _require_same(self, fd: int) -> None:
         if FileIdentity.of(os.fstat(fd)) != self.identity:
             raise OSError(errno.ESTALE, "it changed while it was looked at", self.path)
+
+
+def _boot_of(path: str) -> str:
+    """Return during which start of the machine an image's file is the same (`SeenFile.boot`)."""
+    return "" if os.statvfs(path).f_flag & os.ST_RDONLY else boot_id()
 
 
 def _digest(fd: int, algorithm: str) -> str:

@@ -169,8 +169,8 @@ def _texts(entry: Any, key: str) -> tuple[str, ...]:
 
 
 def _value(entry: Any, key: str, *kinds: type) -> Any:
-    if not isinstance(entry, dict) or type(entry.get(key)) not in kinds:
-        found = entry.get(key) if isinstance(entry, dict) else entry
+    found = entry.get(key) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or type(found) not in kinds:
         expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(f"{key}: expected {expected}, found {found!r}")
-    return entry[key]
+    return found
