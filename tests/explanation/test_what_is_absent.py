@@ -39,6 +39,7 @@ def test_a_well_known_scheme_is_told_with_its_package(make_service, why, name, p
     assert not answer.known
     assert f"scheme {proper!r} comes with the package {package}" in answer.of("package")
     assert f"pip install --no-deps {package}" in answer.text
+    assert not any("did you mean" in text for text in answer.of("suggestion"))
 
 
 def test_every_scheme_of_a_package_has_one_name():
