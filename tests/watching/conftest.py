@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from modular_tf.configuration import Config
+from modular_tf.service import PluginService
 from modular_tf.watching.reconciler import Patience
 from modular_tf.watching.snapshot import take_snapshot
 from modular_tf.watching.watcher import Watcher, WatcherSettings
@@ -16,6 +19,8 @@ from modular_tf.watching.watcher import Watcher, WatcherSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.plugin_change import PluginChange
     from modular_tf.watching.change import Change
 
 PATIENCE_S = 60.0  # what nobody needs
@@ -105,3 +110,49 @@ def folder(tmp_path) -> Path:
     made: Path = tmp_path / "plugins"
     made.mkdir()
     return made
+
+
+@pytest.fixture
+def put(fixture_plugin, folder) -> Callable[..., str]:
+    """Place a fixture plugin of some variant in the folder, as one file that replaces another."""
+
+    def place(name="libx.so", variant="needed-none", scheme="first"):
+        temporary = folder / f".{name}.new"
+        shutil.copyfile(fixture_plugin(variant, scheme=scheme), temporary)
+        temporary.replace(folder / name)
+        return str(folder / name)
+
+    return place
+
+
+@pytest.fixture
+def overwrite(fixture_plugin, folder) -> Callable[..., None]:
+    """Write a fixture plugin into a file that is there, in place."""
+
+    def place(name="libx.so", variant="needed-none", scheme="second"):
+        with (folder / name).open("r+b") as stream:
+            content = fixture_plugin(variant, scheme=scheme).read_bytes()
+            stream.write(content)
+            stream.truncate()
+
+    return place
+
+
+@pytest.fixture
+def service(folder) -> Iterator[PluginService]:
+    """A service for the folder alone, which has loaded nothing yet."""
+    with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as made:
+        yield made
+
+
+def told(changes: list[PluginChange]) -> list[tuple[str, str, str]]:
+    """Return what happened to which plugin, and its state now."""
+    return [(change.kind.value, change.plugin, change.record.state.value) for change in changes]
+
+
+def write(service: PluginService, uri: str, content: bytes = b"content") -> Filesystem:
+    """Write a file, and return the filesystem that took it."""
+    filesystem = service.filesystem_for(uri)
+    with filesystem.new_writable_file(uri) as file:
+        file.append(content)
+    return filesystem

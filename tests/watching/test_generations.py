@@ -1,0 +1,339 @@
+"""What a service makes of plugin files that others replace: generations."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.report import State
+from modular_tf.service import PluginService
+from modular_tf.watching.change import Change, ChangeKind
+from modular_tf.watching.snapshot import file_identity
+from tests.watching.conftest import told, write
+
+
+@pytest.mark.parametrize("mapped", [True, False], ids=["mapped", "not yet mapped"])
+@pytest.mark.parametrize("how", ["renamed", "overwritten"])
+def test_a_replaced_file_is_a_new_generation(service, put, overwrite, how, mapped):
+    put(scheme="first")
+    service.watch().close()  # from now on files may be overwritten in place
+    if mapped:
+        service.load("x")
+    (put if how == "renamed" else overwrite)(scheme="second")
+
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+    write(service, "second://host/file")
+
+
+def test_the_old_generation_serves_what_is_open(service, put, overwrite):
+    put(scheme="same")
+    service.watch().close()
+    service.load("x")
+    uri = "same://host/file"
+    filesystem = write(service, uri, b"old")
+    reader = filesystem.new_random_access_file(uri)
+    writer = filesystem.new_writable_file("same://host/other")
+    region = filesystem.new_read_only_memory_region_from_file(uri)
+    del filesystem
+
+    overwrite(variant="versioned-symbols", scheme="same")
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+
+    assert not service.filesystem_for(uri).path_exists(uri)
+    assert reader.read(0, 3) == b"old"
+    writer.append(b"more")
+    assert writer.tell() == 4
+    writer.close()
+    reader.close()
+    assert bytes(region.view()) == b"old"
+
+
+def test_a_filesystem_that_is_held_goes_on(service, put):
+    put(scheme="same")
+    service.load("x")
+    old = write(service, "same://host/file", b"old")
+
+    put(variant="versioned-symbols", scheme="same")
+    service.refresh()
+
+    assert old.path_exists("same://host/file")
+    assert service.filesystem("same") is not old
+    assert not service.filesystem("same").path_exists("same://host/file")
+    with old.new_random_access_file("same://host/file") as reader:
+        assert reader.read(0, 3) == b"old"
+
+
+def test_the_old_generation_is_closed_with_the_last_that_is_open(service, put):
+    put(scheme="same")
+    service.load("x")
+    filesystem = write(service, "same://host/file", b"old")
+    reader = filesystem.new_random_access_file("same://host/file")
+    put(variant="versioned-symbols", scheme="same")
+    service.refresh()
+    assert service.draining == 1
+
+    del filesystem
+    gc.collect()
+    service.refresh()
+    assert service.draining == 1
+
+    reader.close()
+    del reader  # whoever holds a file holds its filesystem
+    gc.collect()
+    service.refresh()
+    assert service.draining == 0
+
+
+def test_closing_the_service_closes_what_serves_to_the_end(service, put):
+    put(scheme="same")
+    service.load("x")
+    filesystem = write(service, "same://host/file", b"old")
+    reader = filesystem.new_random_access_file("same://host/file")
+    put(variant="versioned-symbols", scheme="same")
+    service.refresh()
+
+    service.close()
+
+    with pytest.raises(ModularTFError):
+        reader.read(0, 3)
+    with pytest.raises(ModularTFError):
+        filesystem.path_exists("same://host/file")
+
+
+@pytest.mark.parametrize(
+    ("variant", "rule"),
+    [
+        ("no-init", "LD-010"),
+        ("unresolved-symbol", "LD-014"),
+        ("init-plugin-crashes", "LD-060"),
+        ("scheme-null", "FS-006"),
+    ],
+)
+def test_a_generation_that_fails_leaves_the_old_one_serving(
+    service, put, variant, rule, monkeypatch
+):
+    monkeypatch.setenv("MODULAR_TF_FIRST_CONTACT", "new")
+    put(scheme="same")
+    service.load("x")
+    old = write(service, "same://host/file", b"old")
+    put(variant=variant, scheme="same")
+
+    (change,) = service.refresh()
+
+    assert told([change]) == [("replaced", "x", "loaded")]
+    assert change.kept is not None
+    assert change.kept.rule == "LD-085"
+    assert rule in change.kept.message or change.kept.message
+    assert service.filesystem("same") is old
+    record = service.report()["x"]
+    assert [warning.rule for warning in record.warnings] == ["LD-085"]
+    assert service.refresh() == []
+
+
+def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch):
+    put(scheme="same")
+    with PluginService(
+        plugin_dirs=[folder], bundled=False, config=Config(first_contact="always")
+    ) as service:
+        service.load("x")
+        put(scheme="second")
+        with monkeypatch.context() as patched:
+            nobody = "modular_tf.first_contact.zygote_process.find_interpreter"
+            patched.setattr(nobody, lambda: None)
+            (change,) = service.refresh()
+            assert change.kept is not None
+            assert service.schemes() == {"same": "x"}
+
+        (change,) = service.refresh()
+
+        assert change.kept is None
+        assert service.schemes() == {"second": "x"}
+
+
+def test_a_good_file_after_a_bad_one_is_the_next_generation(service, put):
+    put(scheme="same")
+    service.load("x")
+    put(variant="no-init")
+    service.refresh()
+    put(scheme="second")
+
+    (change,) = service.refresh()
+
+    assert change.kept is None
+    assert service.schemes() == {"second": "x"}
+    assert service.report()["x"].warnings == ()
+
+
+def test_a_good_file_in_the_place_of_a_bad_one_is_loaded(service, put):
+    put(variant="no-init")
+    service.load()
+    assert service.report()["x"].state is State.REJECTED
+    put(scheme="second")
+
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"second": "x"}
+
+
+def test_a_bad_file_in_the_place_of_a_bad_one_is_judged_anew(service, put):
+    put(variant="no-init")
+    service.load()
+    put(variant="unresolved-symbol")
+
+    (change,) = service.refresh()
+
+    assert told([change]) == [("replaced", "x", "rejected")]
+    assert change.record.reason.rule == "LD-014"
+
+
+def test_the_same_bytes_are_no_new_generation(service, put, folder):
+    put()
+    service.load("x")
+    filesystem = service.filesystem("first")
+    put()
+    os.utime(folder / "libx.so", (1, 1))
+
+    assert service.refresh() == []
+    assert service.filesystem("first") is filesystem
+
+
+def test_the_same_bytes_serve_after_others_lay_there_at_the_first_use(service, put):
+    put()
+    service.load()
+    put(variant="good", scheme="other")
+    with pytest.raises(PluginError, match="LD-082"):
+        service.filesystem("first")
+    put()
+
+    (change,) = service.refresh()
+
+    assert change.record.state is State.LOADED
+    write(service, "first://h/f")
+
+
+def test_a_replaced_file_that_a_search_has_met_is_one_plugin(service, put):
+    put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    service.discover()
+
+    assert told(service.refresh()) == [("replaced", "x", "loaded")]
+    assert [record.name for record in service.plugins()] == ["x"]
+    assert service.schemes() == {"second": "x"}
+
+
+def test_a_file_that_changed_since_it_was_found_whole_has_its_turn_later(service, put):
+    path = put(scheme="first")
+    service.load("x")
+    put(scheme="second")
+    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    put(scheme="third")
+
+    assert service._follow([whole]) == []
+    assert service.schemes() == {"first": "x"}
+    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    assert told(service._follow([whole])) == [("replaced", "x", "loaded")]
+    assert service.schemes() == {"third": "x"}
+
+
+def test_a_scheme_that_a_new_generation_gives_up_is_free_for_others(service, put):
+    put("liba.so", scheme="same")
+    put("libb.so", scheme="same")
+    service.load()
+    put("liba.so", scheme="other")
+
+    service.refresh()
+
+    assert service.schemes() == {"other": "a", "same": "b"}
+
+
+def test_schemes_that_the_new_generation_lacks_end(service, put):
+    put(variant="two-schemes", scheme="one")
+    service.load("x")
+    before = set(service.schemes())
+    put(scheme="one")
+
+    service.refresh()
+
+    assert len(before) == 2
+    assert service.schemes() == {"one": "x"}
+
+
+def test_a_scheme_of_somebody_else_is_not_taken(service, put):
+    put("liba.so", scheme="mine")
+    put("libb.so", scheme="yours")
+    service.load()
+    put("libb.so", scheme="mine")
+
+    (change,) = service.refresh()
+
+    assert change.kept is not None
+    assert service.schemes() == {"mine": "a", "yours": "b"}
+
+
+def test_a_scheme_that_python_took_stays_with_python(service, put):
+    class Nothing:
+        def path_exists(self, _uri):
+            return True
+
+    put(scheme="same")
+    service.load("x")
+    undo = service.register_filesystem("same", Nothing(), replace=True)
+    put(variant="versioned-symbols", scheme="same")
+
+    service.refresh()
+
+    taken = service.filesystem("same")
+    assert taken.path_exists("same://host/nothing")
+    undo()
+    assert not service.filesystem("same").path_exists("same://host/nothing")
+
+
+def test_fsspec_follows_the_generations(service, put):
+    pytest.importorskip("fsspec")
+    from modular_tf.fsspec import filesystem_class
+
+    put(scheme="same")
+    service.load("x")
+    files = filesystem_class("same")(service=service)
+    files.pipe_file("same://host/file", b"old")
+    with files.open("same://host/file") as stream:
+        put(variant="versioned-symbols", scheme="same")
+        service.refresh()
+
+        assert not files.exists("same://host/file")
+        assert stream.read() == b"old"
+
+
+def mappings():
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_the_same_contents_again_and_again_cost_nothing(service, put):
+    def once():
+        for scheme in ("first", "second"):
+            put(scheme=scheme)
+            service.refresh()
+            write(service, f"{scheme}://host/file")
+
+    service.load()
+    once()
+    once()
+    gc.collect()
+    before = mappings(), descriptors()
+    for _ in range(20):
+        once()
+    gc.collect()
+
+    assert mappings() <= before[0] + 10  # Python's own arenas come and go
+    assert descriptors() == before[1]
+    assert service.draining <= 1
