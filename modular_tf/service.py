@@ -395,7 +395,7 @@ class PluginService:
             self._filesystems.close()
             watches, self._watches = self._watches, []
         for watch in watches:  # without the lock, which its last change may wait for
-            watch.close()
+            watch.close(0.0 if at_exit else None)  # at exit they have been waited for
         self._admission.close()
         errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
         return errors + self._renewal.close(at_exit=at_exit)

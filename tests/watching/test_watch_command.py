@@ -157,3 +157,30 @@ def test_a_forked_child_does_not_watch(run_python, folder, drop):
     )
 
     assert child.stdout == "done\n"
+
+
+def test_a_process_ends_while_a_change_is_being_dealt_with(run_python, folder, fixture_plugin):
+    child = run_python(
+        """
+        import shutil, sys, threading, time
+        from modular_tf.service import PluginService
+        import modular_tf.service
+
+        modular_tf.service._PATIENCE_AT_EXIT_S = 0.2
+        begun = threading.Event()
+
+        def on_change(change):
+            begun.set()
+            time.sleep(3600)
+
+        service = PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
+        service.watch(on_change)
+        shutil.copyfile(sys.argv[2], sys.argv[1] + "/libx.so")
+        assert begun.wait(60)
+        print("done")
+        """,
+        folder,
+        fixture_plugin("needed-none"),
+    )
+
+    assert child.stdout == "done\n"
