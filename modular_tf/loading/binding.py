@@ -103,13 +103,13 @@ def _map(targets: Sequence[_Target], absent: Sequence[str]) -> Bound:
         PluginError: See `bind`.
     """
     plugin, mapped_as = targets[-1]
+    for target in targets:  # before its constructors run, which may log or crash
+        show_as(target.mapped_as, target.file.path)
     _map_stub(targets, absent)
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    for target in targets:
-        show_as(target.mapped_as, target.file.path)
     return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
 
 
