@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.device.names import parse_device_name
-from modular_tf.device.ranking import FactoryState
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.explanation.answer import ABSENT, STATE, Fact
+from modular_tf.explanation.contests import factories_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +21,7 @@ def about_device(service: PluginService, name: str) -> Iterator[Fact]:
     """Yield what is known of a device type, or of a device in any of the forms of its name."""
     asked = _device(name)
     device_type = asked.device_type if asked is not None else name
-    statuses = [
-        status
-        for status in service.device_registry.factories()
-        if status.registration.factory.device_type == device_type
-    ]
+    statuses = factories_of(service, device_type)
     if not statuses:
         return
     if asked is not None:
@@ -59,9 +55,8 @@ def _type(
     service: PluginService, device_type: str, statuses: list[FactoryStatus], *, told: str
 ) -> Iterator[Fact]:
     subject = f"device type {device_type}"
-    ranked = sorted(statuses, key=lambda status: status.state is not FactoryState.SERVING)
-    for status in ranked:
-        told_as = told if status is ranked[0] else "contest"
+    for status in statuses:
+        told_as = told if status is statuses[0] else "contest"
         text = f"{subject}: {status.registration.label} is {status.state.value}"
         reason = status.reason
         if reason is None:

@@ -11,6 +11,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.discovery.naming import file_stem
 from modular_tf.explanation.answer import STATE, Fact
+from modular_tf.explanation.contests import factories_of, refused_scheme
 from modular_tf.report import State
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
     entry = service.entry(record.name) if record.path is not None else None
     if entry is not None:
         yield from _quarantine(subject, entry)
-    yield from _serves(subject, record)
+    yield from _serves(subject, service, record)
     if entry is not None:
         yield from _origin(subject, service, entry)
         yield from _namesakes(subject, service, record)
@@ -97,11 +98,18 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _serves(subject: str, record: PluginRecord) -> Iterator[Fact]:
+def _serves(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Tell what it serves, and whom it leaves without that."""
     for scheme in record.schemes:
         yield Fact(subject, "serves", f"{scheme}://" if scheme else "local paths")
+        for other, reason in refused_scheme(service, scheme, record.name):
+            yield Fact(subject, "contest", f"{other.name}: {reason.message}", reason.rule)
     for device_type in record.device_types:
         yield Fact(subject, "serves", f"device type {device_type}")
+        for status in factories_of(service, device_type):
+            if status.reason is not None and status.registration.plugin != record.name:
+                lost = status.reason
+                yield Fact(subject, "contest", lost.message, lost.rule_id)
 
 
 def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.explanation.answer import STATE, Fact
+from modular_tf.explanation.contests import refused_scheme
 from modular_tf.explanation.plugins import outcome
 from modular_tf.report import PYTHON_SOURCE, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.report import PluginRecord, Reason
     from modular_tf.service import PluginService
 
 
@@ -22,7 +22,7 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
     """
     subject = f"scheme {scheme!r}"
     owner = service.schemes().get(scheme)
-    contest = list(_contest(service, scheme, owner))
+    contest = list(refused_scheme(service, scheme, owner))
     pinned = service.config.scheme_pins.get(scheme)
     if owner is not None:
         yield Fact(subject, STATE, f"{subject} is served by {owner}")
@@ -36,16 +36,6 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
         yield _pin(service, subject, pinned, owner)
     elif owner is not None and contest:
         yield Fact(subject, "next", f"to choose another: scheme_pins = {{ {scheme!r} = NAME }}")
-
-
-def _contest(
-    service: PluginService, scheme: str, owner: str | None
-) -> Iterator[tuple[PluginRecord, Reason]]:
-    """Yield what was said of the scheme when others than its owner were refused it."""
-    for record in service.plugins():
-        for reason in record.reasons:
-            if record.name != owner and f"scheme {scheme!r}" in reason.message:
-                yield record, reason
 
 
 def _pin(service: PluginService, subject: str, pinned: str, owner: str | None) -> Fact:

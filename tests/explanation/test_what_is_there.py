@@ -219,6 +219,8 @@ def test_a_contest_for_a_scheme(plugin_file, make_service, why, tmp_path):
     assert answer.facts[0].text == "scheme 'fixture' is served by a"
     assert (contest.text, contest.rule) == ("b: scheme 'fixture' of b is taken by a", "FS-018")
     assert answer.of("next") == ["to choose another: scheme_pins = { 'fixture' = NAME }"]
+    assert why(service, "a").of("contest") == ["b: scheme 'fixture' of b is taken by a"]
+    assert why(service, "b").of("contest") == []
 
 
 @pytest.mark.parametrize(
@@ -257,6 +259,8 @@ def test_a_contest_for_a_device_type(device_file, make_service, why):
     assert winner.text.endswith("is serving")
     assert any(fact.rule == "SE-052" and "a (platform" in fact.text for fact in others)
     assert "priority 310 for FIXTURE:PYTHON is set in the configuration" in answer.of("contest")
+    assert any("not a (platform" in text for text in why(service, "PythonDevices").of("contest"))
+    assert why(service, "a").of("contest") == []
 
 
 @pytest.mark.parametrize("name", ["FIXTURE:1", "/device:FIXTURE:1", "/physical_device:FIXTURE:1"])
