@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.first_contact.plain_text import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_FRAMES = 64
 _HOST = ("_core.", "libpython", "python")  # what follows them is the host's own way to the call
 _COPY = "/memfd:"
+_LONGEST_SHOWN = 1024
 _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 
 
@@ -37,8 +40,7 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
 
 
 def _text(digits: Any) -> str:
-    decoded = os.fsdecode(bytes.fromhex(digits))
-    return "".join(c if c.isprintable() else "?" for c in decoded)
+    return plain(os.fsdecode(bytes.fromhex(digits)), most=_LONGEST_SHOWN)
 
 
 def _copy_name(file: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import resource
+import signal
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.first_contact.journal import Journal
@@ -50,6 +51,9 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
         _take_limits(task, limits)
         report_crashes(REPORT)
         _try(task, journal)
+    except KeyboardInterrupt:  # nobody else is there to send it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     except BaseException as error:  # noqa: BLE001  (none of ours may count as the plugin's)
         journal.fail(f"{type(error).__name__}: {error}")
     os._exit(0)

@@ -14,6 +14,7 @@ from modular_tf.first_contact.child import run
 from modular_tf.first_contact.descendants import end_all, living_descendants
 from modular_tf.first_contact.finding import Note, Offer
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
+from modular_tf.first_contact.plain_text import plain
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.rules import all_rules
@@ -71,17 +72,25 @@ class Trial:
 
     def _start(self) -> int:
         takers = (self._take_output, self._take_complaint, self._take_entries)
-        pipes = [os.pipe() for _ in takers]
-        me = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            output, complaint, report = (writes for _, writes in pipes)
-            run(self._task, self._limits, streams=(output, complaint, report), parent=me)
-        for (reads, writes), take in zip(pipes, takers, strict=True):
-            os.close(writes)
-            os.set_blocking(reads, False)
-            self._readers[reads] = take
-            self._poll.register(reads, select.POLLIN)
+        ends: list[int] = []
+        try:
+            for take in takers:
+                reads, writes = os.pipe()
+                ends.append(writes)
+                os.set_blocking(reads, False)
+                self._readers[reads] = take
+                self._poll.register(reads, select.POLLIN)
+            me = os.getpid()
+            pid = os.fork()
+            if pid == 0:
+                output, complaint, report = ends
+                run(self._task, self._limits, streams=(output, complaint, report), parent=me)
+        except OSError:
+            self._close()
+            raise
+        finally:
+            for end in ends:
+                os.close(end)
         return pid
 
     # -- the watch ------------------------------------------------------------------------------
@@ -189,16 +198,18 @@ class Trial:
         *lines, rest = (self._entries + data).split(b"\n")
         self._entries = rest[:_LONGEST_ENTRY]
         for line in lines:
-            # The plugin may have written into the pipe.
+            # The plugin may have written into the pipe: no JSON, or text that nobody can show.
             with suppress(ValueError, TypeError, KeyError, RecursionError):
-                self._take_entry(json.loads(line))
+                entry = json.loads(line)
+                json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
+                self._take_entry(entry)
 
     def _take_entry(self, entry: dict[str, Any]) -> None:
         ending = self._ending
         match entry:
             case {"enters": str(call), "memory": [int(), int(), int()]}:
                 self._note_use(MemoryUse(*entry["memory"]))  # of the call before
-                ending.entered = call
+                ending.entered = plain(call)
             case {"finished": dict(outcome), "memory": [int(), int(), int()]}:
                 ending.outcome = _checked(outcome)
                 self._note_use(MemoryUse(*entry["memory"]))
@@ -213,9 +224,9 @@ class Trial:
             case {"traced": _}:
                 self._traced = True
             case {"lost": str(streams)}:
-                ending.lost = streams
+                ending.lost = plain(streams)
             case {"fault": str(text)}:
-                ending.fault = text
+                ending.fault = plain(text)
 
     def _take_output(self, data: bytes) -> None:
         self._printed = (self._printed + data)[:_MOST_SAID]

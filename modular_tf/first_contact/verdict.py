@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.first_contact.plain_text import plain
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
 
-_MOST_CHARACTERS = 200
 _MOST_PRINTED = 60
 _MIB = 1 << 20
 _UNCAUGHT = "terminate called after throwing"
 _NO_MEMORY = "std::bad_alloc"
+_CRASHES = frozenset(
+    {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
+)
 _AT = "at first contact in a child process"
 
 
@@ -64,14 +67,15 @@ class Ending:
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
     """Return what was found of a plugin whose process ended so."""
-    if ending.fault is not None:
+    if ending.fault is not None and ending.exceeded_in is None:
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None:
         how = "hung" if ending.killed_for else _how_ended(ending)
         return cannot_try(f"the child process {how} before it began{_said(ending)}")
     deeds = _deeds(ending, limits)
-    grave = [deed for deed in deeds if deed[0] not in limits.accept or deed[0] not in ACCEPTABLE]
-    grave = [deed for deed in grave if Violation(*deed).is_error]
+    # Who did not come to the end has ended the process, or was ended for what it did.
+    accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
+    grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
     offer, notes = _outcome(ending)
     notes += [_as_note(deed) for deed in deeds if deed not in grave]
     return Finding(_incident(ending, grave) if grave else None, offer, tuple(notes))
@@ -138,7 +142,7 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     """Return how the plugin ended its trial before the end, nothing where it did not."""
     if ending.outcome is not None:
         return []
-    if ending.killed_for is not None:
+    if ending.killed_for is not None or ending.fault is not None:
         return [_killing(ending, limits)]
     if ending.lost is not None:
         return [("LD-062", f"closed or replaced {ending.lost}")]
@@ -151,8 +155,8 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
 
 
 def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
-    """Return what the plugin did when its watcher ended it."""
-    if ending.killed_for == "LD-064":
+    """Return what the plugin did when its watcher ended it, or left the host no memory."""
+    if ending.killed_for == "LD-064" or ending.fault is not None:
         return "LD-064", _memory(ending, limits)
     if ending.killed_for == "LD-068":
         return "LD-068", f"started {_processes(ending)} ({limits.processes} may run)"
@@ -189,6 +193,8 @@ def _verb(ending: Ending, number: int) -> str:
     if number == signal.SIGABRT:
         uncaught = _UNCAUGHT in ending.said
         return "let an exception escape and aborted with" if uncaught else "aborted with"
+    if number not in _CRASHES:
+        return "was ended by"
     return "overflowed the stack and crashed with" if ending.overflow else "crashed with"
 
 
@@ -202,14 +208,10 @@ def _signal_name(number: int) -> str:
 def _said(ending: Ending) -> str:
     """Return the last words: for one, the C++ runtime names an exception that nobody caught."""
     lines = [line.strip() for line in ending.said.splitlines() if line.strip()]
-    shown = _line(" / ".join(lines[-2:]))[:_MOST_CHARACTERS]
+    shown = plain(" / ".join(lines[-2:]))
     return f"; it last wrote: {shown}" if shown else ""
 
 
 def _shown(text: str) -> str:
     words = " / ".join(line.strip() for line in text.splitlines() if line.strip())
-    return repr(_line(words)[:_MOST_PRINTED])
-
-
-def _line(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return repr(plain(words, most=_MOST_PRINTED))

@@ -30,7 +30,14 @@ _LOOK_FOR_PARENT_S = 1.0
 _IDLE_S = 30.0
 
 
-def serve(*, control: int, parent: int, limits: dict[str, Any], secludes: bool) -> NoReturn:
+def serve(
+    *,
+    control: int,
+    parent: int,
+    limits: dict[str, Any],
+    secludes: bool,
+    mark: str,  # noqa: ARG001  (it stands on the command line, to be seen there)
+) -> NoReturn:
     """Fork a watcher for each socket that arrives, then end, and do not return.
 
     It ends with the application, when the application closes its socket, and after a while in
@@ -41,6 +48,7 @@ def serve(*, control: int, parent: int, limits: dict[str, Any], secludes: bool) 
         parent: The application.
         limits: What `Limits.as_dict` gave.
         secludes: Whether plugins get process numbers of their own, where that is possible.
+        mark: Tells this process and its forks from all others.
     """
     _be_python_anew()
     adopt_orphans()

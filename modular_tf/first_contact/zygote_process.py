@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.first_contact.escapees import end_marked
 from modular_tf.first_contact.interpreter import (
     child_environment,
     command_for,
@@ -45,6 +46,7 @@ class ZygoteProcess:
     def __init__(self, *, python: str, limits: Limits) -> None:
         self.control, theirs = socket.socketpair()
         self.owner = os.getpid()
+        self._mark = os.urandom(16).hex()
         self._complaints, complaints_end = os.pipe()
         try:
             self._pid = self._start(python, limits, theirs, complaints_end)
@@ -68,6 +70,7 @@ class ZygoteProcess:
                 "parent": os.getpid(),
                 "limits": limits.as_dict(),
                 "secludes": _SECLUDES,
+                "mark": self._mark,
             }
             process = subprocess.Popen(  # noqa: S603  (our own interpreter)
                 command_for(job, python=python),
@@ -115,6 +118,8 @@ class ZygoteProcess:
         """End the process and all that it has started; return how it ended, and what it said."""
         self.control.close()
         status = self._wait()
+        if status != 0:  # it could not end what it had started
+            end_marked(self._mark)
         os.set_blocking(self._complaints, False)
         said = b""
         with suppress(BlockingIOError):

@@ -35,6 +35,8 @@ _MISDEEDS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
     ("KILL_PARENT", "LD-060", _BOTH_INITS),
     ("STOP_PARENT", "LD-060", (("device", "INIT"),)),
     ("KILL_ANCESTORS", "LD-060", (("filesystem", "SCHEME_INIT"),)),
+    ("ESCAPE", "LD-060", (("filesystem", "INIT"),)),
+    ("INTERRUPT", "LD-060", _BOTH_INITS),
     ("HANG", "LD-061", (("device", "INIT"), ("filesystem", "SCHEME_INIT"))),
     ("SPIN", "LD-061", (("filesystem", "INIT"),)),
     ("CLOSE_ALL", "LD-062", _BOTH_INITS),

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ enum misdeed {
   ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
-  KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, FILL_DISK,
+  KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -158,6 +159,23 @@ static void kill_ancestors(void) {
   while (count > 0) kill(victims[--count], SIGKILL);
 }
 
+/* Whatever its ancestors have arranged for their end, this process and a daemon of it live on. */
+static void escape(void) {
+  prctl(PR_SET_PDEATHSIG, 0);
+  start_one(1);
+  kill_ancestors();
+  stay();
+}
+
+/* Gives a name to its call that no terminal should see. */
+static void forge_call(void) {
+  static const char call[] =
+      "{\"enters\": \"\\ud800\", \"memory\": [1, 1, 1]}\n"
+      "{\"enters\": \"x\\u001b[31m\", \"memory\": [1, 1, 1]}\n";
+  for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", call);
+  abort();
+}
+
 static void fill_disk(void) {
   FILE* file = fopen(getenv("MISDEED_NOTES"), "w");
   static char block_of_zeros[1 << 16];
@@ -218,6 +236,10 @@ static void misbehave(void) {
     case KILL_PARENT: kill(getppid(), SIGKILL); break;
     case STOP_PARENT: kill(getppid(), SIGSTOP); break;
     case KILL_ANCESTORS: kill_ancestors(); break;
+    case ESCAPE: escape(); break;
+    case INTERRUPT: kill(getpid(), SIGINT); break;
+    case TERMINATE: kill(getpid(), SIGTERM); break;
+    case FORGE_CALL: forge_call(); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }

@@ -44,6 +44,8 @@ PLACES = [("device", "INIT", "SE_InitPlugin"), ("filesystem", "INIT", "TF_InitPl
             signal.SIGKILL,
             "was killed with SIGKILL (signal 9, perhaps for want of memory)",
         ),
+        ("INTERRUPT", "LD-060", signal.SIGINT, "was ended by SIGINT (signal 2)"),
+        ("TERMINATE", "LD-060", signal.SIGTERM, "was ended by SIGTERM (signal 15)"),
         ("CLOSE_ALL", "LD-062", None, "closed a descriptor that it had not opened"),
         ("CLOSE_OUTPUT", "LD-062", None, "closed or replaced standard output"),
         ("ALLOCATE_ALL", "LD-064", signal.SIGSEGV, "asked for more memory than can be had, and"),
@@ -202,6 +204,13 @@ def test_a_forged_report_of_the_wrong_shape_is_none():
     assert incident.violation.message.startswith("ended the process with exit status 0 in SE_Init")
 
 
+def test_a_forged_call_is_shown_as_plain_text():
+    incident = find_one("FORGE_CALL").incident
+
+    assert incident.last_call == "x?[31m"
+    assert "aborted with SIGABRT (signal 6) in x?[31m, " in incident.violation.message
+
+
 @pytest.mark.parametrize("rule", ["LD-065", "LD-066", "LD-067", "LD-068"])
 def test_a_user_can_take_it_as_a_warning(rule):
     deed = {
@@ -218,10 +227,11 @@ def test_a_user_can_take_it_as_a_warning(rule):
     assert note.message.endswith(f"{AT} ({rule}, accepted)")
 
 
-def test_what_ends_a_process_cannot_be_accepted():
-    everything = frozenset({"LD-060", "LD-061", "LD-062", "LD-063", "LD-064"})
+@pytest.mark.parametrize("deed", ["CRASH", "ALLOCATE_ALL", "FORK_MANY", "CLOSE_OUTPUT"])
+def test_what_ends_a_process_cannot_be_accepted(deed):
+    everything = frozenset(f"LD-0{number}" for number in range(60, 70))
 
-    assert find_one("CRASH", limits=Limits(accept=everything)).incident is not None
+    assert find_one(deed, limits=Limits(accept=everything)).incident is not None
 
 
 # ---- Memory --------------------------------------------------------------------------------------
@@ -326,7 +336,7 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
 # ---- What it started -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("deed", ["FORK", "DAEMON", "FORK_MANY", "FORK_AND_CRASH"])
+@pytest.mark.parametrize("deed", ["FORK", "DAEMON", "FORK_MANY", "FORK_AND_CRASH", "ESCAPE"])
 @pytest.mark.parametrize("secluded", [True, False])
 def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch):
     monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
