@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from modular_tf.watching.snapshot import Snapshot
     from modular_tf.watching.watcher import WatcherSettings
 
-_log = EventLog("watch")
+_log = EventLog("hooks")
 
 
 class Watch:
@@ -84,7 +84,7 @@ class Watch:
         try:
             on_change(change)
         except Exception as error:  # noqa: BLE001  (the application's own function)
-            _log.warning("watch.failed", error=repr(error))
+            _log.warning("hook.failed", what="on_change of a watch", error=repr(error))
 
     def __enter__(self) -> Self:
         return self

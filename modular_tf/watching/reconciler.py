@@ -65,6 +65,7 @@ class Reconciler:
         self._reported: Final = dict(reported)
         self._patience: Final = patience
         self._unreported: Final[dict[str, _Unreported]] = {}
+        self._before: Final[dict[str, FileIdentity | None]] = {}  # of what was told last
         self._next_look: float | None = None
 
     @property
@@ -89,6 +90,7 @@ class Reconciler:
             clock_ns: The system's time at that moment, where the times of files are of that clock;
                 then a file counts as unchanged for as long as they say.
         """
+        self._before.clear()
         self._note(seen, now, closed, clock_ns)
         looks: list[float] = []
         due: list[tuple[str, _Unreported]] = []
@@ -101,6 +103,14 @@ class Reconciler:
         self._next_look = min(looks, default=None)
         changes = [self._report(path, change) for path, change in due]
         return sorted(changes, key=lambda change: change.kind is not ChangeKind.REMOVED)
+
+    def take_back(self) -> None:
+        """Tell the changes of the last step again: nobody has taken note of them."""
+        for path, identity in self._before.items():
+            if identity is None:
+                self._reported.pop(path, None)
+            else:
+                self._reported[path] = identity
 
     def _note(
         self, seen: Snapshot, now: float, closed: Collection[str], clock_ns: int | None
@@ -133,7 +143,7 @@ class Reconciler:
 
     def _report(self, path: str, change: _Unreported) -> Change:
         del self._unreported[path]
-        known = self._reported.pop(path, None)
+        known = self._before[path] = self._reported.pop(path, None)
         if change.identity is None:
             return Change(path, ChangeKind.REMOVED)
         self._reported[path] = change.identity

@@ -139,7 +139,11 @@ class Watcher:
         clock_ns = None if self._polls else time.time_ns()
         changes = self._reconciler.step(seen, now, _spelled(seen, closed), clock_ns=clock_ns)
         if changes and not self._ends:
-            self._deliver(changes)
+            try:
+                self._deliver(changes)
+            except BaseException:
+                self._reconciler.take_back()
+                raise
         look = self._reconciler.next_look
         # A directory that was not watched may have got a file since the snapshot.
         longest = self._settings.poll_interval_s if self._polls or missed else _SAFETY_S

@@ -79,6 +79,38 @@ def test_what_came_and_went_is_not_reported():
     assert found.next_look is None
 
 
+def test_what_nobody_took_note_of_is_reported_again():
+    found = Reconciler({"gone": state(1), "other": state(1)}, PATIENCE)
+    seen = {"new": state(2), "other": state(2)}
+    found.step(seen, 0.0)
+    first = found.step(seen, 1.0)
+
+    found.take_back()
+    found.step(seen, 2.0)
+    again = found.step(seen, 3.0)
+
+    assert kinds(first) == [("gone", "removed"), ("other", "replaced"), ("new", "appeared")]
+    assert again == first
+    assert found.step(seen, 5.0) == []
+
+
+def test_a_file_counts_as_unchanged_for_as_long_as_its_time_says():
+    found = Reconciler({}, PATIENCE)
+    minute_ago = state(1, ctime_ns=60_000_000_001)
+
+    changes = found.step({"x": minute_ago}, 0.0, clock_ns=120_000_000_000)
+
+    assert kinds(changes) == [("x", "appeared")]
+
+
+def test_a_file_from_the_future_waits_as_any_other():
+    found = Reconciler({}, PATIENCE)
+    future = state(1, ctime_ns=180_000_000_001)
+
+    assert found.step({"x": future}, 0.0, clock_ns=120_000_000_000) == []
+    assert found.next_look == 1.0
+
+
 def test_removals_are_reported_first():
     found = Reconciler({"z": state(1)}, PATIENCE)
 

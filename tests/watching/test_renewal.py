@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
 from modular_tf.service import PluginService
-from tests.watching.conftest import told, write
+from tests.watching.conftest import PATIENCE_S, told, write
 
 
 def test_a_new_file_is_loaded(service, put):
@@ -162,3 +164,39 @@ def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
         assert helpers == [helpers[0]] * 3
 
     assert service._admission._trials is None
+
+
+def test_a_function_that_raises_does_not_end_the_watch(service, put, caplog):
+    seen, done = [], threading.Event()
+
+    def on_change(change):
+        seen.append(change.plugin)
+        if len(seen) == 2:
+            done.set()
+        raise RuntimeError("not now")
+
+    with caplog.at_level(logging.WARNING, "modular_tf"), service.watch(on_change):
+        put("libx.so", scheme="one")
+        put("liby.so", scheme="two")
+        assert done.wait(PATIENCE_S)
+
+    assert sorted(seen) == ["x", "y"]
+    assert any("not now" in str(record.msg) for record in caplog.records)
+    assert service.schemes() == {"one": "x", "two": "y"}
+
+
+def test_a_watch_ends_with_its_service(service, put):
+    watch = service.watch()
+    assert not watch.closed
+
+    service.close()
+
+    assert watch.closed
+
+
+def test_a_watch_loads_what_is_there(service, put):
+    put(scheme="one")
+
+    with service.watch():
+        assert service.schemes() == {"one": "x"}
+        assert service.report()["x"].state is State.LOADED
