@@ -95,7 +95,7 @@ def _wanted(service: PluginService, wish: str | None) -> list[Device]:
 def _none_found(service: PluginService, wish: str | None) -> str:
     there = ", ".join(device.name for device in service.devices())
     if there and wish is not None:
-        return f"no device {wish!r}; there are: {there}"
+        return f"no device {wish!r}; there are: {there}; `modular-tf why {wish}` tells more"
     return "no devices were found; `modular-tf list` tells what became of each plugin"
 
 
