@@ -38,6 +38,7 @@ class _Target(NamedTuple):
 
     file: OpenedFile
     mapped_as: str
+    is_copy: bool
 
 
 def bind(
@@ -102,7 +103,7 @@ def _map(targets: Sequence[_Target], absent: Sequence[str]) -> Bound:
     Raises:
         PluginError: See `bind`.
     """
-    plugin, mapped_as = targets[-1]
+    plugin, mapped_as, _ = targets[-1]
     for target in targets:  # before its constructors run, which may log or crash
         show_as(target.mapped_as, target.file.path)
     _map_stub(targets, absent)
@@ -138,7 +139,11 @@ def _targets(
         else:
             sources.append(file)
     return [
-        _Target(file, _place(file, source, levels.get(os.path.dirname(file.path))))
+        _Target(
+            file,
+            _place(file, source, levels.get(os.path.dirname(file.path))),
+            is_copy=source is not file,
+        )
         for file, source in zip(files, sources, strict=True)
     ]
 
@@ -167,6 +172,9 @@ def _map_stub(targets: Sequence[_Target], absent: Sequence[str]) -> None:
     soname = f"libmodular_tf_stub.so.{next(_stub_numbers)}"
     functions = dict.fromkeys(absent, absent_function())
     with closing(in_memory(stub_library(soname, needed, machine, functions), soname)) as stub:
+        for target in targets:
+            if not target.is_copy:
+                target.file.require_unwritten()
         try:
             Library.open(stub.mapped_as, flags)
         except ModularTFError as error:

@@ -1,7 +1,8 @@
 """A library's file, opened once: what is compared, read and mapped is this one descriptor.
 
-Whatever happens to the path after that, be it renamed over, rewritten or led elsewhere, the bytes
-that run are those that were checked.
+Whatever becomes of the path after that, be it renamed over or led elsewhere, the file that runs is
+the one that was checked. What is written into that very file shows in its mapping, as with any
+mapped file; only copies are safe from it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _FIRST_FREE = 3  # after the standard streams, which the application may have closed
 
 _numbers = itertools.count(1)
-_kept_open: list[int] = []
 
 
 class OpenDescriptor:
@@ -38,17 +38,17 @@ class OpenDescriptor:
     def __init__(self, fd: int) -> None:
         self.fd = _off_standard_streams(fd)
         self.mapped_as = _unique_path(self.fd)
+        self._is_kept = False
 
     def keep(self) -> None:
         """Leave the descriptor open for the life of the process."""
-        _kept_open.append(self.fd)
-        self.fd = -1
+        self._is_kept = True
 
     def close(self) -> None:
         """Close the descriptor unless it is kept; a second call does nothing."""
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
+        if self.fd >= 0 and not self._is_kept:
+            os.close(self.fd)
+            self.fd = -1
 
 
 class OpenedFile(OpenDescriptor):
@@ -93,6 +93,16 @@ class OpenedFile(OpenDescriptor):
             self.must_be_copied = not os.fstatvfs(self.fd).f_flag & os.ST_RDONLY
             if not self.must_be_copied:
                 self.sha256()
+
+    def require_unwritten(self) -> None:
+        """Check, right before it is mapped, that nobody wrote into the open file.
+
+        Raises:
+            PluginError: Somebody did (LD-082).
+        """
+        now = FileIdentity.of(os.fstat(self.fd))
+        if (now.size, now.mtime_ns) != (self.identity.size, self.identity.mtime_ns):
+            raise changed_since(self.path)
 
     def sha256(self) -> str:
         """Return the hash of the bytes.

@@ -195,6 +195,33 @@ def test_a_path_that_is_swapped_during_the_load_does_not_matter(
     assert traces.names == ["good"]
 
 
+@pytest.mark.parametrize("age", ["settled", "fresh"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_file_that_is_rewritten_during_the_load_is_not_mapped(
+    step, age, build, place, traces, monkeypatch
+):
+    shutil.copy(build("good"), place)
+    os.utime(place, (1, 1))
+    evil = build("evil")
+    do_step = getattr(binding, step)
+
+    def rewrite_first(*arguments, **options):
+        by_rewriting(place, evil)
+        return do_step(*arguments, **options)
+
+    monkeypatch.setattr(binding, step, rewrite_first)
+    checked = settled(place) if age == "settled" else see(str(place))
+
+    copied_before = age == "fresh" and step != "_targets"
+    if copied_before:
+        assert load(place, checked).symbol("TF_InitPlugin")
+    else:
+        with pytest.raises(PluginError) as caught:
+            load(place, checked)
+        assert caught.value.rule == "LD-082"
+    assert traces.names == (["good"] if copied_before else [])
+
+
 def test_a_rewrite_during_the_load_is_not_mapped_from_a_copy(build, place, traces, monkeypatch):
     shutil.copy(build("good"), place)
     evil = build("evil")
