@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from modular_tf.plugin_generation import PluginFile, unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
@@ -24,7 +25,9 @@ _LOADED_IN_PROCESS = "LD-070"
 
 
 class Admission:
-    """Decides for one service what may run in its process. Used under the service's lock.
+    """Decides for one service what may run in its process.
+
+    Used under the service's lock, but for `try_out`.
 
     Args:
         config: What the user decided.
@@ -36,6 +39,7 @@ class Admission:
         self._cache = cache
         self._quarantine: QuarantineMemory | None = None
         self._marks = LoadMarks.of_process()
+        self._trying = threading.Lock()
         self._trials: Trials | None = None
         self._keeps_warm = False
         self._limits = Limits(
@@ -44,11 +48,14 @@ class Admission:
             accept=frozenset(config.first_contact_accept),
         )
 
-    def admit(self, entries: Iterable[PluginEntry]) -> None:
-        """Give each plugin the finding that it is registered by, or end its way.
+    def recall(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
+        """Give each plugin the finding that it is registered by, or end its way, if that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
-        are admitted as they are. Returns when all that had to be tried have been.
+        are admitted as they are.
+
+        Returns:
+            Those that have to be tried.
         """
         new = []
         for entry in entries:
@@ -57,13 +64,16 @@ class Admission:
             elif entry.bundled and entry.known is not None and entry.known.finding is not None:
                 entry.acquit(entry.known.finding, "it comes with this package")
         if not new:
-            return
+            return []
+        self._memory().refresh()  # others may have changed it since
         for entry in new:
             self._recall_quarantine(entry)
         untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
-        if untried and self._config.first_contact != "never":
-            self._try_out(untried)
-            self._cache.save()
+        if self._config.first_contact != "never":
+            return untried
+        for entry in untried:
+            entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+        return []
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.sha256
@@ -80,10 +90,7 @@ class Admission:
         """Return the quarantine, with what ended processes before this one."""
         if self._quarantine is None:
             self._quarantine = QuarantineMemory.of_process()
-            for culprit in self._marks.culprits():
-                self._quarantine.remember(
-                    culprit.sha256, culprit.plugin, culprit.path, culprit.incident()
-                )
+            self._quarantine.add_culprits(self._marks.culprits())
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:
@@ -101,7 +108,13 @@ class Admission:
         entry.acquit(finding, "its bytes did no harm when they were tried before")
         return True
 
-    def _try_out(self, entries: list[PluginEntry]) -> None:
+    def try_out(self, entries: Sequence[PluginEntry]) -> list[Finding]:
+        """Try plugins and return what was found, when all have been tried. [any thread]
+
+        Not for the service's lock: a plugin that hangs takes its time.
+        """
+        if not entries:
+            return []
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.task import Task  # noqa: PLC0415
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
@@ -116,24 +129,42 @@ class Admission:
             )
             for entry in entries
         ]
-        if self._keeps_warm:
+        with self._trying:
+            if not self._keeps_warm:
+                return try_plugins(tasks, self._limits)
             self._trials = self._trials or Trials(self._limits)
-            findings = self._trials.try_plugins(tasks)
-        else:
-            findings = try_plugins(tasks, self._limits)
+            return self._trials.try_plugins(tasks)
+
+    def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
+        """Give plugins that were tried what was found."""
         for entry, finding in zip(entries, findings, strict=True):
-            self._conclude(entry, finding)
+            if entry.generation is None:  # another thread may have been faster
+                self._conclude(entry, finding)
+        if entries:
+            self._cache.save()
 
     def keep_warm(self) -> None:
         """Keep what plugins are tried in from now on, for the next ones, until `close`."""
         self._keeps_warm = True
 
-    def close(self) -> None:
-        """End what was kept; safe to call twice."""
-        trials, self._trials = self._trials, None
+    def close(self, *, at_exit: bool = False) -> None:
+        """End what was kept; safe to call twice.
+
+        Args:
+            at_exit: Leave what is at work; it ends with this process.
+        """
         self._keeps_warm = False
-        if trials is not None:
-            trials.close()
+        if self._trying.acquire(blocking=not at_exit):
+            try:
+                trials, self._trials = self._trials, None
+                if trials is not None:
+                    trials.close()
+            finally:
+                self._trying.release()
+
+    def after_fork_in_child(self) -> None:
+        """Leave the parent's processes to the parent."""
+        self._trying = threading.Lock()
 
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident

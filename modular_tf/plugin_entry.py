@@ -225,6 +225,10 @@ class PluginEntry:
         self.finding = finding
         self._decide("first-contact", None, why, passed=True)
 
+    def spare_first_contact(self, why: str) -> None:
+        """Take note that it is not tried."""
+        self._decide("first-contact", None, why, passed=True)
+
     def quarantine(self, incident: Incident, since: float) -> None:
         """End the way before the library is opened here, for what it did to another process.
 

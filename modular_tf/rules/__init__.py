@@ -68,6 +68,7 @@ class Violation:
 def all_rules() -> dict[str, Rule]:
     """Return every rule by id, in the order of their numbers."""
     from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
+        deferral,
         device,
         device_listing,
         filesystem,
@@ -87,6 +88,7 @@ def all_rules() -> dict[str, Rule]:
         kept_state.RULES,
         trust.RULES,
         renewal.RULES,
+        deferral.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

@@ -20,8 +20,8 @@ RULES: tuple[Rule, ...] = (
         "LD-061",
         "Each call into a plugin returns in time.",
         "The plugin is quarantined: the application would wait for ever.",
-        "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration; else "
-        "tell its author which call hangs.",
+        "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration and "
+        "`modular-tf quarantine retry` it; else tell its author which call hangs.",
         "design, states",
     ),
     Rule(
@@ -44,8 +44,8 @@ RULES: tuple[Rule, ...] = (
         "Loading a plugin and listing what it offers takes little memory.",
         "The plugin is quarantined: nobody has asked it for work yet, and the application might "
         "be killed for want of memory.",
-        "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration; or "
-        + _ACCEPT,
+        "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
+        "`modular-tf quarantine retry` it; or " + _ACCEPT,
         "host limit",
     ),
     Rule(

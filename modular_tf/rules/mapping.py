@@ -55,13 +55,4 @@ RULES: tuple[Rule, ...] = (
         "known defects",
         Severity.WARNING,
     ),
-    Rule(
-        "LD-095",
-        "A plugin registers what it registered when it was tried.",
-        "What it offers now serves; what it offered then and does not now is gone.",
-        "If the plugin's offer depends on its surroundings, such as variables or hardware, set "
-        'load = "eager" in the configuration.',
-        "design, scan cache",
-        Severity.WARNING,
-    ),
 )

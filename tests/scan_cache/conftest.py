@@ -14,12 +14,20 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_offer import HostOffer
 from modular_tf.discovery.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
+from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.scan_cache import Remembered, ScanCache, dependencies
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+FINDING = Finding(
+    None,
+    Offer(("one", "two"), PlatformOffer("TYPE", "PLATFORM", 220)),
+    (Note("init", "FS-012", "a message \udcff"), Note("load", None, "another")),
+)
 
 
 @cache
@@ -94,3 +102,36 @@ def passes_begin_later(monkeypatch: pytest.MonkeyPatch) -> None:
 def plugin(tmp_path: Path) -> Path:
     """A good plugin."""
     return write_library(tmp_path / "plugins" / "libgood.so")
+
+
+def tried(path: Path, cache: ScanCache | None = None) -> Remembered:
+    """Remember of a library that it did no harm."""
+    cache = cache or ScanCache.of_process()
+    found = look_into(cache, path)
+    assert found is not None
+    known = found._replace(tried=True, finding=FINDING)
+    assert cache.remember(known)
+    assert cache.save()
+    return known
+
+
+def is_not_kept(path: Path) -> bool:
+    """Tell whether a library has its digest, and a verdict that holds for this pass only."""
+    cache = ScanCache.of_process()
+    found = look_into(cache, path)
+    assert found is not None
+    assert found.sha256
+    tried = found._replace(tried=True, finding=FINDING)
+    assert cache.finding_for(tried) is None
+    return not (found.lasting or cache.remember(tried) or cache.recall(str(path)))
+
+
+@pytest.fixture
+def with_companion(tmp_path: Path) -> Path:
+    """A plugin that needs a library in one of two folders of its own."""
+    write_library(tmp_path / "plugins" / "second" / "libneeded.so")
+    return write_library(
+        tmp_path / "plugins" / "libneedy.so",
+        ("libneeded.so",),
+        paths={"runpath": "$ORIGIN/first:$ORIGIN/second"},
+    )

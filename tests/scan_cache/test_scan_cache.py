@@ -6,39 +6,27 @@ import json
 import os
 import shutil
 import struct
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.host_offer import HostOffer
 from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.probe import Prober
-from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
-from modular_tf.scan_cache import Remembered, ScanCache, dependencies
+from modular_tf.scan_cache import Remembered, ScanCache
 from modular_tf.scan_cache import cache as cache_module
-from tests.scan_cache.conftest import candidate, fill, look_into, recalled, untimed, write_library
+from tests.scan_cache.conftest import (
+    FINDING,
+    fill,
+    is_not_kept,
+    look_into,
+    recalled,
+    tried,
+    untimed,
+    write_library,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-FINDING = Finding(
-    None,
-    Offer(("one", "two"), PlatformOffer("TYPE", "PLATFORM", 220)),
-    (Note("init", "FS-012", "a message \udcff"), Note("load", None, "another")),
-)
-
-
-def tried(path: Path, cache: ScanCache | None = None) -> Remembered:
-    """Remember of a library that it did no harm."""
-    cache = cache or ScanCache.of_process()
-    found = look_into(cache, path)
-    assert found is not None
-    known = found._replace(tried=True, finding=FINDING)
-    assert cache.remember(known)
-    assert cache.save()
-    return known
 
 
 def test_nothing_is_known_at_first(plugin: Path):
@@ -148,124 +136,6 @@ def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin: Path
     assert cache.recall(str(plugin)) is None
 
 
-# -- what it depends on ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def with_companion(tmp_path: Path) -> Path:
-    """A plugin that needs a library in one of two folders of its own."""
-    write_library(tmp_path / "plugins" / "second" / "libneeded.so")
-    return write_library(
-        tmp_path / "plugins" / "libneedy.so",
-        ("libneeded.so",),
-        paths={"runpath": "$ORIGIN/first:$ORIGIN/second"},
-    )
-
-
-def test_companions_are_remembered(with_companion: Path):
-    known = tried(with_companion)
-    companion = str(with_companion.parent / "second" / "libneeded.so")
-
-    assert known.facts.companions == (companion,)
-    assert untimed(recalled(with_companion)) == untimed(known)
-    assert companion in {file.path for file in known.dependencies}
-
-
-def test_a_changed_companion_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    write_library(with_companion.parent / "second" / "libneeded.so", exports=("changed",))
-
-    assert recalled(with_companion) is None
-
-
-def test_a_missing_companion_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    (with_companion.parent / "second" / "libneeded.so").unlink()
-
-    assert recalled(with_companion) is None
-
-
-def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_companion: Path):
-    tried(with_companion)
-    write_library(with_companion.parent / "first" / "libneeded.so")
-
-    assert recalled(with_companion) is None
-
-
-def test_another_linker_cache_changes_the_verdict(with_companion: Path, tmp_path, monkeypatch):
-    own = tmp_path / "ld.so.cache"
-    own.write_bytes(b"one")
-    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
-    known = tried(with_companion)
-    assert str(own) in {file.path for file in known.dependencies}
-    assert untimed(recalled(with_companion)) == untimed(known)
-    own.write_bytes(b"two")
-
-    assert recalled(with_companion) is None
-
-
-def test_a_dependency_with_new_times_is_the_same(with_companion: Path):
-    known = tried(with_companion)
-    os.utime(with_companion.parent / "second" / "libneeded.so", (1, 1))
-    cache = ScanCache.of_process()
-    again = cache.recall(str(with_companion))
-
-    assert again is not None
-    assert {file.identity for file in again.dependencies} != {
-        file.identity for file in known.dependencies
-    }
-    assert again.finding == known.finding
-    cache.save()
-    assert untimed(recalled(with_companion)) == untimed(again)
-
-
-@pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
-def test_what_changed_since_the_pass_began_is_not_relied_on(
-    with_companion: Path, tmp_path: Path, monkeypatch, what: str
-):
-    """The probe may have read the one or the other."""
-    own = tmp_path / "ld.so.cache"
-    own.write_bytes(b"one")
-    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
-    paths = {
-        "libneeded.so": with_companion.parent / "second" / "libneeded.so",
-        "ld.so.cache": own,
-        "passed over": with_companion.parent / "first" / "libneeded.so",
-    }
-    paths["passed over"].parent.mkdir()
-    paths["passed over"].write_bytes(b"no library")
-    time.sleep(0.03)
-    began = time.time_ns()
-    monkeypatch.setattr(dependencies, "time_ns", lambda: began)
-    assert not is_not_kept(with_companion)
-
-    paths[what].write_bytes(paths[what].read_bytes())
-    assert is_not_kept(with_companion)
-
-
-def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
-    cache = ScanCache.of_process()
-    seen = see(str(with_companion))
-    with Prober(HostOffer(), environment={}) as prober:
-        probe = prober.probe(candidate(with_companion))
-    (with_companion.parent / "second" / "libneeded.so").unlink()
-
-    assert seen is not None
-    assert not cache.describe(probe, seen).lasting
-
-
-def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):
-    assert tried(plugin).dependencies == ()
-
-
-def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
-    tried(plugin)
-    monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
-    assert recalled(plugin) is None
-    monkeypatch.delenv("LD_LIBRARY_PATH")
-    assert recalled(plugin) is not None
-
-
 # -- what is refused ---------------------------------------------------------------------------
 
 
@@ -297,17 +167,6 @@ def test_what_its_bytes_refuse_is_remembered(tmp_path: Path, name, content, rule
     assert again is not None
     assert not again.facts.loadable
     assert [problem.rule for problem in again.facts.problems][:1] == [rule]
-
-
-def is_not_kept(path: Path) -> bool:
-    """Tell whether a library has its digest, and a verdict that holds for this pass only."""
-    cache = ScanCache.of_process()
-    found = look_into(cache, path)
-    assert found is not None
-    assert found.sha256
-    tried = found._replace(tried=True, finding=FINDING)
-    assert cache.finding_for(tried) is None
-    return not (found.lasting or cache.remember(tried) or cache.recall(str(path)))
 
 
 def test_a_missing_library_is_not_remembered(tmp_path: Path):

@@ -1,0 +1,130 @@
+"""What a verdict rests on beside the library, and what becomes of it when that changes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.host_offer import HostOffer
+from modular_tf.discovery.probe import Prober
+from modular_tf.scan_cache import ScanCache, dependencies
+from modular_tf.scan_cache import cache as cache_module
+from tests.scan_cache.conftest import (
+    candidate,
+    is_not_kept,
+    recalled,
+    tried,
+    untimed,
+    write_library,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_companions_are_remembered(with_companion: Path):
+    known = tried(with_companion)
+    companion = str(with_companion.parent / "second" / "libneeded.so")
+
+    assert known.facts.companions == (companion,)
+    assert untimed(recalled(with_companion)) == untimed(known)
+    assert companion in {file.path for file in known.dependencies}
+
+
+def test_a_changed_companion_changes_the_verdict(with_companion: Path):
+    tried(with_companion)
+    write_library(with_companion.parent / "second" / "libneeded.so", exports=("changed",))
+
+    assert recalled(with_companion) is None
+
+
+def test_a_missing_companion_changes_the_verdict(with_companion: Path):
+    tried(with_companion)
+    (with_companion.parent / "second" / "libneeded.so").unlink()
+
+    assert recalled(with_companion) is None
+
+
+def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_companion: Path):
+    tried(with_companion)
+    write_library(with_companion.parent / "first" / "libneeded.so")
+
+    assert recalled(with_companion) is None
+
+
+def test_another_linker_cache_changes_the_verdict(with_companion: Path, tmp_path, monkeypatch):
+    own = tmp_path / "ld.so.cache"
+    own.write_bytes(b"one")
+    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
+    known = tried(with_companion)
+    assert str(own) in {file.path for file in known.dependencies}
+    assert untimed(recalled(with_companion)) == untimed(known)
+    own.write_bytes(b"two")
+
+    assert recalled(with_companion) is None
+
+
+def test_a_dependency_with_new_times_is_the_same(with_companion: Path):
+    known = tried(with_companion)
+    os.utime(with_companion.parent / "second" / "libneeded.so", (1, 1))
+    cache = ScanCache.of_process()
+    again = cache.recall(str(with_companion))
+
+    assert again is not None
+    assert {file.identity for file in again.dependencies} != {
+        file.identity for file in known.dependencies
+    }
+    assert again.finding == known.finding
+    cache.save()
+    assert untimed(recalled(with_companion)) == untimed(again)
+
+
+@pytest.mark.parametrize("what", ["libneeded.so", "ld.so.cache", "passed over"])
+def test_what_changed_since_the_pass_began_is_not_relied_on(
+    with_companion: Path, tmp_path: Path, monkeypatch, what: str
+):
+    """The probe may have read the one or the other."""
+    own = tmp_path / "ld.so.cache"
+    own.write_bytes(b"one")
+    monkeypatch.setattr(cache_module, "LINKER_CACHE", str(own))
+    paths = {
+        "libneeded.so": with_companion.parent / "second" / "libneeded.so",
+        "ld.so.cache": own,
+        "passed over": with_companion.parent / "first" / "libneeded.so",
+    }
+    paths["passed over"].parent.mkdir()
+    paths["passed over"].write_bytes(b"no library")
+    time.sleep(0.03)
+    began = time.time_ns()
+    monkeypatch.setattr(dependencies, "time_ns", lambda: began)
+    assert not is_not_kept(with_companion)
+
+    paths[what].write_bytes(paths[what].read_bytes())
+    assert is_not_kept(with_companion)
+
+
+def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
+    cache = ScanCache.of_process()
+    seen = see(str(with_companion))
+    with Prober(HostOffer(), environment={}) as prober:
+        probe = prober.probe(candidate(with_companion))
+    (with_companion.parent / "second" / "libneeded.so").unlink()
+
+    assert seen is not None
+    assert not cache.describe(probe, seen).lasting
+
+
+def test_a_plugin_without_needs_depends_on_nothing_else(plugin: Path):
+    assert tried(plugin).dependencies == ()
+
+
+def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
+    tried(plugin)
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
+    assert recalled(plugin) is None
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    assert recalled(plugin) is not None
