@@ -78,12 +78,33 @@ class _Succession(NamedTuple):
     serving: Generation | None
 
 
+class Prepared(NamedTuple):
+    """A renewal whose plugins have not been loaded yet.
+
+    Attributes:
+        served: The schemes that were served before.
+        removed: What was done already.
+        successions: The plugins that are to be renewed.
+        added: The new ones.
+    """
+
+    served: set[str]
+    removed: list[PluginChange]
+    successions: list[_Succession]
+    added: list[PluginEntry]
+
+    @property
+    def entries(self) -> list[PluginEntry]:
+        """The plugins whose way has to be run."""
+        return [*(succession.new for succession in self.successions), *self.added]
+
+
 class Renewal:
     """Brings the plugins of one service up to date. Used under the service's lock.
 
     Args:
         known: The plugins.
-        load: Runs the way of entries, up to their registration.
+        load: Runs the way of plugins whose bytes have been tried.
     """
 
     def __init__(self, known: KnownPlugins, load: Callable[[Sequence[PluginEntry]], None]) -> None:
@@ -91,8 +112,8 @@ class Renewal:
         self._load = load
         self._draining: list[RetiredGeneration] = []
 
-    def apply(self, places: SearchPaths, scope: Scope) -> list[PluginChange]:
-        """Follow the changes of some files, or of all.
+    def prepare(self, places: SearchPaths, scope: Scope) -> Prepared:
+        """Look at some files, or at all, and drop the plugins that have none any more.
 
         Args:
             places: Where plugins come from.
@@ -101,15 +122,27 @@ class Renewal:
         self.finish_drained()
         found = self._search(places, scope)
         served = self._served()
-        changes = [self._remove(entry) for entry in self._gone(found, scope)]
+        removed = [self._remove(entry) for entry in self._gone(found, scope)]
         served = self._revive_shadowed(served)
         replaced, new = self._compare(found, scope)
         successions = self._successions(replaced, scope)
         added = [entry for entry in self._known.meet(new) if self._is_whole(entry, scope)]
-        self._load([*(succession.new for succession in successions), *added])
-        changes += [self._conclude(*succession) for succession in successions]
-        changes += [self._added(entry) for entry in added]
-        self._revive_shadowed(served)
+        return Prepared(served, removed, successions, added)
+
+    def finish(self, prepared: Prepared) -> list[PluginChange]:
+        """Let what was prepared, and registered since, take its place.
+
+        What another thread has dealt with in the meantime is left as it is.
+        """
+        known = set(self._known)
+        changes = list(prepared.removed)
+        for old, new, serving in prepared.successions:
+            if old in known:
+                changes.append(self._conclude(old, new, serving))
+            elif new.generation is not None:
+                new.generation.close(at_exit=False)
+        changes += [self._added(entry) for entry in prepared.added if entry in known]
+        self._revive_shadowed(prepared.served)
         return changes
 
     def _search(self, places: SearchPaths, scope: Scope) -> Discovery:

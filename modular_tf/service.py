@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from modular_tf.plugin_change import PluginChange
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.plugin_watch import Watch
-    from modular_tf.report import PluginRecord
+    from modular_tf.report import PluginRecord, State
     from modular_tf.watching.change import Change
 
 _PATIENCE_AT_EXIT_S = 5.0
@@ -177,7 +177,15 @@ class PluginService:
             if self._known.found is None:
                 self.load()
                 return []
-            changes = self._renewal.apply(self.search_paths(), scope)
+            renewed = self._renewal.prepare(self.search_paths(), scope)
+            before = [entry.state for entry in renewed.entries]
+            untried = self._judge(renewed.entries)
+        findings = self._admission.try_out(untried)  # without the lock: it may take its time
+        with self._lock:
+            self._check_open()
+            self._admission.conclude(untried, findings)
+            self._register(renewed.entries, before)
+            changes = self._renewal.finish(renewed)
         for change in changes:
             self._all_hooks().changed(change)
         return changes
@@ -227,14 +235,24 @@ class PluginService:
             return self._renewal.places()
 
     def _load(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
-        eager = eager or self.config.load == "eager"
-        if self._seals:
-            for entry in entries:
-                entry.sealed = not entry.bundled
+        """Run the way of plugins that were found; those that are loaded already stay so."""
         before = [entry.state for entry in entries]
+        untried = self._judge(entries)
+        self._admission.conclude(untried, self._admission.try_out(untried))
+        self._register(entries, before, eager=eager)
+
+    def _judge(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        """Apply the user's decisions and what is remembered; return what has to be tried."""
         for entry in entries:
+            entry.sealed = entry.sealed or (self._seals and not entry.bundled)
             entry.apply_policy(self.config, self._all_hooks().veto)
-        self._admission.admit(entries)
+        return self._admission.recall(entries)
+
+    def _register(
+        self, entries: Sequence[PluginEntry], before: Sequence[State], *, eager: bool = False
+    ) -> None:
+        """Register plugins that may run, and tell the hooks of those whose state changed."""
+        eager = eager or self.config.load == "eager"
         for entry, state in zip(entries, before, strict=True):
             entry.register(self.config, self._registries, self._admission.mark, eager=eager)
             self._admission.remember_offer(entry)
@@ -396,7 +414,7 @@ class PluginService:
             watches, self._watches = self._watches, []
         for watch in watches:  # without the lock, which its last change may wait for
             watch.close(0.0 if at_exit else None)  # at exit they have been waited for
-        self._admission.close()
+        self._admission.close(at_exit=at_exit)
         errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
         return errors + self._renewal.close(at_exit=at_exit)
 
@@ -417,6 +435,7 @@ class PluginService:
         for entry in self._known:
             entry.after_fork_in_child()
         self._renewal.after_fork_in_child()
+        self._admission.after_fork_in_child()
 
     def _check_open(self) -> None:
         if self._closed:

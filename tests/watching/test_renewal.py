@@ -200,3 +200,52 @@ def test_a_watch_loads_what_is_there(service, put):
     with service.watch():
         assert service.schemes() == {"one": "x"}
         assert service.report()["x"].state is State.LOADED
+
+
+def test_a_plugin_that_hangs_holds_up_nobody_but_its_watch(folder, put):
+    begun, may_end = threading.Event(), threading.Event()
+    with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as service:
+        put("liba.so", scheme="one")
+        service.load()
+        try_out = service._admission.try_out
+
+        def take_long(entries):
+            begun.set()
+            may_end.wait(PATIENCE_S)
+            return try_out(entries)
+
+        service._admission.try_out = take_long
+        put("libb.so", scheme="two")
+        renewal = threading.Thread(target=service.refresh)
+        renewal.start()
+        assert begun.wait(PATIENCE_S)
+
+        # What the service knows can be asked meanwhile, and other things can be done.
+        assert service.report()["b"].state is State.FOUND
+        assert service.schemes() == {"one": "a"}
+        may_end.set()
+        renewal.join()
+
+        assert service.schemes() == {"one": "a", "two": "b"}
+
+
+def test_two_renewals_at_once_follow_each_change_once(folder, put):
+    with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as service:
+        service.load()
+        meet = threading.Barrier(2)
+
+        def renew():
+            meet.wait()
+            service.refresh()
+
+        for number in range(5):
+            put("liba.so", scheme=f"a{number}")
+            put("libb.so", scheme=f"b{number}")
+            threads = [threading.Thread(target=renew) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+            assert service.schemes() == {f"a{number}": "a", f"b{number}": "b"}
+            assert [record.warnings for record in service.plugins()] == [(), ()]
