@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,8 @@ def parse(words: Sequence[str]) -> Command:
 
 def _look_up(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb], name: str) -> Verb:
     if name not in verbs:
+        from difflib import get_close_matches  # noqa: PLC0415  (for mistakes only)
+
         close = get_close_matches(name, verbs, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(verbs)}"
         parser.error(f"no command {name!r}; {hint}")
