@@ -179,6 +179,7 @@ def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_p
     try:
         attempt(sys.argv[1])
     except KeyboardInterrupt:
+        sys.path.append(sys.argv[4])  # behind the installed package
         from tests.first_contact.conftest import processes_with
         print(processes_with(sys.argv[1]))
     """
@@ -189,7 +190,8 @@ def test_an_interrupted_wait_ends_the_child(secluded, misdeed, run_python, tmp_p
         hanging,
         pid_file,
         str(secluded),
-        env={"MISDEED_PID": str(pid_file), "PYTHONPATH": str(CHECKOUT)},
+        CHECKOUT,
+        env={"MISDEED_PID": str(pid_file)},
     )
 
     assert child.stdout == "[]\n"
