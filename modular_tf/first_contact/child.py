@@ -66,7 +66,7 @@ def _try(task: Task, journal: Journal) -> None:
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now())]
-    journal.finish({**rehearsal.outcome(), "changes": changed})
+    journal.finish({**rehearsal.outcome(), "changes": [*rehearsal.faults, *changed]})
 
 
 def _take_descriptors(streams: tuple[int, int, int]) -> None:

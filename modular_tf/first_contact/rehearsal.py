@@ -9,6 +9,7 @@ from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
+from modular_tf.first_contact.relocations import stray_relocation
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
@@ -32,6 +33,7 @@ class Rehearsal:
         notes: The rules that it broke so far.
         schemes: The schemes that it would serve.
         platform: The device platform that it would.
+        faults: Rule and sentence of what forbids to map it at all.
 
     Args:
         task: The plugin.
@@ -42,6 +44,7 @@ class Rehearsal:
         self.notes: list[Note] = []
         self.schemes: list[str] = []
         self.platform: PlatformOffer | None = None
+        self.faults: list[list[str]] = []
         self._task = task
         self._journal = journal
 
@@ -53,6 +56,10 @@ class Rehearsal:
     def perform(self) -> None:
         """Load the plugin, ask what it has, and close it; what it breaks is noted."""
         task = self._task
+        for file in (*task.companions, task.file):
+            if (stray := stray_relocation(file)) is not None:
+                self.faults.append(["LD-005", f"{file} is damaged: {stray}"])
+                return
         self._journal.enter("a constructor of the library")
         try:
             library = map_file(task.file, task.companions, task.absent, checked=task.checked)

@@ -69,7 +69,7 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     """Return what was found of a plugin whose process ended so."""
     if ending.fault is not None and ending.exceeded_in is None:
         return cannot_try(f"the child process failed: {ending.fault}")
-    if ending.entered is None:
+    if ending.entered is None and ending.outcome is None:
         how = "hung" if ending.killed_for else _how_ended(ending)
         return cannot_try(f"the child process {how} before it began{_said(ending)}")
     deeds = _deeds(ending, limits)
