@@ -129,11 +129,16 @@ class Admission:
             )
             for entry in entries
         ]
-        with self._trying:
-            if not self._keeps_warm:
-                return try_plugins(tasks, self._limits)
-            self._trials = self._trials or Trials(self._limits)
-            return self._trials.try_plugins(tasks)
+        if not (self._keeps_warm and self._trying.acquire(blocking=False)):
+            # Nobody waits for somebody else's plugin, which may hang.
+            return try_plugins(tasks, self._limits)
+        try:
+            trials = self._trials = self._trials or Trials(self._limits)
+            return trials.try_plugins(tasks)
+        finally:
+            self._trying.release()
+            if not self._keeps_warm:  # `close` came meanwhile
+                self.close()
 
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
         """Give plugins that were tried what was found."""
@@ -147,14 +152,10 @@ class Admission:
         """Keep what plugins are tried in from now on, for the next ones, until `close`."""
         self._keeps_warm = True
 
-    def close(self, *, at_exit: bool = False) -> None:
-        """End what was kept; safe to call twice.
-
-        Args:
-            at_exit: Leave what is at work; it ends with this process.
-        """
+    def close(self) -> None:
+        """End what was kept, when it has done what it is at; safe to call twice."""
         self._keeps_warm = False
-        if self._trying.acquire(blocking=not at_exit):
+        if self._trying.acquire(blocking=False):  # else `try_out` ends it
             try:
                 trials, self._trials = self._trials, None
                 if trials is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ClosedError
@@ -20,11 +22,17 @@ if TYPE_CHECKING:
     from modular_tf.watching.snapshot import Snapshot
     from modular_tf.watching.watcher import WatcherSettings
 
-_log = EventLog("hooks")
+_log = EventLog("watch")
+_hook_log = EventLog("hooks")
+
+# Most changes take a fraction of it; longer are those whose plugin hangs while it is tried.
+_SOON_S = 0.5
+_MOST_AT_ONCE = 4
+_PAUSES_S = (0.5, 2.0)  # between tries to take note of a change
 
 
 class Watch:
-    """Follows plugin files in a thread of its own until it is closed. [any thread]
+    """Follows plugin files in threads of its own until it is closed. [any thread]
 
     A context manager. It ends with its service; in a forked child it is closed.
 
@@ -33,7 +41,7 @@ class Watch:
         known: The files of plugins as they were when they were last looked at.
         follow: Takes note of changes.
         settings: How to watch.
-        on_change: Called after each change, from the watch's own thread; what it raises is logged.
+        on_change: Called after each change, from a thread of the watch's; what it raises is logged.
     """
 
     def __init__(
@@ -47,6 +55,7 @@ class Watch:
         self._follow = follow
         self._on_change = on_change
         self._process = os.getpid()
+        self._workers: list[threading.Thread] = []
         self._watcher = Watcher(places, known, self._take, settings)
         self._watcher.start()
 
@@ -63,28 +72,53 @@ class Watch:
     def close(self, timeout_s: float | None = None) -> None:
         """End it, after the change that is being dealt with; safe to call twice.
 
-        In its own thread, as from `on_change`, it returns at once.
+        A plugin that is still being tried after a moment is not waited for, and not loaded. Called
+        from `on_change`, this returns at once.
 
         Args:
             timeout_s: How long to wait for that change; None for as long as it takes.
         """
-        if os.getpid() == self._process:
-            self._watcher.close(timeout_s)
+        if os.getpid() != self._process:
+            return
+        if threading.current_thread() in self._workers:
+            timeout_s = 0.0
+        self._watcher.close(timeout_s)
 
     def _take(self, changes: list[Change]) -> None:
-        try:
-            followed = self._follow(changes)
-        except ClosedError:  # the service is, and ends this watch as well
-            return
-        for change in followed:
-            if self._on_change is not None:
-                self._tell(self._on_change, change)
+        """Deal with changes in a thread of their own: what takes long must not stop the next."""
+        worker = threading.Thread(
+            target=self._deal_with, args=(changes,), name="modular_tf-change", daemon=True
+        )
+        self._workers = [*(other for other in self._workers if other.is_alive()), worker]
+        worker.start()
+        worker.join(_SOON_S)
+        while sum(other.is_alive() for other in self._workers) >= _MOST_AT_ONCE:
+            worker.join(_SOON_S)
+            if self.closed:
+                return
+
+    def _deal_with(self, changes: list[Change]) -> None:
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                followed = self._follow(changes)
+            except ClosedError:  # the service is, and ends this watch as well
+                return
+            except Exception as error:  # noqa: BLE001  (the next try may do: no descriptor left, ...)
+                _log.warning("watch.failed", error=repr(error))
+                if pause_s is None or self.closed:
+                    return
+                time.sleep(pause_s)
+            else:
+                for change in followed:
+                    if self._on_change is not None:
+                        self._tell(self._on_change, change)
+                return
 
     def _tell(self, on_change: Callable[[PluginChange], object], change: PluginChange) -> None:
         try:
             on_change(change)
         except Exception as error:  # noqa: BLE001  (the application's own function)
-            _log.warning("hook.failed", what="on_change of a watch", error=repr(error))
+            _hook_log.warning("hook.failed", what="on_change of a watch", error=repr(error))
 
     def __enter__(self) -> Self:
         return self

@@ -196,14 +196,14 @@ class PluginService:
         return self._renew(Scope(whole, whole))
 
     def watch(self, on_change: Callable[[PluginChange], object] | None = None) -> Watch:
-        """Follow changes of plugin files in a thread, until the watch or the service is closed.
+        """Follow changes of plugin files in threads, until the watch or the service is closed.
 
         Loads all plugins first if nothing was searched yet. Plugins that are loaded from then on
         are mapped from copies, so that their files may be overwritten in place; those that were
         loaded before are not.
 
         Args:
-            on_change: Called after each change, from that thread.
+            on_change: Called after each change, from one of those threads.
 
         Raises:
             ClosedError: The service is closed.
@@ -414,7 +414,7 @@ class PluginService:
             watches, self._watches = self._watches, []
         for watch in watches:  # without the lock, which its last change may wait for
             watch.close(0.0 if at_exit else None)  # at exit they have been waited for
-        self._admission.close(at_exit=at_exit)
+        self._admission.close()
         errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
         return errors + self._renewal.close(at_exit=at_exit)
 

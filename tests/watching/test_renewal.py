@@ -249,3 +249,46 @@ def test_two_renewals_at_once_follow_each_change_once(folder, put):
 
             assert service.schemes() == {f"a{number}": "a", f"b{number}": "b"}
             assert [record.warnings for record in service.plugins()] == [(), ()]
+
+
+def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_python, fixture_plugin, folder):
+    child = run_python(
+        """
+        import shutil, sys, threading, time
+        from modular_tf.configuration import Config
+        from modular_tf.service import PluginService
+
+        folder, hanging, good = sys.argv[1:]
+        done = threading.Event()
+
+        def on_change(change):
+            print(change.plugin, change.record.state)
+            done.set()
+
+        config = Config(first_contact="always", first_contact_timeout_s=600)
+        with PluginService(plugin_dirs=[folder], bundled=False, config=config) as service:
+            with service.watch(on_change):
+                shutil.copyfile(hanging, f"{folder}/libhanging.so")
+                while not service.plugins():
+                    time.sleep(0.01)
+                shutil.copyfile(good, f"{folder}/libgood.so")
+                assert done.wait(60)
+                print(service.report()["hanging"].state)
+            print(service.schemes())
+        """,
+        folder,
+        fixture_plugin("init-plugin-hangs"),
+        fixture_plugin("needed-none", scheme="one"),
+    )
+
+    assert child.stdout == "good loaded\nfound\n{'one': 'good'}\n"
+
+
+def test_a_watch_may_be_closed_by_whom_it_tells(service, put):
+    closed = threading.Event()
+    watch = service.watch(lambda _change: (watch.close(), closed.set()))
+
+    put(scheme="one")
+
+    assert closed.wait(PATIENCE_S)
+    assert watch.closed
