@@ -159,7 +159,7 @@ class ScanCache:
         Args:
             known: As `describe` gives it.
         """
-        for path in self._records.keys_holding(known.sha256) if known.lasting else ():
+        for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
             other = self._noted(path)
             if other is not None and other.tried and _same_bytes(other, known):
                 return other.finding

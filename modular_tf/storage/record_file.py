@@ -7,6 +7,7 @@ costs the lines it hits. Readers take no lock; a writer merges what it changed i
 
 from __future__ import annotations
 
+import re
 from json import dumps, loads
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from modular_tf.storage.own_directory import OwnDirectory
 
+_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _MOST_BYTES = 32 * 1024 * 1024
 _MOST_BYTES_OF_A_LINE = 1024 * 1024
 _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
@@ -46,11 +48,13 @@ class RecordFile:
         self._seed = crc32(_text(title))
         self._lines: dict[bytes, bytes] = {}
         self._changes: dict[bytes, bytes | None] = {}
+        self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
         self.refresh()
 
     def refresh(self) -> None:
         """Read the file anew; changes that were not saved stay."""
         self._lines = self._read()
+        self._keys_by_digest = None
 
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
@@ -67,12 +71,22 @@ class RecordFile:
             if isinstance(key, str) and (value := self.get(key)) is not None:
                 yield key, value
 
-    def keys_holding(self, text: str) -> list[str]:
-        """Return the keys whose value, as JSON text, holds a piece of plain ASCII text."""
-        needle = text.encode("ascii")
-        lines = {**self._lines, **self._changes}
-        keys = [_value(key) for key, line in lines.items() if line is not None and needle in line]
+    def keys_with_digest(self, digest: str) -> list[str]:
+        """Return the keys whose value may hold a SHA-256, as 64 hexadecimal digits.
+
+        A value that was changed since may hold it no longer.
+        """
+        if self._keys_by_digest is None:
+            self._keys_by_digest = {}
+            for key, line in {**self._lines, **self._changes}.items():
+                self._note_digests(key, line)
+        keys = [_value(key) for key in self._keys_by_digest.get(digest.encode("ascii"), ())]
         return [key for key in keys if isinstance(key, str)]
+
+    def _note_digests(self, key: bytes, line: bytes | None) -> None:
+        if self._keys_by_digest is not None:
+            for digest in _DIGEST.findall(line or b""):
+                self._keys_by_digest.setdefault(digest, {})[key] = None
 
     def put(self, key: str, value: Any) -> None:
         """Set the value of a key, for this process until it is saved.
@@ -116,6 +130,7 @@ class RecordFile:
     def _change(self, key: bytes, value: bytes | None) -> None:
         self._changes.pop(key, None)  # so that it becomes the newest
         self._changes[key] = value
+        self._note_digests(key, value)
 
     def _merged(self) -> dict[bytes, bytes]:
         """Return all lines by key, the oldest first, without those for which there is no room."""

@@ -222,13 +222,22 @@ def test_a_huge_value_is_not_kept(directory: OwnDirectory):
     assert held(directory) == {"small": "x"}
 
 
-def test_values_are_found_by_a_piece_of_text(directory: OwnDirectory, filled: Path):
-    one = records(directory)
-    one.put("new", ["text of mine"])
-    one.drop("plain")
+def test_values_are_found_by_a_digest_in_them(directory):
+    one, other = "ab" * 32, "cd" * 32
+    saved = records(directory)
+    saved.put("plain", {"sha256": one})
+    saved.put("of others", [other])
+    saved.save()
+    found = records(directory)
 
-    assert one.keys_holding("text") == ["new"]
-    assert records(directory).keys_holding('"text"') == ["plain"]
+    assert found.keys_with_digest(one) == ["plain"]
+    found.put("new", [other, [one]])
+    assert found.keys_with_digest(one) == ["plain", "new"]
+    assert found.keys_with_digest(other) == ["of others", "new"]
+    assert found.keys_with_digest("ef" * 32) == []
+    assert found.keys_with_digest(one[:-2]) == []
+    found.save()
+    assert records(directory).keys_with_digest(one) == ["plain", "new"]
 
 
 def test_the_file_is_lines_of_ascii(filled: Path):
