@@ -165,16 +165,18 @@ class Watcher:
             from modular_tf.watching.inotify_hints import InotifyHints  # noqa: PLC0415
 
             return InotifyHints(self._awake.set)
-        except (ImportError, OSError) as error:
-            self._give_up_hints(error)
-            return None
+        except ImportError as error:
+            self._give_up_hints(f"{error}; the extra `watch` brings it")
+        except OSError as error:
+            self._give_up_hints(str(error))
+        return None
 
-    def _give_up_hints(self, error: Exception) -> None:
+    def _give_up_hints(self, reason: str) -> None:
         self._wants_hints, self._polls = False, True
         hints, self._hints = self._hints, None
         if hints is not None:
             hints.close()
-        _log.warning("watch.polling", reason=str(error), interval_s=self._settings.poll_interval_s)
+        _log.warning("watch.polling", reason=reason, interval_s=self._settings.poll_interval_s)
 
     def _follow(self, places: list[str]) -> bool:
         """Have the kernel tell of these places; return whether one of them is new to it."""
@@ -183,7 +185,7 @@ class Watcher:
         try:
             return self._hints.follow(WatchPoints(places))
         except OSError as error:
-            self._give_up_hints(error)
+            self._give_up_hints(str(error))
             return False
 
 
