@@ -122,9 +122,11 @@ class Renewal:
         self.finish_drained()
         found = self._search(places, scope)
         served = self._served()
-        removed = [self._remove(entry) for entry in self._gone(found, scope)]
+        gone = list(self._gone(found, scope))
+        removed = [self._remove(entry) for entry in gone]
         served = self._revive_shadowed(served)
         replaced, new = self._compare(found, scope)
+        new += self._bereaved(found, [*gone, *(pair.entry for pair in replaced)], new)
         successions = self._successions(replaced, scope)
         added = [entry for entry in self._known.meet(new) if self._is_whole(entry, scope)]
         return Prepared(served, removed, successions, added)
@@ -203,6 +205,14 @@ class Renewal:
                 replaced.append(_Replaced(entry, candidate))
         return replaced, new
 
+    def _bereaved(
+        self, found: Discovery, left: Iterable[PluginEntry], new: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Return the files that were a plugin's by another path, which leads elsewhere now."""
+        identities = {entry.candidate.identity for entry in left}
+        paths = {entry.path for entry in self._known} | {candidate.path for candidate in new}
+        return [c for c in found.candidates if c.identity in identities and c.path not in paths]
+
     def _by_path(self) -> dict[str, PluginEntry]:
         """Return the entry of each path; a search may have met a replaced file as a new one."""
         found: dict[str, PluginEntry] = {}
@@ -228,7 +238,7 @@ class Renewal:
 
     def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
         """Tell whether what was judged is what had been found whole; forget it otherwise."""
-        if scope.has(entry.path, entry.identity):
+        if entry.path not in scope or scope.has(entry.path, entry.identity):
             return True
         self._known.forget(entry)
         return False

@@ -252,6 +252,24 @@ def test_a_scheme_that_a_new_generation_gives_up_is_free_for_others(service, put
     assert service.schemes() == {"other": "a", "same": "b"}
 
 
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_another_name_of_the_old_file_becomes_a_plugin_of_its_own(service, put, folder, how):
+    path = put(scheme="first")
+    service.load("x")
+    os.link(path, folder / "libz.so")
+    assert service.refresh() == []
+    if how == "removed":
+        Path(path).unlink()
+    else:
+        put(scheme="second")
+
+    changes = service.refresh([path])
+
+    expected = ("removed", "x") if how == "removed" else ("replaced", "x")
+    assert [change[:2] for change in told(changes)] == [expected, ("appeared", "z")]
+    assert service.schemes()["first"] == "z"
+
+
 def test_schemes_that_the_new_generation_lacks_end(service, put):
     put(variant="two-schemes", scheme="one")
     service.load("x")
