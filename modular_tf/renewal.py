@@ -2,7 +2,9 @@
 
 A replaced library becomes a new generation of its plugin. That is opened beside the old one, takes
 over what it serves in one step, and leaves it to those who hold something of it; when nobody does,
-the old one is closed. It stays mapped, as every library.
+the old one is closed. It stays mapped, as every library: a process that meets ever new contents
+grows by the size of each, and by some of the mappings that Linux allows it (65 530 by default). The
+same contents again are mapped once.
 """
 
 from __future__ import annotations

@@ -199,8 +199,8 @@ class PluginService:
         """Follow changes of plugin files in threads, until the watch or the service is closed.
 
         Loads all plugins first if nothing was searched yet. Plugins that are loaded from then on
-        are mapped from copies, so that their files may be overwritten in place; those that were
-        loaded before are not.
+        are mapped at once and from copies in memory, so that their files may be overwritten in
+        place; those that were loaded before are not. What pip installs anew is not seen.
 
         Args:
             on_change: Called after each change, from one of those threads.
