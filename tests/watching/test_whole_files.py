@@ -105,7 +105,7 @@ def test_a_writer_that_comes_in_that_instant_kills_nobody(run_python, file, libr
         stop.set()
         for thread in threads:
             thread.join()
-        assert answers == {True, False}, answers
+        assert answers <= {True, False}, answers
         """,
         file,
     )
