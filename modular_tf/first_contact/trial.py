@@ -61,6 +61,7 @@ class Trial:
         self._printed = b""
         self._frames: list[Any] = []
         self._traced = False
+        self._hurries = False
         self._base = memory_use("self")
         self._files = self._base.files
         self._readers: dict[int, Callable[[bytes], None]] = {}
@@ -136,7 +137,10 @@ class Trial:
         os.kill(self._pid, QUESTION)  # nobody has waited for it, so the number is still its own
 
     def _hurry(self) -> None:
-        self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
+        """Set the time for its last words, once: a plugin might write them for ever."""
+        if not self._hurries:
+            self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
+            self._hurries = True
 
     def _listen(self) -> None:
         for fd, _ in self._poll.poll(_LOOK_EVERY_S * 1000):
