@@ -61,9 +61,7 @@ def run(folder: Path, home: Path, *, watched: bool = False) -> tuple[float, dict
     """Run the command; return its seconds and how many plugins it lists in each state."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
     start = time.perf_counter()
-    with subprocess.Popen(
-        list_command(folder), stdout=subprocess.PIPE, env=environment
-    ) as process:
+    with subprocess.Popen(list_command(folder), stdout=subprocess.PIPE, env=environment) as process:
         mapped: set[str] = set()
         while watched and process.poll() is None and not mapped:
             mapped = mapped_plugins(process.pid)
@@ -102,7 +100,8 @@ def main() -> None:
         figures = measure(plugins, homes, empty, options.repeat)
         figures["at once"] = measure_at_once(plugins, homes / "shared", options.at_once)
     for subject, figure in figures.items():
-        print(f"{subject:12} {figure['ms']:9.1f} ms  {figure['states']}  {TARGETS.get(subject, '')}")
+        target = TARGETS.get(subject, "")
+        print(f"{subject:12} {figure['ms']:9.1f} ms  {figure['states']}  {target}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=2))
 

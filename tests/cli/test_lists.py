@@ -172,7 +172,9 @@ def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):
 
 def test_paths_tell_every_setting_and_who_decided_it(mtf, tmp_path, monkeypatch):
     file = tmp_path / "mine.toml"
-    file.write_text('first_contact_timeout_s = 7\nload = "eager"\n[memory.GPU]\nlimit_bytes = 67108864\n')
+    file.write_text(
+        'first_contact_timeout_s = 7\nload = "eager"\n[memory.GPU]\nlimit_bytes = 67108864\n'
+    )
     monkeypatch.setenv("MODULAR_TF_CONFIG", str(file))
     monkeypatch.setenv("MODULAR_TF_LOAD", "lazy")
     monkeypatch.setenv("MODULAR_TF_FIRST_CONTACT", "always")
