@@ -126,6 +126,7 @@ class Admission:
                 companions=entry.facts.companions,
                 absent=entry.facts.absent,
                 kinds=tuple(kind.value for kind in entry.facts.kinds),
+                checked=entry.checked,
             )
             for entry in entries
         ]

@@ -55,6 +55,7 @@ class PluginEntry:
         finding: What was found when it was tried, None where it was not.
         generation: What it registers, None before it does.
         decisions: What was decided about it, in order, for and against.
+        checked: Its files as they were when they were found to be trustworthy.
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
         identity: What the system said of its file before that was read; None for nothing.
@@ -91,7 +92,7 @@ class PluginEntry:
         self.identity: FileIdentity | None = None
         self.sealed = False
         self.predecessor: Generation | None = None
-        self._checked = trust.checked
+        self.checked = trust.checked
         self._probe = probe
         self._state = State.FOUND
         self._reasons: list[Reason] = []
@@ -223,6 +224,8 @@ class PluginEntry:
         if self.state is not State.FOUND:
             return
         self.finding = finding
+        for note in finding.notes_of_trial:
+            self._warnings.append(Reason.of_rule("first-contact", note.rule, note.message))
         self._decide("first-contact", None, why, passed=True)
 
     def spare_first_contact(self, why: str) -> None:
@@ -262,7 +265,7 @@ class PluginEntry:
             absent=self.facts.absent,
             bundled=self.bundled,
             sha256=self.sha256,
-            checked=self._checked,
+            checked=self.checked,
             sealed=self.sealed or config.trust.frozen,
         )
         predecessor, self.predecessor = self.predecessor, None

@@ -148,7 +148,7 @@ class Generation:
     def defer(self, finding: Finding, offer: Offer) -> None:
         """Register what it offered when it was tried; it is mapped when somebody wants it."""
         self._promised = finding
-        for note in finding.notes:
+        for note in finding.notes_of_loading:
             reason = Reason.of_rule(note.stage, note.rule, note.message)
             (self.reasons if note.is_error else self.warnings).append(reason)
         for scheme in offer.schemes:

@@ -13,6 +13,7 @@ from modular_tf.rules import Violation, all_rules
 
 Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
+CHANGES_OF_PROCESS = "LD-069"
 _T = TypeVar("_T")
 
 
@@ -183,6 +184,16 @@ class Finding:
     incident: Incident | None = None
     offer: Offer | None = None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def notes_of_loading(self) -> tuple[Note, ...]:
+        """Those that loading it in the application finds as well."""
+        return tuple(note for note in self.notes if note.rule != CHANGES_OF_PROCESS)
+
+    @property
+    def notes_of_trial(self) -> tuple[Note, ...]:
+        """Those that only a trial finds: what it changes of its process."""
+        return tuple(note for note in self.notes if note.rule == CHANGES_OF_PROCESS)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

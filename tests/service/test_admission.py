@@ -159,6 +159,19 @@ def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
     assert record_of(path).state is State.QUARANTINED
 
 
+def test_what_it_changes_of_a_process_is_told_once_it_is_mapped_too(plugin_file, trials):
+    noted = (Note("load", "LD-069", "it changed the directory"),)
+    trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
+    path = plugin_file("libnoted.so")
+    with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:
+        service.load()
+        for mapped in (False, True):
+            (record,) = service.plugins()
+            assert [warning.rule for warning in record.warnings] == ["LD-069"]
+            assert (service.entry("noted").library is not None) is mapped
+            service.filesystem("fixture")
+
+
 # ---- What ended the process that it was loaded in ------------------------------------------------
 
 ENDS_WHILE_IT_LOADS = """
