@@ -1,4 +1,8 @@
-"""Several plugins on their way through trials, side by side."""
+"""Several plugins on their way through trials, side by side.
+
+Many plugins go in groups, each group in one process: most do no harm, and a process costs more than
+a plugin. Whatever is amiss in a group is nobody's fault yet: all of it are then tried one by one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from modular_tf.first_contact.lane import Lane
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 _WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
 _LOOK_EVERY_S = 0.5
 _SPARE_STARTS = 2
+_MOST_IN_A_GROUP = 16
+_GROUPS_PER_LANE = 2  # so many at least, or each plugin has a process of its own at once
 
 
 class Batch:
@@ -52,7 +58,8 @@ class Batch:
         self._limits = limits
         self._zygotes = zygotes
         self._selector = selectors.DefaultSelector()
-        self._waiting = deque(range(len(tasks)))
+        self._most_lanes = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
+        self._waiting = deque(self._grouped())
         self._suspects: deque[int] = deque()
         self._alone: int | None = None
         self._lanes: list[Lane] = []
@@ -60,6 +67,15 @@ class Batch:
         # Each may be ended by each task once more than the tasks know.
         self._starts_left = 2 * len(tasks) + _SPARE_STARTS
         self._tell = tell
+
+    def _grouped(self) -> Iterator[tuple[int, ...]]:
+        """Yield the tasks: filesystems together where there are many, devices each alone."""
+        wanted = len(self._tasks) // (self._most_lanes * _GROUPS_PER_LANE)
+        size = max(1, min(_MOST_IN_A_GROUP, wanted))
+        together = [n for n, task in enumerate(self._tasks) if task.kinds == ("filesystem",)]
+        alone = sorted(set(range(len(self._tasks))) - set(together))
+        yield from (tuple(together[at : at + size]) for at in range(0, len(together), size))
+        yield from ((number,) for number in alone)
 
     def run(self) -> None:
         """Try all; interrupted, it ends what runs."""
@@ -87,45 +103,44 @@ class Batch:
     def _hand_out(self) -> None:
         if self._heard is None and not self._begin():
             return
-        while (number := self._next_task()) is not None:
+        while (numbers := self._next_group()) is not None:
             lane = self._free_lane()
             if lane is None:
-                self._put_back(number)
+                self._put_back(numbers)
                 return
             seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
             try:
-                lane.give(number, self._tasks[number], seconds)
+                lane.give(numbers, [self._tasks[number] for number in numbers], seconds)
             except OSError:  # it had ended before
-                lane.number = None
-                self._put_back(number)
+                lane.numbers = ()
+                self._put_back(numbers)
                 self._lose(lane)
 
-    def _next_task(self) -> int | None:
+    def _next_group(self) -> tuple[int, ...] | None:
         if self._waiting:
             return self._waiting.popleft()
-        if not self._suspects or any(lane.number is not None for lane in self._lanes):
+        if not self._suspects or any(lane.numbers for lane in self._lanes):
             return None
         # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
         self._end_zygote()
         if not self._begin():
             return None
         self._alone = self._suspects.popleft()
-        return self._alone
+        return (self._alone,)
 
-    def _put_back(self, number: int) -> None:
-        if number == self._alone:
+    def _put_back(self, numbers: tuple[int, ...]) -> None:
+        if numbers == (self._alone,):
             self._alone = None
-            self._suspects.appendleft(number)
+            self._suspects.extendleft(numbers)
         else:
-            self._waiting.appendleft(number)
+            self._waiting.appendleft(numbers)
 
     def _free_lane(self) -> Lane | None:
         """Return a lane for one more task, None where there are as many as there may be."""
         for lane in self._lanes:
-            if lane.number is None:
+            if not lane.numbers:
                 return lane
-        most = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
-        if len(self._lanes) >= most or self._heard is None:
+        if len(self._lanes) >= self._most_lanes or self._heard is None:
             return None
         try:
             lane = Lane(self._heard.new_warden())
@@ -149,31 +164,33 @@ class Batch:
             elif key.data in self._lanes:
                 self._hear(key.data)
         now = time.monotonic()
-        if any(lane.number is not None and now > lane.deadline for lane in self._lanes):
+        if any(lane.numbers and now > lane.deadline for lane in self._lanes):
             self._end_zygote()
 
     def _hear(self, lane: Lane) -> None:
         try:
-            finding = lane.receive()
+            findings = lane.receive()
         except (EOFError, ValueError, RecursionError):
             self._lose(lane)
             return
-        if finding is not None and lane.number is not None:
-            number, lane.number = lane.number, None
-            self._found(number, finding)
+        if findings is None:
+            return
+        numbers, lane.numbers = lane.numbers, ()
+        if findings:
+            for number, finding in zip(numbers, findings, strict=True):
+                self._found(number, finding)
+        else:
+            self._waiting.extend((number,) for number in numbers)
 
     def _lose(self, lane: Lane) -> None:
-        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
+        """Give a lane up whose watcher is gone; its tasks are tried alone, or it is the culprit."""
         self._lanes.remove(lane)
         self._selector.unregister(lane.connection)
         lane.connection.close()
-        number = lane.number
-        if number is None:
-            return
-        if number == self._alone:
-            self._found(number, watcher_lost())
+        if self._alone is not None and lane.numbers == (self._alone,):
+            self._found(self._alone, watcher_lost())
         else:
-            self._suspects.append(number)
+            self._suspects.extend(lane.numbers)
 
     # -- the zygote -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The child process: takes its limits on, tries one plugin, and ends."""
+"""The child process: takes its limits on, tries one plugin or a group, and ends."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
@@ -31,11 +33,13 @@ _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
 
 
-def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
-    """Try a plugin and end the process; what the plugin registered to run then does not run.
+def run(
+    tasks: Sequence[Task], limits: Limits, *, streams: tuple[int, int, int], parent: int
+) -> NoReturn:
+    """Try plugins and end the process; what they registered to run then does not run.
 
     Args:
-        task: The plugin.
+        tasks: The plugins, one after the other.
         limits: What it may take.
         streams: What become standard output, standard error, and the report.
         parent: The process that waits for this one, and whose end is this one's.
@@ -48,9 +52,9 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:
-        _take_limits(task, limits)
+        _take_limits(tasks, limits)
         report_crashes(REPORT)
-        _try(task, journal)
+        _try(tasks, journal)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -59,14 +63,17 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
     os._exit(0)
 
 
-def _try(task: Task, journal: Journal) -> None:
+def _try(tasks: Sequence[Task], journal: Journal) -> None:
     before = ProcessState.now()
-    rehearsal = Rehearsal(task, journal)
-    rehearsal.perform()
+    rehearsals = [Rehearsal(task, journal) for task in tasks]
+    for rehearsal in rehearsals:
+        rehearsal.perform()
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now())]
-    journal.finish({**rehearsal.outcome(), "changes": [*rehearsal.faults, *changed]})
+    faults = [fault for rehearsal in rehearsals for fault in rehearsal.faults]
+    first, *others = (rehearsal.outcome() for rehearsal in rehearsals)
+    journal.finish({**first, "others": others, "changes": [*faults, *changed]})
 
 
 def _take_descriptors(streams: tuple[int, int, int]) -> None:
@@ -79,14 +86,15 @@ def _take_descriptors(streams: tuple[int, int, int]) -> None:
     os.closerange(REPORT + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _take_limits(task: Task, limits: Limits) -> None:
+def _take_limits(tasks: Sequence[Task], limits: Limits) -> None:
     processors = os.cpu_count() or 1
     # One byte is too little for a core dump, and keeps the kernel from piping it to a program,
     # which it does at 0.
     _lower(resource.RLIMIT_CORE, 1)
     _lower(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
     _lower(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
-    copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
+    files = (path for task in tasks for path in (task.file, *task.companions))
+    copies = sum(os.path.getsize(path) for path in files)
     _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
     if "LD-064" not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.

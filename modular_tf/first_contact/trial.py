@@ -1,4 +1,4 @@
-"""One plugin in a child process, as the process that watches over it sees it."""
+"""Plugins in a child process, mostly one, as the process that watches over it sees it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.first_contact.child import run
 from modular_tf.first_contact.descendants import end_all, living_descendants
-from modular_tf.first_contact.finding import Note, Offer
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.plain_text import plain
-from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.first_contact.verdict import Ending, finding_of, finding_of_outcome
 from modular_tf.native.crash_report import QUESTION
 from modular_tf.rules import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
@@ -40,10 +39,10 @@ class AbandonedError(Exception):
 
 
 class Trial:
-    """A child process that tries one plugin, and all that it started.
+    """A child process that tries one plugin, or a group, and all that it started.
 
     Args:
-        task: What to try.
+        tasks: What to try.
         limits: What it may take.
         listener: A descriptor that becomes readable when nobody waits any more.
 
@@ -51,8 +50,8 @@ class Trial:
         OSError: No process can be started.
     """
 
-    def __init__(self, task: Task, limits: Limits, listener: int) -> None:
-        self._task = task
+    def __init__(self, tasks: Sequence[Task], limits: Limits, listener: int) -> None:
+        self._tasks = tasks
         self._limits = limits
         self._ending = Ending()
         self._deadline = time.monotonic() + limits.seconds
@@ -85,7 +84,7 @@ class Trial:
             pid = os.fork()
             if pid == 0:
                 output, complaint, report = ends
-                run(self._task, self._limits, streams=(output, complaint, report), parent=me)
+                run(self._tasks, self._limits, streams=(output, complaint, report), parent=me)
         except OSError:
             self._close()
             raise
@@ -118,6 +117,18 @@ class Trial:
         self._ending.status = ended.status
         self._note_memory(ended.peak - self._files - self._base.touched)
         return self._conclude()
+
+    def findings_of_group(self) -> list[Finding]:
+        """Wait as `finding` does; return a finding for each task, none where anything is amiss.
+
+        Raises:
+            AbandonedError: Nobody waits any more; all has been ended.
+        """
+        first, outcome = self.finding(), self._ending.outcome
+        if outcome is None or first.incident is not None or first.notes_of_trial:
+            return []
+        others = [finding_of_outcome(other) for other in outcome["others"]]
+        return [first, *others] if len(others) == len(self._tasks) - 1 else []
 
     def _is_over(self) -> bool:
         ending = self._ending
@@ -254,8 +265,8 @@ class Trial:
         ending = self._ending
         ending.said = self._said.decode("utf-8", "replace")
         ending.printed = self._printed.decode("utf-8", "replace")
-        task = self._task
-        ending.backtrace = readable_frames(self._frames, (task.file, *task.companions))
+        files = [file for task in self._tasks for file in (task.file, *task.companions)]
+        ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
 
 
@@ -269,9 +280,8 @@ def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: It has another: somebody else wrote it.
     """
-    Offer.from_dict(outcome["offer"])
-    for note in outcome["notes"]:
-        Note.from_dict(note)
+    for each in (outcome, *outcome["others"]):
+        finding_of_outcome(each)
     for rule_id, what in outcome["changes"]:
         if rule_id not in all_rules() or not isinstance(what, str):
             raise ValueError(f"expected a change, found {what!r:.200}")

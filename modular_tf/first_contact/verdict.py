@@ -76,9 +76,9 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     # Who did not come to the end has ended the process, or was ended for what it did.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
     grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
-    offer, notes = _outcome(ending)
-    notes += [_as_note(deed) for deed in deeds if deed not in grave]
-    return Finding(_incident(ending, grave) if grave else None, offer, tuple(notes))
+    found = Finding() if ending.outcome is None else finding_of_outcome(ending.outcome)
+    notes = (*found.notes, *(_as_note(deed) for deed in deeds if deed not in grave))
+    return Finding(_incident(ending, grave) if grave else None, found.offer, notes)
 
 
 def cannot_try(why: str) -> Finding:
@@ -92,11 +92,15 @@ def watcher_lost() -> Finding:
     return Finding(Incident(Violation("LD-060", message)))
 
 
-def _outcome(ending: Ending) -> tuple[Offer | None, list[Note]]:
-    if ending.outcome is None:
-        return None, []
-    offer = Offer.from_dict(ending.outcome["offer"])
-    return offer, [Note.from_dict(note) for note in ending.outcome["notes"]]
+def finding_of_outcome(outcome: dict[str, Any]) -> Finding:
+    """Return what a child has found of one plugin that came to its end.
+
+    Raises:
+        KeyError: It is no outcome.
+        ValueError: Likewise.
+    """
+    offer = Offer.from_dict(outcome["offer"])
+    return Finding(None, offer, tuple(Note.from_dict(note) for note in outcome["notes"]))
 
 
 def _as_note(deed: tuple[str, str]) -> Note:

@@ -13,6 +13,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
 from modular_tf.first_contact.descendants import adopt_orphans, children, end_all
@@ -129,6 +130,7 @@ def _warm_up() -> None:
     load_runtime()
     all_rules()
     known_defects()
+    import_module("modular_tf.filesystem.answered")  # what opening a filesystem imports late
     list(changes(ProcessState.now(), ProcessState.now()))
     gc.collect()
     gc.disable()
