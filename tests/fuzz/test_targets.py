@@ -48,14 +48,14 @@ def test_a_share_of_each_campaign(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_seed_and_index_reproduce_an_input_in_any_process(target, tmp_path):
     code = (
-        "import sys; from tests.fuzz.campaign import make_input;"
+        "import sys; sys.path.append(sys.argv[2]);"  # behind the installed package
+        "from tests.fuzz.campaign import make_input;"
         "print([make_input(sys.argv[1], 7, at) for at in (0, 3)])"
     )
-    command = [sys.executable, "-c", code, target]
-    checkout = Path(__file__).parents[2]
+    command = [sys.executable, "-c", code, target, str(Path(__file__).parents[2])]
     variables = {**os.environ, "MODULAR_TF_TEST_CACHE": str(CACHE_ROOT)}  # nothing is built again
     said = subprocess.run(
-        command, cwd=checkout, env=variables, capture_output=True, text=True, check=True
+        command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=True
     )
 
     assert said.stdout == f"{[make_input(target, 7, at) for at in (0, 3)]}\n"

@@ -108,6 +108,7 @@ def test_a_running_process_is_no_culprit(own_state: Path):
         assert len(files(own_state)) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_process_that_nobody_waited_for_is_gone():
     child = os.fork()
     if child == 0:
@@ -147,6 +148,7 @@ class ForkedError(Exception):
     """Leads a child out of what its parent is in."""
 
 
+@pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_forked_child_leaves_the_mark_of_its_parent(own_state: Path):
     try:
         with marks().around("plug", "/plug.so", "loading", SHA256):

@@ -46,7 +46,7 @@ def serve():
 
 def is_mapped(path: Path) -> bool:
     """Tell whether a file, or a copy that is named after it, is mapped into this process."""
-    return path.name in Path("/proc/self/maps").read_text(encoding="utf-8")
+    return path.name.encode() in Path("/proc/self/maps").read_bytes()
 
 
 # ---- What was just tried -------------------------------------------------------------------------

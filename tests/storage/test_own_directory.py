@@ -255,6 +255,7 @@ def test_there_may_be_no_locks(directory: OwnDirectory, written: Path, monkeypat
         assert not locked
 
 
+@pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_child_that_is_forked_meanwhile_does_not_keep_the_lock(
     directory: OwnDirectory, written: Path, monkeypatch
 ):

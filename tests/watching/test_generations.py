@@ -329,7 +329,7 @@ def test_fsspec_follows_the_generations(service, put):
 
 
 def mappings():
-    return len(Path("/proc/self/maps").read_text().splitlines())
+    return len(Path("/proc/self/maps").read_bytes().splitlines())
 
 
 def descriptors():
