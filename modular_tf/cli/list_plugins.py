@@ -29,8 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
-    with session(options, load=options.load) as service:
-        report = service.report()
+    with session(options, load=None) as service:
+        report = service.load() if options.load else service.discover()
     plugins = [_as_object(record) for record in report.plugins]
     if printer.json:
         printer.json_object(plugins=plugins)

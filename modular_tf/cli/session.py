@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def session(
-    options: Namespace, *, load: bool = True, frozen: bool | None = None
+    options: Namespace, *, load: bool | None = True, frozen: bool | None = None
 ) -> Iterator[PluginService]:
     """Run the way for one command: discover, and with `load` load and register as well.
 
     Args:
         options: The global options.
-        load: Whether to load.
+        load: Whether to load; None for a command that does either itself.
         frozen: Whether plugins need to be in the lock file; by default as the options or the
             configuration say.
     """
@@ -36,7 +36,8 @@ def session(
         plugin_dirs=tuple(options.plugin_dir),
         bundled=options.bundled,
     ) as service:
-        service.load() if load else service.discover()
+        if load is not None:
+            service.load() if load else service.discover()
         yield service
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
 
 
 def harmless(text: str) -> str:
@@ -32,6 +31,8 @@ def when(mtime_nsec: int) -> str:
     """Return a time of change in local time, "-" where a plugin does not know it."""
     if mtime_nsec <= 0:
         return "-"
+    from datetime import datetime  # noqa: PLC0415  (for listings of files only)
+
     local = datetime.fromtimestamp(mtime_nsec / 1e9).astimezone()
     return local.isoformat(sep=" ", timespec="seconds")
 

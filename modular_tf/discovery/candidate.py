@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 __all__ = ["Candidate", "Source", "Twin"]
 
@@ -25,8 +25,7 @@ class Source(Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(NamedTuple):
     """A later sighting of a file that is a candidate already.
 
     Attributes:
@@ -40,8 +39,7 @@ class Twin:
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A file that may be a plugin; nothing of it was read yet.
 
     Attributes:

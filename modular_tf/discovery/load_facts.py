@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from modular_tf.discovery.kinds import Kind
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadFacts"]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadFacts:
+class LoadFacts(NamedTuple):
     """The part of a probe that decides whether and how a plugin is mapped.
 
     Attributes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["TrustVerdict"]
 
 
-@dataclass(frozen=True, slots=True)
-class TrustVerdict:
+class TrustVerdict(NamedTuple):
     """Whether a plugin may be opened.
 
     Attributes:
