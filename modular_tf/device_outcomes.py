@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.device.ranking import FactoryState
@@ -51,4 +50,4 @@ def _outcomes(devices: DeviceRegistry) -> Iterator[tuple[str, tuple[State, Reaso
 def _with_outcome(record: PluginRecord, state: State, reason: Reason) -> PluginRecord:
     kept = State.LOADED if record.schemes else state
     types = record.device_types if state is State.LOADED else ()
-    return replace(record, state=kept, device_types=types, reasons=(*record.reasons, reason))
+    return record._replace(state=kept, device_types=types, reasons=(*record.reasons, reason))

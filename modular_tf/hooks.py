@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.entry_point_file import entries_of_group
@@ -161,7 +160,7 @@ class Hooks:
             reason = Reason.of_error("hooks", error)
         else:
             reason = Reason("hooks", None, repr(error), None)
-        self.failures.append(replace(reason, message=f"{what} failed: {reason.message}"))
+        self.failures.append(reason._replace(message=f"{what} failed: {reason.message}"))
         _log.warning("hook.failed", what=what, error=repr(error))
 
 

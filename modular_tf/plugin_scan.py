@@ -63,9 +63,11 @@ class _Pass:
         )
 
     def entry_of(self, candidate: Candidate) -> PluginEntry:
-        identity = file_identity(candidate.path)  # before anything is read
-        entry = self._recalled(candidate) or self._probed(candidate)
-        entry.identity = identity
+        entry = self._recalled(candidate)
+        if entry is None:
+            identity = file_identity(candidate.path)  # before anything is read
+            entry = self._probed(candidate)
+            entry.identity = identity
         return entry
 
     def _recalled(self, candidate: Candidate) -> PluginEntry | None:
@@ -73,9 +75,10 @@ class _Pass:
         if known is None:
             return None
         self._seen = known.seen
-        return PluginEntry(
-            candidate, known.facts, self._judged(candidate, known.facts), known=known
-        )
+        verdict = self._judged(candidate, known.facts)
+        entry = PluginEntry(candidate, known.facts, verdict, known=known)
+        entry.identity = known.seen.identity
+        return entry
 
     def _probed(self, candidate: Candidate) -> PluginEntry:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)

@@ -33,8 +33,7 @@ class State(Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """Why a plugin, or a part of it, does not serve.
 
     Attributes:
@@ -105,8 +104,7 @@ class Decision(NamedTuple):
         }
 
 
-@dataclass(frozen=True, slots=True)
-class PluginRecord:
+class PluginRecord(NamedTuple):
     """One plugin, as it is now.
 
     Attributes:

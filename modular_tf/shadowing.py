@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.report import Reason, State
@@ -33,8 +32,7 @@ def without_lost_schemes(
     kept = tuple(scheme for scheme in record.schemes if scheme not in lost)
     reasons = [_taken(scheme, record.name, serving[scheme]) for scheme in lost if scheme in serving]
     shadowed = bool(reasons) and not kept and not record.device_types
-    return replace(
-        record,
+    return record._replace(
         schemes=kept,
         state=State.SHADOWED if shadowed else record.state,
         reasons=(*record.reasons, *reasons),

@@ -6,8 +6,7 @@ and are read back as data that anybody may have written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from modular_tf.rules import Violation, all_rules
 
@@ -17,8 +16,7 @@ CHANGES_OF_PROCESS = "LD-069"
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """One rule that the plugin broke, as loading it in the application reports it.
 
     Attributes:
@@ -54,8 +52,7 @@ class Note:
         return cls(cast("Stage", given["stage"]), rule, _typed(given["message"], str))
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformOffer:
+class PlatformOffer(NamedTuple):
     """The device platform that a plugin registers.
 
     Attributes:
@@ -88,8 +85,7 @@ class PlatformOffer:
         return cls(device_type, platform, _typed(given["priority"], int))
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """What a plugin would register.
 
     Attributes:
@@ -118,8 +114,7 @@ class Offer:
         return cls(_strings(given["schemes"]), read)
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(NamedTuple):
     """What a plugin did to the process that it was tried in, or why it could not be tried.
 
     Attributes:
@@ -169,8 +164,7 @@ class Incident:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """The outcome of one plugin's first contact.
 
     Attributes:
