@@ -62,3 +62,14 @@ def site(tmp_path, monkeypatch) -> Path:
     folder.mkdir(parents=True)
     monkeypatch.syspath_prepend(str(folder))
     return folder
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path_factory):
+    """Give a test a memory of its own, and what the other tests have turned off."""
+    folder = tmp_path_factory.mktemp("home")
+    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(folder))
+    for variable in ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD"):
+        monkeypatch.delenv(variable)
+    return folder

@@ -15,15 +15,7 @@ from modular_tf.rules import Violation
 from modular_tf.service import PluginService
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path_factory):
-    """Give each test a memory of its own."""
-    folder = tmp_path_factory.mktemp("home")
-    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(variable, str(folder))
-    for variable in ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD"):
-        monkeypatch.delenv(variable)
-    return folder
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

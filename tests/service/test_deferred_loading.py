@@ -13,19 +13,10 @@ from modular_tf.errors import ConfigError, PluginError, UnimplementedError
 from modular_tf.report import State
 from modular_tf.service import PluginService
 
+pytestmark = pytest.mark.usefixtures("home")
+
 TRIED = Config(first_contact="new", load="lazy")
 UNTRIED = Config(first_contact="never", load="lazy")
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path_factory):
-    """Give each test a memory of its own."""
-    folder = tmp_path_factory.mktemp("home")
-    for variable in ("XDG_CACHE_HOME", "XDG_STATE_HOME"):
-        monkeypatch.setenv(variable, str(folder))
-    for variable in ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD"):
-        monkeypatch.delenv(variable)
-    return folder
 
 
 @pytest.fixture
