@@ -14,7 +14,6 @@ from modular_tf.report import State
 from modular_tf.rules import Violation
 from modular_tf.service import PluginService
 
-
 pytestmark = pytest.mark.usefixtures("home")
 
 
