@@ -11,7 +11,7 @@ from modular_tf.configuration import Config, load_config
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
 from modular_tf.device_outcomes import with_device_outcomes
-from modular_tf.discovery.search_paths import SearchPaths, is_privileged
+from modular_tf.discovery.search_paths import SearchPaths, is_privileged, python_path
 from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.filesystem.registry import FilesystemRegistry
 from modular_tf.fork_lock import ForkLock
@@ -150,8 +150,7 @@ class PluginService:
 
     def _all_hooks(self) -> Hooks:
         if self._hooks is None:
-            paths = SearchPaths.of_process(bundled=self._bundled).python_path
-            self._hooks = Hooks(self._given_hooks, paths)
+            self._hooks = Hooks(self._given_hooks, python_path())
         return self._hooks
 
     # -- following changes ----------------------------------------------------------------------

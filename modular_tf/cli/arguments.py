@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROGRAM = "modular-tf"
+_STANDARD_OUTPUT = 1
+_USUAL_COLUMNS = 80
+
+
+class _Help(argparse.HelpFormatter):
+    """Help as wide as the terminal, found out without a module that every start would pay for."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+class _FamilyHelp(_Help, argparse.RawDescriptionHelpFormatter):
+    """Likewise, with the lines of the description as they are."""
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(_STANDARD_OUTPUT).columns)
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,12 @@ def _parse_verb(
     program: str, verb: Verb, words: Sequence[str], options: argparse.Namespace
 ) -> Command:
     module = import_module(verb.module)
-    parser = argparse.ArgumentParser(prog=program, description=module.__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description=module.__doc__,
+        formatter_class=_Help,
+        allow_abbrev=False,
+    )
     module.add_arguments(parser)
     _add_global_options(parser)
     parser.parse_args(words, namespace=options)
@@ -73,7 +99,7 @@ def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.Argument
         prog=program,
         description="Find, load and use TensorFlow's filesystem and device plugins.",
         epilog=f"commands:\n{table}\n\n`{program} COMMAND --help` tells more about each.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_FamilyHelp,
         allow_abbrev=False,
     )
     parser.add_argument("command", metavar="COMMAND", nargs=argparse.PARSER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ from modular_tf.cli.printer import Printer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_VALUES_BETWEEN_COLLECTIONS = 100_000
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -40,6 +43,8 @@ def run(words: Sequence[str] | None = None) -> int:
 
 
 def _execute(command: Command) -> int:
+    # What a command makes it keeps to its end; looking for rings in it finds none, and costs time.
+    gc.set_threshold(_VALUES_BETWEEN_COLLECTIONS)
     options = command.options
     logs.set_up(options.log, options.verbose)
     code: int = command.module.execute(options, Printer(json=options.json))

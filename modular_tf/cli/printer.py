@@ -26,10 +26,12 @@ class Printer:
         self.terminal = sys.stdout.isatty() and not json
 
     def json_object(self, **values: Any) -> None:
-        """Write the one JSON object of the command."""
+        """Write the one JSON object of the command: in lines for people, in one for programs."""
         from json import dumps  # noqa: PLC0415  (most commands need no JSON)
 
-        sys.stdout.write(dumps({"schema_version": SCHEMA_VERSION, **values}, indent=2) + "\n")
+        indent = 2 if sys.stdout.isatty() else None
+        text = dumps({"schema_version": SCHEMA_VERSION, **values}, indent=indent)
+        sys.stdout.write(text + "\n")
 
     def json_line(self, **values: Any) -> None:
         """Write one of several JSON objects, each on a line of its own."""

@@ -12,7 +12,7 @@ from modular_tf.discovery.candidate import Source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SearchPaths", "is_privileged", "package_directories"]
+__all__ = ["SearchPaths", "is_privileged", "package_directories", "python_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class SearchPaths:
             environment=variables,
             config_directories=tuple(os.fspath(entry) for entry in config_directories),
             config_origin=config_origin,
-            python_path=_python_path(),
+            python_path=python_path(),
             site_directories=_site_directories(),
             user_directory=_user_directory(variables),
             package_directories=package_directories(),
@@ -90,20 +90,38 @@ def package_directories() -> tuple[str, ...]:
     return tuple(modular_tf.__path__)
 
 
-def _python_path() -> tuple[str, ...]:
+def python_path() -> tuple[str, ...]:
+    """Return the directories whose installed distributions count, as in `sys.path`."""
     return tuple(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
 
 
 def _site_directories() -> tuple[str, ...]:
     """Return every site-packages directory, by TensorFlow's rule but in a defined order."""
     import site  # noqa: PLC0415  (not loaded at all under `python -S`)
-    import sysconfig  # noqa: PLC0415
 
     found = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     found += [entry for entry in sys.path if "site-packages" in entry]
     found += site.getsitepackages()
-    found += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    found += [_library_directory("purelib"), _library_directory("platlib")]
     return tuple(dict.fromkeys(os.path.abspath(entry) for entry in found))
+
+
+def _library_directory(name: str) -> str:
+    """Return a directory of `sysconfig`'s, without reading how Python was built if possible."""
+    import sysconfig  # noqa: PLC0415
+
+    template = sysconfig.get_path(name, expand=False)
+    try:
+        return template.format(
+            base=sys.prefix,
+            platbase=sys.exec_prefix,
+            installed_base=sys.base_prefix,
+            installed_platbase=sys.base_exec_prefix,
+            py_version_short=f"{sys.version_info.major}.{sys.version_info.minor}",
+            platlibdir=sys.platlibdir,
+        )
+    except KeyError:  # a distributor's own scheme
+        return sysconfig.get_path(name)
 
 
 def _user_directory(environment: Mapping[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import os
 from typing import TYPE_CHECKING, NamedTuple
@@ -146,7 +145,9 @@ def _decoded(algorithm: str, text: str) -> tuple[str, bytes] | None:
     if algorithm not in _ALGORITHMS:
         return None
     try:
-        digest = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        from base64 import urlsafe_b64decode  # noqa: PLC0415  (where a hash is compared)
+
+        digest = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
         return None
     return algorithm, digest
