@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -81,14 +83,15 @@ def _installed(paths: SearchPaths) -> tuple[InstalledDistribution, ...]:
 def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
     """Join the sightings of each file: the first is the candidate, the later are its twins."""
     groups: dict[tuple[int, int], list[Sighting]] = {}
+    links: set[str] = set()
     for seen in sightings:
-        identity = _identity(seen.path)
+        identity = _identity(seen.path, links)
         if identity is not None:
             groups.setdefault(identity, []).append(seen)
     names = plugin_names([group[0] for group in groups.values()])
-    real_folder = cache(os.path.realpath)
+    real_folder = cache(os.path.realpath)  # the folders of many files are looked at once
     return tuple(
-        _candidate(identity, group, name, real_folder)
+        _candidate(identity, group, name, links, real_folder)
         for (identity, group), name in zip(groups.items(), names, strict=True)
     )
 
@@ -97,12 +100,17 @@ def _candidate(
     identity: tuple[int, int],
     group: list[Sighting],
     name: str,
+    links: set[str],
     real_folder: Callable[[str], str],
 ) -> Candidate:
     first, *rest = group
+    folder, file = os.path.split(first.path)
+    is_plain = first.path not in links and file not in {"", ".", ".."}
     return Candidate(
         path=first.path,
-        real_path=_real_path(first.path, real_folder),
+        real_path=os.path.join(real_folder(folder), file)
+        if is_plain
+        else os.path.realpath(first.path),
         source=first.source,
         origin=first.origin,
         distribution=next((seen.distribution for seen in group if seen.distribution), None),
@@ -112,20 +120,19 @@ def _candidate(
     )
 
 
-def _real_path(path: str, real_folder: Callable[[str], str]) -> str:
-    """Return the path without links; the folders of many files are looked at once."""
-    folder, name = os.path.split(path)
-    if name in {"", ".", ".."} or os.path.islink(path):
-        return os.path.realpath(path)
-    return os.path.join(real_folder(folder), name)
+def _identity(path: str, links: set[str]) -> tuple[int, int] | None:
+    """Return device and inode, of the link itself where it leads nowhere; None if it is gone.
 
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return device and inode, of the link itself where it leads nowhere; None if it is gone."""
-    for look in (os.stat, os.lstat):
-        try:
-            found = look(path)
-        except (OSError, ValueError):
-            continue
-        return found.st_dev, found.st_ino
-    return None
+    Args:
+        path: The file.
+        links: Gets the path if it is a link.
+    """
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        links.add(path)
+        with suppress(OSError):
+            found = os.stat(path)
+    return found.st_dev, found.st_ino

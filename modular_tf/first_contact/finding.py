@@ -13,6 +13,11 @@ from modular_tf.rules import Violation, all_rules
 Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
 CHANGES_OF_PROCESS = "LD-069"
+_NOTE = frozenset(("stage", "rule", "message"))
+_PLATFORM = frozenset(("device_type", "platform", "priority"))
+_OFFER = frozenset(("schemes", "platform"))
+_INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
+_FINDING = frozenset(("incident", "offer", "notes"))
 _T = TypeVar("_T")
 
 
@@ -45,7 +50,7 @@ class Note(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, "stage", "rule", "message")
+        given = _fields(value, _NOTE)
         if given["stage"] not in _STAGES:
             raise ValueError(f"stage: expected one of {_STAGES}, found {given['stage']!r}")
         rule = None if given["rule"] is None else _rule_id(given["rule"])
@@ -80,7 +85,7 @@ class PlatformOffer(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, "device_type", "platform", "priority")
+        given = _fields(value, _PLATFORM)
         device_type, platform = (_typed(given[key], str) for key in ("device_type", "platform"))
         return cls(device_type, platform, _typed(given["priority"], int))
 
@@ -108,7 +113,7 @@ class Offer(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, "schemes", "platform")
+        given = _fields(value, _OFFER)
         platform = given["platform"]
         read = None if platform is None else PlatformOffer.from_dict(platform)
         return cls(_strings(given["schemes"]), read)
@@ -154,7 +159,7 @@ class Incident(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, "rule", "message", "signal", "last_call", "backtrace", "said")
+        given = _fields(value, _INCIDENT)
         return cls(
             Violation(_rule_id(given["rule"]), _typed(given["message"], str)),
             signal=_optional(given["signal"], int),
@@ -204,18 +209,18 @@ class Finding(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, "incident", "offer", "notes")
+        given = _fields(value, _FINDING)
         incident, offer = given["incident"], given["offer"]
         return cls(
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
-            tuple(Note.from_dict(note) for note in _typed(given["notes"], list)),
+            tuple([Note.from_dict(note) for note in _typed(given["notes"], list)]),
         )
 
 
-def _fields(value: Any, *names: str) -> dict[str, Any]:
-    if not isinstance(value, dict) or value.keys() != set(names):
-        raise ValueError(f"expected an object with {names}, found {value!r:.200}")
+def _fields(value: Any, names: frozenset[str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() != names:
+        raise ValueError(f"expected an object with {sorted(names)}, found {value!r:.200}")
     return value
 
 
@@ -230,7 +235,7 @@ def _optional(value: Any, kind: type[_T]) -> _T | None:
 
 
 def _strings(value: Any) -> tuple[str, ...]:
-    return tuple(_typed(entry, str) for entry in _typed(value, list))
+    return tuple([_typed(entry, str) for entry in _typed(value, list)])
 
 
 def _rule_id(value: Any) -> str:
