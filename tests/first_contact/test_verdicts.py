@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import signal
+import time
 
 import pytest
 
@@ -49,7 +51,7 @@ PLACES = [("device", "INIT", "SE_InitPlugin"), ("filesystem", "INIT", "TF_InitPl
         ("CLOSE_ALL", "LD-062", None, "closed a descriptor that it had not opened"),
         ("CLOSE_OUTPUT", "LD-062", None, "closed or replaced standard output"),
         ("ALLOCATE_ALL", "LD-064", signal.SIGSEGV, "asked for more memory than can be had, and"),
-        ("FORK_MANY", "LD-068", None, "started 17 processes (16 may run)"),
+        ("FORK_MANY", "LD-068", None, "started "),
         ("FORK_AND_CRASH", "LD-060", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
     ],
 )
@@ -336,6 +338,12 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
 # ---- What it started -----------------------------------------------------------------------------
 
 
+def test_the_number_of_processes_that_may_run_is_told():
+    message = find_one("FORK_MANY").incident.violation.message
+
+    assert re.match(r"started (1[7-9]|[2-9]\d) processes \(16 may run\)", message), message
+
+
 @pytest.mark.parametrize("deed", ["FORK", "DAEMON", "FORK_MANY", "FORK_AND_CRASH", "ESCAPE"])
 @pytest.mark.parametrize("secluded", [True, False])
 def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch):
@@ -345,7 +353,10 @@ def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch
     (found,) = try_plugins([Task("own", str(library))], PATIENT)
 
     assert found.incident is not None
-    assert processes_with(library) == []
+    deadline = time.monotonic() + 20  # who was killed may still be about to end
+    while (left := processes_with(library)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
 
 
 @pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])
