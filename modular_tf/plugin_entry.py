@@ -6,6 +6,7 @@ service, so that one plugin never stops the next.
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
 from functools import cache
@@ -115,6 +116,8 @@ class PluginEntry:
 
     def _decide(self, stage: str, rule: str | None, text: str, *, passed: bool) -> None:
         self.decisions.append(Decision(stage, passed, rule, text))
+        if not _log.hears(logging.INFO):
+            return
         write = _log.debug if passed else _log.info
         write(
             "plugin.decided",

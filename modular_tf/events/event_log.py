@@ -38,6 +38,10 @@ class EventLog:
     def __init__(self, name: str) -> None:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
 
+    def hears(self, level: int) -> bool:
+        """Tell whether anybody would be shown an event of this level of `logging`."""
+        return self._stdlib.isEnabledFor(level)
+
     def debug(self, event: str, **values: object) -> None:
         """Log a step."""
         self.write(logging.DEBUG, event, values)

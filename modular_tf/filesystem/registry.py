@@ -89,6 +89,8 @@ class FilesystemRegistry:
                 self._by_scheme[scheme] = filesystem
 
     def _undo(self, scheme: str, registration: list[Registered]) -> None:
+        if self._closed:  # all was forgotten
+            return
         with self._lock:
             left = [r for r in self._registered.get(scheme, ()) if r is not registration]
             self._registered[scheme] = left
