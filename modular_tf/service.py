@@ -21,7 +21,6 @@ from modular_tf.live_services import keep_in_sight
 from modular_tf.log_output import follow_environment
 from modular_tf.plugin_generation import Registries
 from modular_tf.python_contributions import PythonContributions
-from modular_tf.renewal import Renewal, Scope
 from modular_tf.report import Report
 from modular_tf.shadowing import without_lost_schemes
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from modular_tf.plugin_change import PluginChange
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.plugin_watch import Watch
+    from modular_tf.renewal import Renewal, Scope
     from modular_tf.report import PluginRecord, State
     from modular_tf.watching.change import Change
 
@@ -89,7 +89,7 @@ class PluginService:
         self._contributions = PythonContributions(
             self._filesystems, self._devices, self.config.scheme_pins, self._known.unused_name
         )
-        self._renewal = Renewal(self._known, self._load)
+        self._followed: Renewal | None = None
         self._watches: list[Watch] = []
         self._seals = False  # whether plugins are mapped from copies
         self._closed = False
@@ -168,7 +168,18 @@ class PluginService:
         Returns:
             What became of it, removed plugins first.
         """
+        from modular_tf.renewal import Scope  # noqa: PLC0415  (as in _renewal)
+
         return self._renew(Scope(None if paths is None else map(os.path.abspath, _paths(paths))))
+
+    @property
+    def _renewal(self) -> Renewal:
+        """What follows changes, made at the first; most processes follow none."""
+        if self._followed is None:
+            from modular_tf.renewal import Renewal  # noqa: PLC0415  (as said)
+
+            self._followed = Renewal(self._known, self._load)
+        return self._followed
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
         with self._lock:
@@ -192,6 +203,8 @@ class PluginService:
     def _follow(self, changes: Sequence[Change]) -> list[PluginChange]:
         """Take note of what a watch has seen."""
         whole = {change.path: change.identity for change in changes}
+        from modular_tf.renewal import Scope  # noqa: PLC0415  (as in _renewal)
+
         return self._renew(Scope(whole, whole))
 
     def watch(self, on_change: Callable[[PluginChange], object] | None = None) -> Watch:
@@ -226,7 +239,7 @@ class PluginService:
     @property
     def draining(self) -> int:
         """How many old generations are kept by those who hold something of them."""
-        return self._renewal.draining
+        return 0 if self._followed is None else self._followed.draining
 
     def _watched_places(self) -> list[str]:
         with self._lock:
@@ -415,7 +428,7 @@ class PluginService:
             watch.close(0.0 if at_exit else None)  # at exit they have been waited for
         self._admission.close()
         errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
-        return errors + self._renewal.close(at_exit=at_exit)
+        return errors + ([] if self._followed is None else self._followed.close(at_exit=at_exit))
 
     def close_at_exit(self) -> None:
         """Close without waiting for memory regions; called when the process ends."""
@@ -433,7 +446,8 @@ class PluginService:
         self._lock = threading.RLock()
         for entry in self._known:
             entry.after_fork_in_child()
-        self._renewal.after_fork_in_child()
+        if self._followed is not None:
+            self._followed.after_fork_in_child()
         self._admission.after_fork_in_child()
 
     def _check_open(self) -> None:
