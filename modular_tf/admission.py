@@ -61,8 +61,10 @@ class Admission:
         for entry in entries:
             if entry.is_new_here:
                 new.append(entry)
-            elif entry.bundled and entry.known is not None and entry.known.finding is not None:
-                entry.acquit(entry.known.finding, "it comes with this package")
+            elif entry.bundled and entry.known is not None:
+                finding = entry.known.finding
+                if finding is not None and finding.is_clean:
+                    entry.acquit(finding, "it comes with this package")
         if not new:
             return []
         self._memory().refresh()  # others may have changed it since
@@ -103,7 +105,7 @@ class Admission:
             finding = self._cache.finding_for(known)
         if finding is None and self._config.first_contact == "never":
             finding = known.finding
-        if finding is None:
+        if finding is None or not finding.is_clean:
             return False
         entry.acquit(finding, "its bytes did no harm when they were tried before")
         return True

@@ -20,7 +20,7 @@ from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.log_output.plugin_names import name_library
 from modular_tf.report import Reason, State
-from modular_tf.retired_generation import RetiredGeneration
+from modular_tf.retired_generation import RetiredGeneration, close_served
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class Generation:
         self._promised: Finding | None = None
         self._failure: ModularTFError | None = None
         self._failed: set[str] = set()
+        self._offered: PlatformOffer | None = None
         self._lent: list[Device] = []
         self._lock = threading.RLock()
 
@@ -209,17 +210,13 @@ class Generation:
 
     def finding(self) -> Finding:
         """Return what trying this library would find, once it is mapped."""
-        platform = self.platform
-        offered = None
-        if platform is not None:
-            offered = PlatformOffer(platform.device_type, platform.platform, platform.priority)
         notes = [
             Note("load" if reason.stage == "load" else "init", reason.rule, reason.message)
             for reason in (*self.reasons, *self.warnings)
             if reason.stage in {"load", "init"}
         ]
         schemes = tuple(scheme for scheme in self.tables if scheme not in self._failed)
-        return Finding(None, Offer(schemes, offered), tuple(notes))
+        return Finding(None, Offer(schemes, self._offered), tuple(notes))
 
     # -- mapped -----------------------------------------------------------------------------------
 
@@ -334,6 +331,7 @@ class Generation:
                 self.reasons.append(Reason.of_error("init", error))
             self._failure = self._failure or error
             return
+        self._offered = PlatformOffer(platform.device_type, platform.platform, platform.priority)
         self._note("init", platform.warnings)
         self._register_devices(platform)
 
@@ -443,20 +441,11 @@ class Generation:
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Stop serving: files, filesystems, devices; return what went wrong."""
         self.withdraw()
-        closers: list[Callable[[], None]] = [
-            lambda fs=filesystem: fs.close(at_exit=at_exit)  # type: ignore[misc]
-            for filesystem in self.filesystems.values()
-            if not isinstance(filesystem, DeferredFilesystem)
-        ]
-        if not (at_exit or self.platform is None or isinstance(self.platform, DeferredFactory)):
-            closers.append(self.platform.close)
-        errors = []
-        for close in closers:
-            try:
-                close()
-            except ModularTFError as error:
-                errors.append(error)
-        return errors
+        filesystems = (
+            fs for fs in self.filesystems.values() if not isinstance(fs, DeferredFilesystem)
+        )
+        platform = None if isinstance(self.platform, DeferredFactory) else self.platform
+        return close_served(filesystems, platform, at_exit=at_exit)
 
 
 def _same_rank(deferred: DeferredFactory, platform: DevicePlatform) -> bool:

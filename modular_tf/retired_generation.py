@@ -63,16 +63,29 @@ class RetiredGeneration:
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Close what is left, also under those who hold it; return what went wrong."""
-        closers: list[Callable[[], None]] = [
-            lambda fs=filesystem: fs.close(at_exit=at_exit)  # type: ignore[misc]
-            for filesystem in list(self._filesystems)
-        ]
-        if self._platform is not None and not at_exit:
-            closers.append(self._platform.close)
-        errors = []
-        for close in closers:
-            try:
-                close()
-            except ModularTFError as error:
-                errors.append(error)
-        return errors
+        return close_served(list(self._filesystems), self._platform, at_exit=at_exit)
+
+
+def close_served(
+    filesystems: Iterable[PluginFilesystem], platform: DevicePlatform | None, *, at_exit: bool
+) -> list[ModularTFError]:
+    """Close what a library serves; return what went wrong.
+
+    Args:
+        filesystems: Those that are open.
+        platform: Its devices, None for none; left alone at exit.
+        at_exit: The process ends.
+    """
+    closers: list[Callable[[], None]] = [
+        lambda fs=filesystem: fs.close(at_exit=at_exit)  # type: ignore[misc]
+        for filesystem in filesystems
+    ]
+    if platform is not None and not at_exit:
+        closers.append(platform.close)
+    errors = []
+    for close in closers:
+        try:
+            close()
+        except ModularTFError as error:
+            errors.append(error)
+    return errors

@@ -185,6 +185,14 @@ class Finding(NamedTuple):
     notes: tuple[Note, ...] = ()
 
     @property
+    def is_clean(self) -> bool:
+        """Whether it did no harm and nothing of it was refused.
+
+        What was refused may be right the next time: a variable, a device or a library was missing.
+        """
+        return self.incident is None and not any(note.is_error for note in self.notes)
+
+    @property
     def notes_of_loading(self) -> tuple[Note, ...]:
         """Those that loading it in the application finds as well."""
         return tuple(note for note in self.notes if note.rule != CHANGES_OF_PROCESS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,6 @@ from modular_tf.first_contact.relocations import stray_relocation
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
 from tests.first_contact.conftest import PATIENT
-
-if sys.byteorder != "little":
-    pytest.skip("written for the machines that this runs on", allow_module_level=True)
 
 
 @pytest.fixture

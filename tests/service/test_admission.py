@@ -12,6 +12,7 @@ from modular_tf.load_marks import LoadMarks
 from modular_tf.quarantine_memory import QuarantineMemory
 from modular_tf.report import State
 from modular_tf.rules import Violation
+from modular_tf.scan_cache import ScanCache
 from modular_tf.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -96,6 +97,29 @@ def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
 
     assert record_of(path).state is State.LOADED
     assert QuarantineMemory.of_process().entries() == []
+
+
+def test_what_was_refused_may_be_right_the_next_time(plugin_file, trials):
+    """Its init may have missed a variable, a server or a device."""
+    path = plugin_file("libunready.so")
+    trials.answer = Finding(offer=Offer(), notes=(Note("init", "FS-019", "no key"),))
+    assert record_of(path).state is State.FAILED
+    trials.answer = Finding(offer=Offer(("fixture",)))
+
+    assert record_of(path).schemes == ("fixture",)
+    assert trials.tried == ["unready", "unready"]
+
+
+def test_what_somebody_else_had_is_remembered_as_offered(device_file):
+    """The platform is taken now, and need not be the next time."""
+    first = device_file("a/libfirst.so", device_type="ONE", platform="SAME")
+    second = device_file("b/libsecond.so", device_type="TWO", platform="SAME")
+    config = Config(first_contact="never", load="eager")
+    with PluginService(config=config, plugin_paths=[first, second], bundled=False) as service:
+        assert service.load()["second"].state is State.FAILED
+
+    remembered = ScanCache.of_process().recall(str(second))
+    assert remembered.finding.offer.platform.device_type == "TWO"
 
 
 def test_always_asks_the_quarantine_first(plugin_file, trials):
