@@ -18,6 +18,7 @@ class Severity(Enum):
 
     ERROR = "error"  # the plugin, or the one registration, is refused
     WARNING = "warning"  # it is accepted, and the report says so
+    NOTE = "note"  # nothing is demanded; what a plugin does is worth knowing
 
 
 @dataclass(frozen=True, slots=True)

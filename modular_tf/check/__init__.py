@@ -1,0 +1,1 @@
+"""Conformance: what a plugin must do, tried on it check by check, in processes of their own."""

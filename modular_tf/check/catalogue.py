@@ -1,0 +1,32 @@
+"""Every check that there is, by the id of its rule."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.check.check import Check
+
+_MODULES: Mapping[str, tuple[str, ...]] = {
+    "filesystem": (),
+    "device": (),
+}
+"""The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in
+which a report shows them."""
+
+
+@cache
+def all_checks() -> dict[str, Check]:
+    """Return every check by id, filesystems first, in the order of a report."""
+    table: dict[str, Check] = {}
+    for kind, modules in _MODULES.items():
+        for name in modules:
+            for check in import_module(f"modular_tf.check.{kind}.{name}").CHECKS.checks:
+                if check.id in table:
+                    raise RuntimeError(f"check {check.id} stands twice")
+                table[check.id] = check
+    return table

@@ -1,0 +1,113 @@
+"""How a check says what it expected and what it found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from modular_tf.rules import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+T = TypeVar("T")
+
+
+class Deviation(Exception):  # noqa: N818  (it is a finding, no error of ours)
+    """The plugin does not do what the check asks for.
+
+    Attributes:
+        message: What is wrong, in one sentence.
+        expected: What the rule asks for.
+        found: What the plugin did.
+        severity: How bad it is; None for as bad as the rule says. It can only be milder.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        expected: str = "",
+        found: str = "",
+        severity: Severity | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.expected = expected
+        self.found = found
+        self.severity = severity
+
+
+class Unsupported(Exception):  # noqa: N818  (likewise)
+    """The plugin does not offer what the check needs: a slot is NULL, or says UNIMPLEMENTED."""
+
+
+class Blocked(Exception):  # noqa: N818  (likewise)
+    """What the check needs first did not work; another check is about that."""
+
+
+def expect(condition: object, message: str, *, expected: str = "", found: str = "") -> None:
+    """Demand that a condition holds.
+
+    Args:
+        condition: What must be true.
+        message: What is wrong where it is not, in one sentence.
+        expected: What the rule asks for.
+        found: What the plugin did.
+
+    Raises:
+        Deviation: It does not hold.
+    """
+    if not condition:
+        raise Deviation(message, expected=expected, found=found)
+
+
+def expect_equal(found: object, expected: object, what: str) -> None:
+    """Demand that a value is the expected one.
+
+    Args:
+        found: The plugin's.
+        expected: The rule's.
+        what: What the value is, such as `the length of a closed file`.
+
+    Raises:
+        Deviation: It is another.
+    """
+    if found != expected:
+        message = f"{what} is not what it must be"
+        raise Deviation(message, expected=_shown(expected), found=_shown(found))
+
+
+def expect_in(found: T, allowed: Container[T], what: str) -> None:
+    """Demand that a value is one of several.
+
+    Raises:
+        Deviation: It is another.
+    """
+    if found not in allowed:
+        message = f"{what} is none of those that it may be"
+        raise Deviation(message, expected=f"one of {_shown(allowed)}", found=_shown(found))
+
+
+def advise(condition: object, message: str, *, expected: str = "", found: str = "") -> None:
+    """Recommend that a condition holds, in a check whose rule demands something else.
+
+    Raises:
+        Deviation: It does not hold; its severity is a warning.
+    """
+    if not condition:
+        raise Deviation(message, expected=expected, found=found, severity=Severity.WARNING)
+
+
+def note(message: str, *, found: str = "") -> None:
+    """End the check with something worth knowing, which is no fault.
+
+    Raises:
+        Deviation: Always; its severity is a note.
+    """
+    raise Deviation(message, found=found, severity=Severity.NOTE)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    most = 200
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"

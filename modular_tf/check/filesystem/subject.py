@@ -1,0 +1,187 @@
+"""A filesystem as checks see it: the plugin's own slots, or this package on top of them.
+
+Both are asked in the same way, so that one check tries both. Paths are URIs, in `str` with
+surrogateescape; the raw subject has the plugin's `translate_name` translate them first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one operation answered.
+
+    Attributes:
+        code: The status code, 0 for OK, as the plugin gave it: it may be no `Code` at all.
+        message: The status message, bytes that are not UTF-8 replaced; "" for none.
+        value: What else it answered; see the operation. None where it gave nothing.
+        returned: What the C function returned, where it returns something; None through the host.
+        touched: Whether the plugin set the status at all; None where that was not looked at.
+        message_is_text: Whether the message was UTF-8.
+    """
+
+    code: int
+    message: str = ""
+    value: Any = None
+    returned: Any = None
+    touched: bool | None = None
+    message_is_text: bool = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether the code is OK."""
+        return self.code == Code.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What `stat` said: length in bytes, time in nanoseconds since 1970, kind.
+
+    Attributes:
+        directory_byte: The byte of the flag as the plugin left it.
+    """
+
+    length: int
+    mtime_ns: int
+    is_directory: bool
+    directory_byte: int = 0
+
+
+class Reader(Protocol):
+    """An open `TF_RandomAccessFile`."""
+
+    def read(self, offset: int, n: int) -> Answer:
+        """Value: the bytes that came, at most n. Returned (raw): the C function's count.
+
+        A write behind the n bytes is a breach of FS-163, whichever check sees it.
+        """
+
+    def close(self) -> None:
+        """`cleanup`; a second call does nothing."""
+
+
+class Writer(Protocol):
+    """An open `TF_WritableFile`."""
+
+    def append(self, data: bytes) -> Answer:
+        """Append all of it."""
+
+    def tell(self) -> Answer:
+        """Value and returned: the position."""
+
+    def flush(self) -> Answer:
+        """`flush`."""
+
+    def sync(self) -> Answer:
+        """`sync`."""
+
+    def close(self) -> Answer:
+        """`close` alone; through the host also `cleanup`."""
+
+    def cleanup(self) -> None:
+        """`cleanup` alone; through the host `close` where it is open. Twice does nothing."""
+
+
+class Region(Protocol):
+    """An open `TF_ReadOnlyMemoryRegion`."""
+
+    def address(self) -> int:
+        """`data`."""
+
+    def length(self) -> int:
+        """`length`, in bytes."""
+
+    def content(self) -> bytes:
+        """A copy of the bytes."""
+
+    def close(self) -> None:
+        """`cleanup`; a second call does nothing."""
+
+
+class FilesystemSubject(Protocol):
+    """One initialised filesystem; each method is one slot of `TF_FilesystemOps`.
+
+    Every method raises `Unsupported` where the slot is NULL and nothing stands in for it, and
+    `Blocked` where `translate_name` fails. [any thread]
+    """
+
+    def has(self, slot: str) -> bool:
+        """Tell whether the plugin itself has a slot, of any of the four tables.
+
+        Names are those of the C header; where two tables have the name, `TABLE.slot` with the
+        table's C name, such as `TF_WritableFileOps.cleanup`.
+        """
+
+    def offers(self, slot: str) -> bool:
+        """Tell whether the operation can be called here: the plugin has it, or a default."""
+
+    def translate_name(self, uri: str) -> Answer:
+        """Value: the name (`str`), None where the plugin answered NULL."""
+
+    def new_random_access_file(self, uri: str) -> Answer:
+        """Value: a `Reader`, where the code is OK or a handle was left."""
+
+    def new_writable_file(self, uri: str) -> Answer:
+        """Value: a `Writer`, likewise."""
+
+    def new_appendable_file(self, uri: str) -> Answer:
+        """Value: a `Writer`, likewise."""
+
+    def new_read_only_memory_region_from_file(self, uri: str) -> Answer:
+        """Value: a `Region`, likewise."""
+
+    def create_dir(self, uri: str) -> Answer:
+        """`create_dir`."""
+
+    def recursively_create_dir(self, uri: str) -> Answer:
+        """`recursively_create_dir`."""
+
+    def delete_file(self, uri: str) -> Answer:
+        """`delete_file`."""
+
+    def delete_dir(self, uri: str) -> Answer:
+        """`delete_dir`."""
+
+    def delete_recursively(self, uri: str) -> Answer:
+        """Value: (files, directories) left, as the plugin wrote them over 2^64-1 each.
+
+        Through the host: (0, 0), or what the error says.
+        """
+
+    def rename_file(self, source: str, target: str) -> Answer:
+        """`rename_file`."""
+
+    def copy_file(self, source: str, target: str) -> Answer:
+        """`copy_file`."""
+
+    def path_exists(self, uri: str) -> Answer:
+        """Code OK where it exists, NOT_FOUND where not; through the host likewise."""
+
+    def paths_exist(self, uris: Sequence[str], *, with_statuses: bool = True) -> Answer:
+        """Value: a code per path, None without statuses. Returned: whether all exist."""
+
+    def stat(self, uri: str) -> Answer:
+        """Value: a `Stat`, None where the plugin left the struct alone."""
+
+    def is_directory(self, uri: str) -> Answer:
+        """Value: the flag."""
+
+    def get_file_size(self, uri: str) -> Answer:
+        """Value and returned: the size in bytes."""
+
+    def get_children(self, uri: str) -> Answer:
+        """Value: the names in the plugin's order (None for a NULL entry). Returned: the count."""
+
+    def get_matching_paths(self, pattern: str) -> Answer:
+        """Value: the paths in the plugin's order. Returned: the count."""
+
+    def flush_caches(self) -> Answer:
+        """`flush_caches`; it has no status."""

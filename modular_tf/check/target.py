@@ -1,0 +1,63 @@
+"""What a process of checks is to work on, and what it makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.outcome import Pass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One subject of one plugin, and how it is reached.
+
+    Attributes:
+        path: The library's file, absolute.
+        kind: `filesystem` or `device`.
+        reached: In which way.
+        scheme: The scheme of a filesystem, None for the library and for devices.
+        ordinal: The number of a device, None for the library and for filesystems.
+        root: A URI below which everything may be created and deleted; None for the kit's choice.
+        scratch: An empty local directory of this process alone, removed afterwards.
+        companions: Libraries that the plugin brings along (`LoadFacts.companions`).
+        absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
+        seed: Of all that is random.
+        options: What the profile or the user says beyond that, by name.
+    """
+
+    path: str
+    kind: str
+    reached: Pass
+    scheme: str | None = None
+    ordinal: int | None = None
+    root: str | None = None
+    scratch: str = ""
+    companions: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    seed: int = 0
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class Stage(Protocol):
+    """A subject that is loaded and ready, for all checks of one process.
+
+    Used by one thread, in a process that may end at any call.
+    """
+
+    @property
+    def calls(self) -> list[str]:
+        """The calls of the current check, C-like and shortened; the runner clears it."""
+
+    def lacks(self, needs: tuple[str, ...]) -> str | None:
+        """Return the first of these slots that is not there, None where all are."""
+
+    def ground(self, check: Check) -> AbstractContextManager[Any]:
+        """Return what the check's function is given, fresh for it, and taken down after it."""
+
+    def close(self) -> None:
+        """Take the subject down."""
