@@ -1,0 +1,59 @@
+"""Demands on what an operation answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.check.expectation import Deviation, Unsupported
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from modular_tf.check.filesystem.subject import Answer
+
+
+def expect_ok(answer: Answer, what: str) -> Any:
+    """Demand that an operation worked, and return the answer's value.
+
+    Args:
+        answer: What it answered.
+        what: The operation with its arguments, such as `stat(F)`.
+
+    Raises:
+        Deviation: It failed.
+        Unsupported: It is UNIMPLEMENTED.
+    """
+    expect_code(answer, what, Code.OK)
+    return answer.value
+
+
+def expect_code(answer: Answer, what: str, *allowed: Code) -> None:
+    """Demand that an operation answered one of some codes.
+
+    Args:
+        answer: What it answered.
+        what: The operation with its arguments, such as `stat(X)`.
+        *allowed: The codes that fit.
+
+    Raises:
+        Deviation: It answered another.
+        Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
+    """
+    if answer.code in allowed:
+        return
+    if answer.code == Code.UNIMPLEMENTED:
+        raise Unsupported(f"{what} is UNIMPLEMENTED")
+    raise Deviation(
+        f"{what} answered another code than it must",
+        expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
+        found=code_found(answer),
+    )
+
+
+def code_found(answer: Answer) -> str:
+    """Return an answer's code by name and number, with its message."""
+    try:
+        name = Code(answer.code).name
+    except ValueError:
+        name = "no code of TF_Code"
+    said = f": {answer.message}" if answer.message else ""
+    return f"{name} ({answer.code}){said}"

@@ -1,0 +1,1 @@
+"""Rules of filesystem plugins beyond registration: what each operation must do."""
