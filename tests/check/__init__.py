@@ -1,0 +1,1 @@
+"""The conformance kit, and the plugins that it must find wanting."""

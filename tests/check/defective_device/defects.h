@@ -1,0 +1,65 @@
+// What a defect of the device fixture can change, and how one is written.
+//
+// The fixture is the reference plugin, except for the one defect that the environment variable
+// MODULAR_TF_FIXTURE_DEFECT names by the check that must find it. A file defects_GROUP.cc lists
+// those of the checks of one group:
+//
+//   DEFECTS(memory) = {
+//       {"SE-110", [](Tables& tables) {
+//          tables.executor.allocate = [](const SP_Device* device, uint64_t size, int64_t space,
+//                                        SP_DeviceMemoryBase* memory) {
+//            original.executor.allocate(device, size, space, memory);
+//            memory->size = size + 1;
+//          };
+//        }},
+//   };
+#pragma once
+
+#include <initializer_list>
+
+#include "modular_tf/device.h"
+#include "modular_tf/status.h"
+
+namespace defective {
+
+// What the reference plugin registered, and what its create_* functions hand out: the host sees
+// what the defect makes of it. A defect that replaces create_device_fns, create_stream_executor or
+// create_timer_fns calls the one in `original.platform_fns`, which fills in the changed table.
+struct Tables {
+  SE_PlatformRegistrationParams& params;
+  TF_Status* status;  // of the entry point; OK
+  SP_Platform& platform;
+  SP_PlatformFns& platform_fns;
+  SP_DeviceFns& device_fns;
+  SP_StreamExecutor& executor;
+  SP_TimerFns& timer_fns;
+};
+
+// The reference plugin's own functions, for defects that call on.
+struct Originals {
+  SE_PlatformRegistrationParams params;
+  SP_PlatformFns platform_fns;
+  SP_DeviceFns device_fns;
+  SP_StreamExecutor executor;
+  SP_TimerFns timer_fns;
+};
+extern Originals original;
+
+struct Defect {
+  const char* check;  // id of the check that must find it
+  void (*apply)(Tables& tables);
+};
+
+// Makes defects known, while the library is loaded.
+struct DefectList {
+  DefectList(std::initializer_list<Defect> defects);
+};
+
+// Applies the one that the environment asks for; aborts, and says why, where nobody knows it.
+void apply_chosen_defect(Tables& tables);
+
+}  // namespace defective
+
+#define DEFECTS(group)       \
+  using namespace defective; \
+  static const DefectList group##_defects
