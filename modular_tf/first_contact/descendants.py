@@ -49,12 +49,18 @@ def _children_by_parent(pid: int) -> list[int]:
 def living_descendants(pid: int, most: int) -> list[int]:
     """Return the descendants that run; once more than `most` are found, no others."""
     found: list[int] = []
+    seen: set[int] = set()
     waiting = children(pid)
     while waiting and len(found) <= most:
         child = waiting.pop()
+        if child in seen:
+            continue
+        seen.add(child)
         if _runs(child):
             found.append(child)
         waiting += children(child)
+        if not _runs(child):  # it may just have ended, and its children have come to `pid`
+            waiting += children(pid)
     return found
 
 
