@@ -73,6 +73,7 @@ def all_rules() -> dict[str, Rule]:
         device,
         device_listing,
         filesystem,
+        filesystem_conformance,
         first_contact,
         kept_state,
         loading,
@@ -91,6 +92,7 @@ def all_rules() -> dict[str, Rule]:
         renewal.RULES,
         deferral.RULES,
         filesystem.RULES,
+        filesystem_conformance.RULES,
         device.RULES,
         device_listing.RULES,
     ):
