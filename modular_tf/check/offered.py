@@ -1,0 +1,57 @@
+"""What a library registers, found out in a child process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.trials import try_plugins
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.load_facts import LoadFacts
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.first_contact.finding import Incident, Note
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What a library registers.
+
+    Attributes:
+        schemes: Those that can be used.
+        device_type: The type of its devices, None where it is no device plugin.
+        incident: What it did to the process that it was tried in, None for nothing.
+        notes: The rules that it broke.
+    """
+
+    schemes: tuple[str, ...]
+    device_type: str | None
+    incident: Incident | None
+    notes: tuple[Note, ...]
+
+
+def offered_by(probe: Probe, facts: LoadFacts) -> Offered:
+    """Try a library as a host does before it loads it.
+
+    Args:
+        probe: Of the library.
+        facts: Likewise.
+    """
+    task = Task(
+        plugin=probe.candidate.name,
+        file=probe.candidate.path,
+        companions=facts.companions,
+        absent=facts.absent,
+        kinds=tuple(sorted(kind.value for kind in facts.kinds)),
+    )
+    (finding,) = try_plugins([task], Limits())
+    offer = finding.offer
+    platform = None if offer is None else offer.platform
+    return Offered(
+        schemes=() if offer is None else offer.schemes,
+        device_type=None if platform is None else platform.device_type,
+        incident=finding.incident,
+        notes=finding.notes,
+    )

@@ -1,0 +1,1 @@
+"""What the checks of plugins came to, for people and for programs."""

@@ -1,0 +1,110 @@
+"""What became of each plugin that was checked, and what that comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.level import Level
+from modular_tf.check.outcome import ANSWERED, BAD, Verdict
+
+if TYPE_CHECKING:
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.settings import KnownDeviation
+
+
+@dataclass(frozen=True, slots=True)
+class PluginReport:
+    """What became of one plugin.
+
+    Attributes:
+        path: The library's file.
+        name: Its name for users.
+        kinds: What it is: `filesystem`, `device`.
+        profile: The name of the profile that it was checked by.
+        level: The highest level that was asked for.
+        seed: Of all that was random.
+        outcomes: One for each check, subject and way, in the order of the catalogue.
+        outdated: Known deviations that are none any more.
+        remarks: What else was seen: why less was checked than was asked for.
+        seconds: How long it took.
+    """
+
+    path: str
+    name: str
+    kinds: tuple[str, ...]
+    profile: str
+    level: Level
+    seed: int
+    outcomes: tuple[Outcome, ...]
+    outdated: tuple[KnownDeviation, ...] = ()
+    remarks: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many outcomes there are of each verdict."""
+        return Counter(outcome.verdict for outcome in self.outcomes)
+
+    @property
+    def bad(self) -> list[Outcome]:
+        """The outcomes by which it does not conform."""
+        return [outcome for outcome in self.outcomes if outcome.verdict in BAD]
+
+    @property
+    def has_checked(self) -> bool:
+        """Whether anything was checked at all."""
+        return any(outcome.verdict in ANSWERED for outcome in self.outcomes)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether something was checked, nothing is bad, and nothing was left open by a fault."""
+        blocked = any(outcome.verdict is Verdict.BLOCKED for outcome in self.outcomes)
+        return self.has_checked and not self.bad and not blocked
+
+    @property
+    def level_reached(self) -> Level | None:
+        """The highest level of those asked for that it passes with all below; None for none.
+
+        A level counts where something of it was checked, and nothing of it is bad or blocked.
+        """
+        reached = None
+        for level in Level:
+            if level > self.level:
+                break
+            verdicts = [o.verdict for o in self.outcomes if all_checks()[o.check_id].level is level]
+            if any(verdict in BAD or verdict is Verdict.BLOCKED for verdict in verdicts):
+                break
+            if any(verdict in ANSWERED for verdict in verdicts):
+                reached = level
+        return reached
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of all plugins of one run.
+
+    Attributes:
+        plugins: In the order of the run.
+        seconds: How long it took.
+    """
+
+    plugins: tuple[PluginReport, ...]
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> Counter[Verdict]:
+        """How many outcomes there are of each verdict."""
+        return sum((plugin.counts for plugin in self.plugins), Counter())
+
+    @property
+    def has_checked(self) -> bool:
+        """Whether anything was checked at all."""
+        return any(plugin.has_checked for plugin in self.plugins)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether every plugin conforms."""
+        return self.has_checked and all(plugin.conforms for plugin in self.plugins)

@@ -1,0 +1,51 @@
+"""Which checks are tried: by level, by name, and by what the store can be asked."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.settings import CheckSettings
+
+
+def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
+    """Return the checks to try, in the order of the catalogue.
+
+    What `only` names is tried whatever its level. Checks that the profile excuses from being
+    tried are left out.
+
+    Args:
+        settings: What the user wants.
+        kinds: The kinds of plugin.
+
+    Raises:
+        ConfigError: A name of `only` or `skip` matches no check at all.
+    """
+    for name in (*settings.only, *settings.skip):
+        if not any(_matches(name, check) for check in all_checks().values()):
+            raise ConfigError(f"no check and no group of checks is named {name!r}")
+    wanted = frozenset(kinds)
+    return [
+        check
+        for check in all_checks().values()
+        if check.kind in wanted and _is_wanted(check, settings)
+    ]
+
+
+def _is_wanted(check: Check, settings: CheckSettings) -> bool:
+    if any(_matches(name, check) for name in settings.skip):
+        return False
+    if settings.only:
+        return any(_matches(name, check) for name in settings.only)
+    return check.level <= settings.level and settings.profile.excuse(check.traits) != "skip"
+
+
+def _matches(name: str, check: Check) -> bool:
+    return fnmatchcase(check.id, name.upper()) or fnmatchcase(check.group, name.lower())

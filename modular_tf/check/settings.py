@@ -1,0 +1,174 @@
+"""What the author of a plugin has decided about its checks: `modular-tf-check.toml`.
+
+```toml
+level = 4                      # what is asked for; the command line may say otherwise
+profile = "object-store"       # one of the package's, or one of this file
+root = "mine://bucket/scratch" # below it everything may be made and removed
+skip = ["FS-254"]              # ids, groups, or globs over them
+only = []
+
+[options]                      # for the checks: repeat, many, seed, ...
+repeat = 50
+
+[[known]]                      # a deviation that is known, and why it stays
+check = "FS-254"
+subject = "mine://"            # optional: one scheme or device
+reason = "the store's rename is a copy"
+
+[profiles.mine]                # a profile of one's own
+like = "object-store"
+[profiles.mine.traits]
+append = "skip"
+```
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.check.level import Level
+from modular_tf.check.profile import DEFAULT_PROFILE, Profile, bundled_profile, profile_from
+from modular_tf.check.settings_file import read_table, require_keys
+from modular_tf.errors import ConfigError
+from modular_tf.rules import all_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.check.outcome import Outcome
+
+FILE_NAME = "modular-tf-check.toml"
+DEFAULT_LEVEL = Level.ROBUST
+
+_KEYS: Mapping[str, type[object]] = {
+    "level": int,
+    "profile": str,
+    "root": str,
+    "only": list,
+    "skip": list,
+    "options": dict,
+    "known": list,
+    "profiles": dict,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDeviation:
+    """A deviation that the author knows of.
+
+    Attributes:
+        check_id: Id of the check.
+        reason: Why it stays, for the report.
+        subject: The scheme (`s3://`) or device (`GPU:0`) that it is about, None for all.
+    """
+
+    check_id: str
+    reason: str
+    subject: str | None = None
+
+    def covers(self, outcome: Outcome) -> bool:
+        """Tell whether it speaks of this outcome."""
+        return outcome.check_id == self.check_id and self.subject in {None, outcome.subject}
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """What to check, and what is known already.
+
+    Attributes:
+        level: The highest level whose checks are tried.
+        profile: The kind of store.
+        root: A URI below which everything may be made and removed; None for the kit's choice.
+        only: Ids and groups, or globs over them; empty for all.
+        skip: Likewise, which are left out.
+        options: For the checks; they go before the profile's.
+        known: Deviations that are known.
+        path: The file it was read from, None for none.
+    """
+
+    level: Level = DEFAULT_LEVEL
+    profile: Profile = field(default_factory=lambda: bundled_profile(DEFAULT_PROFILE))
+    root: str | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    known: tuple[KnownDeviation, ...] = ()
+    path: str | None = None
+
+
+def find_settings(start: str) -> str | None:
+    """Return the settings file of a directory or the nearest one above it, None for none."""
+    directory = os.path.abspath(start)
+    while True:
+        path = os.path.join(directory, FILE_NAME)
+        if os.path.isfile(path):
+            return path
+        above = os.path.dirname(directory)
+        if above == directory:
+            return None
+        directory = above
+
+
+def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
+    """Read a settings file.
+
+    Args:
+        path: The file.
+        profile: The name of a profile to use instead of the file's own choice.
+
+    Raises:
+        ConfigError: It cannot be read, or a key is unknown or has the wrong shape.
+    """
+    table = read_table(path)
+    require_keys(table, _KEYS, path)
+    return CheckSettings(
+        level=level_from(table.get("level", int(DEFAULT_LEVEL)), path),
+        profile=_profile(profile or table.get("profile", DEFAULT_PROFILE), table, path),
+        root=table.get("root"),
+        only=_strings(table, "only", path),
+        skip=_strings(table, "skip", path),
+        options=table.get("options", {}),
+        known=tuple(_known(entry, path) for entry in table.get("known", [])),
+        path=path,
+    )
+
+
+def level_from(number: int, where: str) -> Level:
+    """Return the level of a number.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if number not in {int(level) for level in Level}:
+        raise ConfigError(f"{where}: level: expected 1 to {max(Level):d}, found {number!r}")
+    return Level(number)
+
+
+def _profile(name: str, table: Mapping[str, Any], path: str) -> Profile:
+    own = table.get("profiles", {})
+    if name not in own:
+        return bundled_profile(name)
+    if not isinstance(own[name], dict):
+        raise ConfigError(f"{path}: profiles.{name}: expected a table, found {own[name]!r:.100}")
+    return profile_from(name, own[name], path)
+
+
+def _strings(table: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not all(isinstance(entry, str) for entry in value):
+        raise ConfigError(f"{path}: {key}: expected a list of strings, found {value!r:.100}")
+    return tuple(value)
+
+
+def _known(entry: Any, path: str) -> KnownDeviation:
+    where = f"{path}: known"
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where}: expected tables, found {entry!r:.100}")
+    require_keys(entry, {"check": str, "reason": str, "subject": str}, where)
+    if entry.get("check") not in all_rules():
+        raise ConfigError(f"{where}: check: expected the id of one, found {entry.get('check')!r}")
+    if not entry.get("reason", "").strip():
+        raise ConfigError(f"{where}: {entry['check']}: a known deviation needs a reason")
+    return KnownDeviation(entry["check"], entry["reason"], entry.get("subject"))

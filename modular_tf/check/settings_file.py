@@ -1,0 +1,54 @@
+"""Reading the kit's own TOML files."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SHAPES: Mapping[type[object], str] = {
+    dict: "a table",
+    int: "a whole number",
+    list: "a list",
+    str: "a string",
+}
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """Return what stands in a TOML file.
+
+    Raises:
+        ConfigError: It cannot be read, or is not TOML.
+    """
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415  (most commands read no file)
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+    try:
+        with open(path, "rb") as stream:
+            return tomllib.load(stream)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as TOML: {error}", path=path) from error
+
+
+def require_keys(table: Mapping[str, Any], kinds: Mapping[str, type[object]], where: str) -> None:
+    """Refuse keys that are unknown or have a value of another type.
+
+    Args:
+        table: What stands in the file.
+        kinds: The type of each key that there may be.
+        where: File and table, for the message.
+
+    Raises:
+        ConfigError: One is.
+    """
+    if unknown := sorted(table.keys() - kinds.keys()):
+        raise ConfigError(f"{where}: unknown keys {unknown}; known: {sorted(kinds)}")
+    for key, value in table.items():
+        if type(value) is not kinds[key]:
+            expected = _SHAPES[kinds[key]]
+            raise ConfigError(f"{where}: {key}: expected {expected}, found {value!r:.100}")
