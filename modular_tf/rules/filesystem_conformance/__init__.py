@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from modular_tf.rules.filesystem_conformance import (
+    appending,
     children,
     copying,
+    deletion,
+    directories,
     existence,
     globbing,
+    reading,
+    regions,
     renaming,
     statistics,
+    writing,
 )
 
 RULES = (
+    *reading.RULES,
+    *writing.RULES,
+    *appending.RULES,
+    *regions.RULES,
+    *directories.RULES,
+    *deletion.RULES,
     *renaming.RULES,
     *copying.RULES,
     *existence.RULES,

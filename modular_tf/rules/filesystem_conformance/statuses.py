@@ -1,0 +1,34 @@
+"""Rules of the statuses that operations set."""
+
+from __future__ import annotations
+
+from modular_tf.rules import Rule, Severity
+
+_STATUS = "tf_status.h"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "FS-136",
+        "An operation that succeeds sets its status to OK.",
+        "A status that comes with something in it keeps it: success looks like failure.",
+        "End each operation with TF_SetStatus, on every way out.",
+        _STATUS,
+        Severity.WARNING,
+    ),
+    Rule(
+        "FS-137",
+        "An operation that fails sets one of the 16 codes, and a message in UTF-8.",
+        "Users cannot tell what went wrong.",
+        "Choose a code of tf_status.h, and say what failed and on what.",
+        _STATUS,
+        Severity.WARNING,
+    ),
+    Rule(
+        "FS-138",
+        "An operation that the plugin offers does not answer UNIMPLEMENTED.",
+        "The host's default is not used, since the plugin claims to have an answer.",
+        "Leave the slot NULL.",
+        "filesystem.h",
+        Severity.WARNING,
+    ),
+)
