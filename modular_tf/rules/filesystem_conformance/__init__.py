@@ -10,14 +10,26 @@ from modular_tf.rules.filesystem_conformance import (
     directories,
     existence,
     globbing,
+    init,
+    library,
     reading,
     regions,
+    registration,
     renaming,
+    settings,
     statistics,
+    statuses,
+    transactions,
+    translation,
     writing,
 )
 
 RULES = (
+    *library.RULES,
+    *registration.RULES,
+    *init.RULES,
+    *statuses.RULES,
+    *translation.RULES,
     *reading.RULES,
     *writing.RULES,
     *appending.RULES,
@@ -30,4 +42,6 @@ RULES = (
     *statistics.RULES,
     *children.RULES,
     *globbing.RULES,
+    *transactions.RULES,
+    *settings.RULES,
 )
