@@ -1,0 +1,60 @@
+"""The calls to a plugin as a report shows them: C-like and shortened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.check.filesystem.subject import Answer
+
+_MOST_CALLS = 1000
+_MOST_OF_A_VALUE = 120
+_MOST_OF_A_MESSAGE = 80
+
+
+class CallJournal:
+    """Tells of each call before it is made, and keeps what came of it. [any thread]
+
+    Attributes:
+        calls: What was called since somebody cleared it, the last at the end; the oldest go where
+            there are too many.
+        announce: Is told each call before it is made, so that a crash has a name.
+    """
+
+    def __init__(self, announce: Callable[[str], None] = lambda _: None) -> None:
+        self.calls: list[str] = []
+        self.announce = announce
+
+    def enter(self, call: str) -> None:
+        """Tell that a call comes next."""
+        self.announce(call)
+
+    def leave(self, call: str, came: str = "") -> None:
+        """Keep a call that came back."""
+        if len(self.calls) >= _MOST_CALLS:
+            del self.calls[: _MOST_CALLS // 2]
+        self.calls.append(f"{call} -> {came}" if came else call)
+
+
+def outcome_of(answer: Answer) -> str:
+    """Show what a call with a status answered: `4, OUT_OF_RANGE "behind the end"`."""
+    name = Code(answer.code).name if answer.code in tuple(Code) else str(answer.code)
+    status = f'{name} "{_cut(answer.message, _MOST_OF_A_MESSAGE)}"' if answer.message else name
+    if answer.touched is False:
+        status = f"{status} (not set)"
+    return status if answer.returned is None else f"{answer.returned}, {status}"
+
+
+def shown(value: object) -> str:
+    """Show an argument, shortened."""
+    if isinstance(value, bytes):
+        return f"{_cut(repr(value), 40)}, n={len(value)}"
+    return _cut(repr(value), _MOST_OF_A_VALUE)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 2 :]}"

@@ -1,0 +1,92 @@
+"""Memory that is lent to a plugin, with a pattern on both sides of it that nobody may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modular_tf.native.ffi import ffi
+
+GUARD = 64
+"""Bytes on each side."""
+
+_PATTERN = bytes((0xC5 + 7 * index) & 0xFF for index in range(GUARD))
+_WORD = 8
+
+
+class GuardedMemory:
+    """A block of an exact size that sees when somebody writes beside it.
+
+    The memory lives as long as this object; whoever hands out `pointer` must keep it. A fresh
+    block holds `content`, and zeros behind that. Its address is a multiple of 8.
+
+    Attributes:
+        size: Bytes that the borrower may use.
+        pointer: Where they begin, as a `char *`.
+
+    Args:
+        size: Of the block.
+        content: What it holds at first, at most `size` bytes.
+    """
+
+    __slots__ = ("_content", "_memory", "pointer", "size")
+
+    def __init__(self, size: int, content: bytes = b"") -> None:
+        self.size = size
+        self._memory = ffi.new("uint64_t[]", (2 * GUARD + size + _WORD - 1) // _WORD)
+        self.pointer: Any = ffi.cast("char *", self._memory) + GUARD
+        self._content = content
+        whole = ffi.buffer(self._memory)
+        whole[:GUARD] = _PATTERN
+        whole[GUARD : GUARD + len(content)] = content
+        whole[GUARD + size : 2 * GUARD + size] = _PATTERN
+
+    @classmethod
+    def string(cls, raw: bytes) -> GuardedMemory:
+        """Lend a NUL-terminated string."""
+        return cls(len(raw) + 1, raw)
+
+    @classmethod
+    def words(cls, *words: int) -> GuardedMemory:
+        """Lend an array of 64-bit integers or addresses."""
+        raw = b"".join((word & (1 << 64) - 1).to_bytes(_WORD, "little") for word in words)
+        return cls(len(raw), raw)
+
+    @property
+    def address(self) -> int:
+        """Where the block begins."""
+        return int(ffi.cast("uintptr_t", self.pointer))
+
+    def raw(self, most: int | None = None) -> bytes:
+        """Copy the block, or its first bytes."""
+        return bytes(ffi.buffer(self.pointer, self.size if most is None else most))
+
+    def word(self, index: int = 0) -> int:
+        """Return an unsigned 64-bit integer out of it."""
+        return int.from_bytes(self.raw()[index * _WORD :][:_WORD], "little")
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the block still holds what it held at first."""
+        return self.raw() == self._content.ljust(self.size, b"\0")
+
+    def scribble(self) -> None:
+        """Overwrite the block: a borrower that still uses it now reads rubbish."""
+        ffi.buffer(self.pointer, self.size)[:] = b"\xdd" * self.size
+
+    def breach(self) -> str | None:
+        """Tell which bytes beside the block were changed, None where none were."""
+        whole = ffi.buffer(self._memory)
+        before = _first_difference(bytes(whole[:GUARD])[::-1], _PATTERN[::-1])
+        if before is not None:
+            return f"the byte {before + 1} before the {self.size} bytes that were lent"
+        after = _first_difference(bytes(whole[GUARD + self.size :][:GUARD]), _PATTERN)
+        if after is not None:
+            return f"byte {self.size + after} of the {self.size} bytes that were lent"
+        return None
+
+
+def _first_difference(found: bytes, expected: bytes) -> int | None:
+    if found == expected:
+        return None
+    pairs = zip(found, expected, strict=True)
+    return next(index for index, (left, right) in enumerate(pairs) if left != right)
