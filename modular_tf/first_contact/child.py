@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import resource
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
+from modular_tf.first_contact.descriptors import REPORT, take_descriptors
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.memory_use import memory_use, stack_size
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
-
-REPORT = 3
-"""The descriptor of the report, the first after the standard streams."""
 
 _MIB = 1 << 20
 _LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
@@ -47,7 +44,7 @@ def run(
     try:
         die_with_parent(parent)
         os.setsid()
-        _take_descriptors(streams)
+        take_descriptors(streams)
         journal = Journal(REPORT)
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
@@ -74,16 +71,6 @@ def _try(tasks: Sequence[Task], journal: Journal) -> None:
     faults = [fault for rehearsal in rehearsals for fault in rehearsal.faults]
     first, *others = (rehearsal.outcome() for rehearsal in rehearsals)
     journal.finish({**first, "others": others, "changes": [*faults, *changed]})
-
-
-def _take_descriptors(streams: tuple[int, int, int]) -> None:
-    """Keep the standard streams and the report, and nothing that others have opened."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    above = [fcntl.fcntl(fd, fcntl.F_DUPFD, REPORT + 1) for fd in (nothing, *streams)]
-    for fd, source in enumerate(above):
-        os.dup2(source, fd)
-    os.set_inheritable(REPORT, False)  # noqa: FBT003  (it has no name)
-    os.closerange(REPORT + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _take_limits(tasks: Sequence[Task], limits: Limits) -> None:

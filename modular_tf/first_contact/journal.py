@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 
+from modular_tf.first_contact.descriptors import OwnDescriptors
 from modular_tf.first_contact.memory_use import memory_use
 
 MUTE_STATUS = 119
 """The child's exit status where the descriptor of the report itself is lost."""
-
-_STREAMS = {0: "standard input", 1: "standard output", 2: "standard error"}
 
 
 class Journal:
@@ -28,7 +27,7 @@ class Journal:
     def __init__(self, report: int) -> None:
         self.device: int | None = None
         self._report = report
-        self._own = {fd: _identity(fd) for fd in (report, *_STREAMS)}
+        self._own = OwnDescriptors(report)
 
     def enter(self, call: str) -> None:
         """Tell which call comes next; ends the process if the last one took a descriptor."""
@@ -47,22 +46,13 @@ class Journal:
         self._write({"fault": text})
 
     def _check_descriptors(self) -> None:
-        lost = [fd for fd, identity in self._own.items() if _identity(fd) != identity]
-        if self._report in lost:
+        if not self._own.has_report:
             os._exit(MUTE_STATUS)
-        if lost:
-            self._write({"lost": " and ".join(_STREAMS[fd] for fd in lost)})
+        if lost := self._own.lost_streams():
+            self._write({"lost": lost})
             os._exit(0)
 
     def _write(self, entry: dict[str, object]) -> None:
         left = json.dumps(entry).encode() + b"\n"
         while left:
             left = left[os.write(self._report, left) :]
-
-
-def _identity(fd: int) -> tuple[int, int] | None:
-    try:
-        status = os.fstat(fd)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.escapees import end_marked
 from modular_tf.first_contact.interpreter import (
@@ -17,6 +17,8 @@ from modular_tf.first_contact.interpreter import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from modular_tf.first_contact.limits import Limits
 
 _SECLUDES = True
@@ -28,28 +30,31 @@ _LOOK_EVERY_S = 0.0005
 
 
 class ZygoteProcess:
-    """A process that forks watchers. Used by one thread at a time.
+    """A process that forks watchers (`ForkServer`). Used by one thread at a time.
 
     Attributes:
         control: The socket that it says on that it is ready, and that ends with it.
         owner: The process that started it.
 
     Args:
-        python: The interpreter.
-        limits: What each trial may take.
+        command: Returns its command, given the descriptor of its end of the socket, and the words
+            by which it and its forks are known.
+        environment: Its environment.
 
     Raises:
         OSError: No process can be started.
         ValueError: The command cannot be (a path with a zero byte).
     """
 
-    def __init__(self, *, python: str, limits: Limits) -> None:
+    def __init__(
+        self, *, command: Callable[[int, str], Sequence[str]], environment: Mapping[str, str]
+    ) -> None:
         self.control, theirs = socket.socketpair()
         self.owner = os.getpid()
         self._mark = os.urandom(16).hex()
         self._complaints, complaints_end = os.pipe()
         try:
-            self._pid = self._start(python, limits, theirs, complaints_end)
+            self._pid = self._start(command, environment, theirs, complaints_end)
         except BaseException:
             self.control.close()
             os.close(self._complaints)
@@ -58,28 +63,27 @@ class ZygoteProcess:
             theirs.close()
             os.close(complaints_end)
 
-    def _start(self, python: str, limits: Limits, theirs: socket.socket, complaints: int) -> int:
+    def _start(
+        self,
+        command: Callable[[int, str], Sequence[str]],
+        environment: Mapping[str, str],
+        theirs: socket.socket,
+        complaints: int,
+    ) -> int:
         import fcntl  # noqa: PLC0415  (so that they load when there is something to try)
         import subprocess  # noqa: PLC0415
 
         # It would be a standard stream where the application has closed its own.
         control = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
         try:
-            job = {
-                "control": control,
-                "parent": os.getpid(),
-                "limits": limits.as_dict(),
-                "secludes": _SECLUDES,
-                "mark": self._mark,
-            }
             process = subprocess.Popen(  # noqa: S603  (our own interpreter)
-                command_for(job, python=python),
+                command(control, self._mark),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
                 pass_fds=(control,),
                 start_new_session=True,
-                env=child_environment(os.environ),
+                env=environment,
             )
         finally:
             os.close(control)
@@ -172,13 +176,26 @@ class Zygotes:
         python = find_interpreter()
         if python is None:
             raise OSError("this process is no Python command, and names none")
+
+        def command(control: int, mark: str) -> list[str]:
+            return command_for(self._job(control, mark), python=python)
+
         try:
-            zygote = ZygoteProcess(python=python, limits=self._limits)
+            zygote = ZygoteProcess(command=command, environment=child_environment(os.environ))
         except (OSError, ValueError) as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():
             raise OSError(f"the child process {zygote.close()} before it began")
         return zygote
+
+    def _job(self, control: int, mark: str) -> dict[str, Any]:
+        return {
+            "control": control,
+            "parent": os.getpid(),
+            "limits": self._limits.as_dict(),
+            "secludes": _SECLUDES,
+            "mark": mark,
+        }
 
     def end(self) -> None:
         """End it, if there is one."""

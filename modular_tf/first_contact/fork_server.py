@@ -1,0 +1,100 @@
+"""A process that forks one watcher for each socket that it is sent, and ends with its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from modular_tf.first_contact.descendants import children, end_all
+from modular_tf.native.parent_death import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_READY = b"r"
+_LOOK_FOR_PARENT_S = 1.0
+
+
+class ForkServer:
+    """Forks watchers, which are its only children: what else becomes one is killed.
+
+    The process is to be the reaper of its descendants (`adopt_orphans`), with one thread.
+
+    Args:
+        control: The descriptor of the socket that sockets arrive on.
+        watch: What a watcher does with the descriptor of its socket.
+        idle_s: After how many seconds without a watcher it ends; None for never.
+    """
+
+    def __init__(
+        self, control: int, watch: Callable[[int], None], *, idle_s: float | None = None
+    ) -> None:
+        self._control = socket.socket(fileno=control)
+        self._watch = watch
+        self._idle_s = idle_s
+        self._watchers: set[int] = set()
+
+    def serve(self, parent: int) -> NoReturn:
+        """Fork watchers until the parent ends or closes its socket; then end them, and end.
+
+        Args:
+            parent: The process that started this one.
+        """
+        with suppress(OSError):  # the parent is gone
+            self._serve(parent)
+        end_all()
+        os._exit(0)
+
+    def _serve(self, parent: int) -> None:
+        self._control.settimeout(_LOOK_FOR_PARENT_S)
+        self._control.sendall(_READY)
+        idle_since = time.monotonic()
+        while os.getppid() == parent:
+            self._sweep()
+            if self._watchers:
+                idle_since = time.monotonic()
+            elif self._idle_s is not None and time.monotonic() > idle_since + self._idle_s:
+                return
+            with suppress(TimeoutError):
+                _, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
+                if not descriptors:
+                    return
+                self._watchers.add(self._fork(descriptors[0]))
+                os.close(descriptors[0])
+
+    def _sweep(self) -> None:
+        """End watchers that a plugin has stopped, and what ended ones have left."""
+        with suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0] != 0:
+                self._watchers.discard(found[0])
+        for child in children(os.getpid()):
+            if child not in self._watchers:
+                os.kill(child, signal.SIGKILL)
+
+    def _fork(self, descriptor: int) -> int:
+        me = os.getpid()
+        pid = os.fork()
+        if pid != 0:
+            return pid
+        try:
+            die_with_parent(me)
+            self._control.close()
+            os.setsid()
+            self._watch(descriptor)
+        finally:
+            os._exit(0)
+
+
+def reset_signals() -> None:
+    """Set signals as an interpreter finds them that nobody has told anything."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError, ValueError):  # some are the C library's own
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
