@@ -150,3 +150,8 @@ def read_addresses(address: int, count: int) -> tuple[int, ...] | None:
 def copy_memory(address: int, size: int) -> bytes:
     """Copy memory that is trusted to be there."""
     return bytes(ffi.buffer(ffi.cast("char *", address), size))
+
+
+def buffer_address(buffer: memoryview) -> int:
+    """Return where the memory of a buffer lies; it stays with the caller."""
+    return int(ffi.cast("uintptr_t", ffi.from_buffer(buffer)))

@@ -46,7 +46,7 @@ class RawFilesystem(RawQuestions, RawSettings):
         addresses = {name: table.slots for name, table in tables.tables.items()}
         slots = RawSlots(addresses, _free_of(tables))
         super().__init__(RawCaller(slots, self.journal), GuardedMemory(8))
-        self._numbers = {kind: count(1) for kind in (RawReader, RawWriter, RawRegion)}
+        self._numbers = {word: count(1) for word in ("file", "writer", "region")}
         self._opened: list[RawHandle] = []
 
     # -- life -----------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ class RawFilesystem(RawQuestions, RawSettings):
 
     def _open(self, slot: str, uri: str, kind: type[RawHandle], word: str) -> Answer:
         handle = GuardedMemory(8)
-        name = f"{word}{next(self._numbers[kind])}"
+        name = f"{word}{next(self._numbers[word])}"
         answer = self._on_path(slot, uri, handle, more=f", &{name}")
         if not answer.ok and not handle.word():
             return answer

@@ -1,0 +1,69 @@
+"""From a library's file to a filesystem of a service."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.filesystem.host_subject import HostFilesystem
+from modular_tf.configuration import Config
+from modular_tf.service import PluginService
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.check.target import Target
+
+_STATE = ("XDG_STATE_HOME", "XDG_CACHE_HOME")
+
+
+class HostAccess:
+    """Opens a service that serves one plugin.
+
+    Args:
+        target: The library and the scheme.
+        journal: Is told of each call.
+
+    Attributes:
+        subject: The filesystem.
+
+    Raises:
+        Blocked: The service does not serve the scheme.
+        ModularTFError: The plugin could not be loaded.
+    """
+
+    def __init__(self, target: Target, journal: CallJournal) -> None:
+        journal.enter("PluginService.load")
+        config = Config(first_contact="never", load="eager")
+        with _nothing_remembered(target.scratch):
+            self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
+            report = self._service.load(target.path)
+        entry = self._service.entry(target.path)
+        tables = entry.tables.get(target.scheme or "")
+        if tables is None:
+            self._service.close()
+            raise Blocked(f"scheme {target.scheme!r} is not served: {report}")
+        filesystem = self._service.filesystem(target.scheme or "")
+        self.subject = HostFilesystem(filesystem, tables, journal)
+
+    def close(self) -> None:
+        """Close the service."""
+        self._service.close()
+
+
+@contextmanager
+def _nothing_remembered(scratch: str) -> Iterator[None]:
+    """Keep what the service learns away from the user's own files: it is about a trial."""
+    before = {name: os.environ.get(name) for name in _STATE}
+    os.environ.update({name: os.path.join(scratch, name) for name in _STATE} if scratch else {})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,94 @@
+"""The directory that each check gets for itself, and its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.filesystem.removal import remove_tree
+from modular_tf.codes import Code
+from modular_tf.filesystem.uri import dirname
+
+if TYPE_CHECKING:
+    from modular_tf.check.check import Check
+    from modular_tf.check.filesystem.subject import FilesystemSubject
+    from modular_tf.check.target import Target
+
+_LOCAL = {"": "", "file": "file://"}
+_FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
+_HOST = "modular-tf-check"
+
+
+class StageRoot:
+    """Makes and removes the roots of one process. [one thread]
+
+    Args:
+        target: What is checked: its root is where roots are made, or else its scratch directory
+            for plain paths, or else a host of its own.
+    """
+
+    def __init__(self, target: Target) -> None:
+        scheme = target.scheme or ""
+        self._run = f"{time.time_ns():x}-{os.getpid()}"
+        self._made = 0
+        self._is_local = target.root is None and scheme in _LOCAL and bool(target.scratch)
+        if self._is_local:
+            self._base = f"{_LOCAL[scheme]}{target.scratch}"
+        else:
+            given = target.root or f"{scheme}://{_HOST}"
+            self._base = f"{given.rstrip('/')}/{self._run}"
+
+    def make(self, subject: FilesystemSubject, check: Check) -> str:
+        """Make an empty directory and return its URI.
+
+        Raises:
+            Blocked: That failed.
+        """
+        self._made += 1
+        root = f"{self._base}/{check.id}-{self._made}"
+        if self._is_local:
+            os.makedirs(_local(root))
+            return root
+        try:
+            _make_with_parents(subject, root)
+        except Unsupported:
+            return root  # then files need no directory, or the check will be told
+        return root
+
+    def remove(self, subject: FilesystemSubject, root: str) -> None:
+        """Remove a root as far as that works; what goes wrong is no finding."""
+        if self._is_local:
+            shutil.rmtree(_local(root), ignore_errors=True)
+            return
+        with suppress(Deviation, Unsupported, Blocked):
+            remove_tree(subject, root)
+
+
+def _local(root: str) -> str:
+    return root.removeprefix("file://")
+
+
+def _make_with_parents(subject: FilesystemSubject, root: str) -> None:
+    if subject.offers("recursively_create_dir"):
+        answer = subject.recursively_create_dir(root)
+        if answer.code in _FINE:
+            return
+    for uri in reversed(_levels(root)):
+        answer = subject.create_dir(uri)
+        if answer.code == Code.UNIMPLEMENTED:
+            raise Unsupported("create_dir is UNIMPLEMENTED")
+    if answer.code not in _FINE:
+        hint = "name a directory that exists and may be written to as the root"
+        raise Blocked(f"no directory {root} could be made ({answer.message}): {hint}")
+
+
+def _levels(root: str) -> list[str]:
+    """Return a URI and its parents, innermost first, up to its host."""
+    levels = [root]
+    while (parent := dirname(levels[-1]).rstrip("/")) != levels[-1] and not parent.endswith(":"):
+        levels.append(parent)
+    return levels
