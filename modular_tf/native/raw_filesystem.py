@@ -154,4 +154,4 @@ def copy_memory(address: int, size: int) -> bytes:
 
 def buffer_address(buffer: memoryview) -> int:
     """Return where the memory of a buffer lies; it stays with the caller."""
-    return int(ffi.cast("uintptr_t", ffi.from_buffer(buffer)))
+    return int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", buffer)))

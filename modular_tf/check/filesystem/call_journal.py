@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.announcement import announce
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from modular_tf.check.filesystem.subject import Answer
 
 _MOST_CALLS = 1000
@@ -22,16 +21,14 @@ class CallJournal:
     Attributes:
         calls: What was called since somebody cleared it, the last at the end; the oldest go where
             there are too many.
-        announce: Is told each call before it is made, so that a crash has a name.
     """
 
-    def __init__(self, announce: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self) -> None:
         self.calls: list[str] = []
-        self.announce = announce
 
     def enter(self, call: str) -> None:
         """Tell that a call comes next."""
-        self.announce(call)
+        announce(call)
 
     def leave(self, call: str, came: str = "") -> None:
         """Keep a call that came back."""

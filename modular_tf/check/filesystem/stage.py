@@ -16,7 +16,7 @@ from modular_tf.check.outcome import Pass
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from modular_tf.check.check import Check
     from modular_tf.check.filesystem.host_subject import HostFilesystem
@@ -31,15 +31,14 @@ class FilesystemStage:
 
     Args:
         target: What to load and how to reach it.
-        announce: Is told each call before it is made.
 
     Attributes:
         target: The same.
     """
 
-    def __init__(self, target: Target, announce: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, target: Target) -> None:
         self.target = target
-        self._journal = CallJournal(announce)
+        self._journal = CallJournal()
         self._why_not: str | None = None
         self._access: RawAccess | HostAccess | None = None
         try:
@@ -48,15 +47,6 @@ class FilesystemStage:
         except (Blocked, ModularTFError) as error:
             self._why_not = str(error)
         self._root = StageRoot(target)
-
-    @property
-    def announce(self) -> Callable[[str], None]:
-        """What is told each call before it is made; it can be replaced."""
-        return self._journal.announce
-
-    @announce.setter
-    def announce(self, announce: Callable[[str], None]) -> None:
-        self._journal.announce = announce
 
     @property
     def calls(self) -> list[str]:
