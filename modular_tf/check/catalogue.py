@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from modular_tf.check.check import Check
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
-    "filesystem": (),
+    "filesystem": (
+        "renaming",
+        "copying",
+        "existence",
+        "statistics",
+        "children",
+        "globbing",
+    ),
     "device": (),
 }
 """The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in

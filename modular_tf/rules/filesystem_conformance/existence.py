@@ -10,8 +10,15 @@ _TEST = "TensorFlow's test of filesystem plugins"
 RULES: tuple[Rule, ...] = (
     Rule(
         "FS-256",
-        "path_exists is OK for a file and for a directory.",
+        "path_exists is OK for a file.",
         "gfile.exists says no, and programs overwrite or recreate what is there.",
+        "Set OK for anything that stat would find.",
+        _HEADER,
+    ),
+    Rule(
+        "FS-353",
+        "path_exists is OK for an empty directory.",
+        "Programs create it again, or say that it is not there.",
         "Set OK for anything that stat would find.",
         _HEADER,
     ),
@@ -49,6 +56,13 @@ RULES: tuple[Rule, ...] = (
         "The wrong path is taken for the missing one.",
         "Set statuses[i] to what path_exists says of paths[i]; do not stop at the first miss.",
         _HEADER,
+    ),
+    Rule(
+        "FS-355",
+        "paths_exist sets FAILED_PRECONDITION for a name below a file, beside OK and NOT_FOUND.",
+        "A wrong path among many is taken for a missing file.",
+        "Set statuses[i] to what path_exists says of paths[i].",
+        _TEST,
     ),
     Rule(
         "FS-262",

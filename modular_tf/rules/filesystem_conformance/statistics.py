@@ -16,6 +16,13 @@ RULES: tuple[Rule, ...] = (
         _HEADER,
     ),
     Rule(
+        "FS-354",
+        "stat of an empty file gives the length 0 and says that it is no directory.",
+        "Empty markers such as _SUCCESS are taken for missing, or for directories.",
+        "Do not tell a directory by the length 0.",
+        _HEADER,
+    ),
+    Rule(
         "FS-267",
         "stat of a directory says so, in a byte that is 0 or 1.",
         "Walks do not enter it; a byte that is neither is undefined behaviour in C++.",
@@ -28,6 +35,13 @@ RULES: tuple[Rule, ...] = (
         "Callers that see half-filled statistics take nothing for an empty file.",
         "Fill the struct at the end, where all is known.",
         _HEADER,
+    ),
+    Rule(
+        "FS-350",
+        "stat of a name below a file is FAILED_PRECONDITION and leaves the struct alone.",
+        "The caller takes a wrong path for a missing file.",
+        "Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).",
+        _TEST,
     ),
     Rule(
         "FS-269",
@@ -66,6 +80,13 @@ RULES: tuple[Rule, ...] = (
         _HEADER,
     ),
     Rule(
+        "FS-351",
+        "is_directory of a name below a file is FAILED_PRECONDITION.",
+        "The caller takes a wrong path for a missing directory.",
+        "Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).",
+        _TEST,
+    ),
+    Rule(
         "FS-274",
         "is_directory returns true with OK only.",
         "One host goes by the status, another by the value: they see different trees.",
@@ -92,6 +113,13 @@ RULES: tuple[Rule, ...] = (
         "A missing file passes for an empty one.",
         "Set NOT_FOUND before anything is returned.",
         _HEADER,
+    ),
+    Rule(
+        "FS-352",
+        "get_file_size of a name below a file is FAILED_PRECONDITION.",
+        "The caller takes a wrong path for a missing file.",
+        "Answer ENOTDIR with FAILED_PRECONDITION (TF_SetStatusFromIOError does).",
+        _TEST,
     ),
     Rule(
         "FS-278",
