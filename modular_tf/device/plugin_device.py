@@ -31,6 +31,7 @@ class PluginDevice:
     Attributes:
         ordinal: Its number on the platform.
         address: Of its SP_Device, valid until `destroy`.
+        table: What create_device left there, in the newest layout.
     """
 
     def __init__(self, tables: DeviceTables, ordinal: int) -> None:
@@ -40,17 +41,17 @@ class PluginDevice:
             ModularTFError: The plugin's own status (rule SE-042), or a broken SP_Device.
         """
         self.ordinal = ordinal
-        self._tables = tables
+        self.tables = tables
         self._struct = LentStruct(layout("SP_Device", tables.dialect))
         self._warnings: list[Violation] = []
         self._create()
         self.address = self._struct.filled_at
         given = self._struct.table()
         self._warnings.extend(check_device(given))
-        self._table = given.in_layout(layout("SP_Device", HOSTED))
+        self.table = given.in_layout(layout("SP_Device", HOSTED))
 
     def _create(self) -> None:
-        tables = self._tables
+        tables = self.tables
         params = HostStruct(_PARAMS, _ROOM, struct_size=_PARAMS.size, ordinal=self.ordinal)
         params.set("device", self._struct.address)
         try:
@@ -71,8 +72,8 @@ class PluginDevice:
     def _failure(self, error: ModularTFError) -> ModularTFError:
         return error_from_code(
             error.code,
-            f"{self._tables.device_type}:{self.ordinal}: {error.message}",
-            plugin=self._tables.plugin,
+            f"{self.tables.device_type}:{self.ordinal}: {error.message}",
+            plugin=self.tables.plugin,
             operation="create_device",
             rule="SE-042",
         )
@@ -80,9 +81,9 @@ class PluginDevice:
     def _refusal(self, violation: Violation) -> FailedPreconditionError:
         rule = f"rule {violation.rule_id}: {violation.rule.requirement}"
         return FailedPreconditionError(
-            f"{self._tables.device_type}:{self.ordinal}: {violation.message} ({rule})"
-            f" (plugin {self._tables.plugin})",
-            plugin=self._tables.plugin,
+            f"{self.tables.device_type}:{self.ordinal}: {violation.message} ({rule})"
+            f" (plugin {self.tables.plugin})",
+            plugin=self.tables.plugin,
             operation="create_device",
             rule=violation.rule_id,
         )
@@ -110,17 +111,17 @@ class PluginDevice:
         )
 
     def _text(self, field: str) -> str | None:
-        text = read_name(self._table, field)
-        if text is None and self._table.has(field):
+        text = read_name(self.table, field)
+        if text is None and self.table.has(field):
             self._warnings.append(Violation("SE-044", f"SP_Device.{field} is no readable string"))
         return text or None
 
     def _ask(self, slot: str, call: Callable[..., _Number]) -> float | None:
-        fns = self._tables.device_fns
+        fns = self.tables.device_fns
         if not fns.has(slot):
             return None
         try:
-            return known_or_none(call(fns.value(slot), self.address, plugin=self._tables.plugin))
+            return known_or_none(call(fns.value(slot), self.address, plugin=self.tables.plugin))
         except ModularTFError as error:
             self._warnings.append(Violation("SE-045", error.message))
             return None
@@ -131,7 +132,7 @@ class PluginDevice:
         Returns:
             What went wrong.
         """
-        tables = self._tables
+        tables = self.tables
         try:
             device_calls.destroy(
                 tables.platform_fns.value("destroy_device"),

@@ -103,6 +103,11 @@ class PluginAllocator:
         return self.kind == "custom_allocator"
 
     @property
+    def address(self) -> int:
+        """Where the struct lies that its functions are given."""
+        return self._struct.filled_at
+
+    @property
     def has_unified_memory(self) -> bool:
         """Whether it says so; a custom one cannot."""
         return not self.is_custom and self._struct.table().has("supports_unified_memory")

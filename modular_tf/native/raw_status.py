@@ -108,4 +108,4 @@ class RawStatus:
 
 def set_status(pointer: Any, code: int, message: str) -> None:
     """Set a `TF_Status` that a plugin lent, as the host's side of a callback does."""
-    _functions().set(pointer, code, message.encode("utf-8", "backslashreplace") + b"\0")
+    _functions().set(pointer, code, message.encode("utf-8", "backslashreplace"))

@@ -48,7 +48,7 @@ class Memory(Protocol):
 
     @property
     def address(self) -> int:
-        """`opaque`: what the plugin calls it; never 0."""
+        """`opaque`: what the plugin calls it; 0 only for 0 bytes, which this package has itself."""
 
     @property
     def size(self) -> int:
@@ -84,6 +84,12 @@ class Block(Protocol):
 
 Bytes: TypeAlias = "HostBuffer | Block"
 """The host's side of a copy."""
+
+OwnMemory: TypeAlias = Any
+"""A `Memory` that this very subject gave."""
+
+OwnBlock: TypeAlias = Any
+"""A `Block` likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,19 +161,19 @@ class DeviceSubject(Protocol):
     def allocate(self, n_bytes: int) -> Answer:
         """Value: a `Memory`. None, with code RESOURCE_EXHAUSTED, where `opaque` is NULL."""
 
-    def deallocate(self, memory: Memory) -> None:
+    def deallocate(self, memory: OwnMemory) -> None:
         """Give it back, by its address alone as TensorFlow does: size 0, payload 0."""
 
     def host_memory_allocate(self, n_bytes: int) -> Answer:
         """Value: a `Block`; as `allocate`."""
 
-    def host_memory_deallocate(self, block: Block) -> None:
+    def host_memory_deallocate(self, block: OwnBlock) -> None:
         """Give it back."""
 
     def unified_memory_allocate(self, n_bytes: int) -> Answer:
         """Value: a `Block` that has `memory`; as `allocate`."""
 
-    def unified_memory_deallocate(self, block: Block) -> None:
+    def unified_memory_deallocate(self, block: OwnBlock) -> None:
         """Give it back."""
 
     def device_memory_usage(self) -> Answer:
@@ -184,31 +190,33 @@ class DeviceSubject(Protocol):
 
     # -- copies and fills -------------------------------------------------------------------------
 
-    def memcpy_htod(self, stream: Stream, target: Memory, source: Bytes, n_bytes: int) -> Answer:
+    def memcpy_htod(self, stream: Stream, target: OwnMemory, source: Bytes, n_bytes: int) -> Answer:
         """Enqueue a copy to the device; the source must stay until the stream has passed it."""
 
-    def memcpy_dtoh(self, stream: Stream, target: Bytes, source: Memory, n_bytes: int) -> Answer:
+    def memcpy_dtoh(self, stream: Stream, target: Bytes, source: OwnMemory, n_bytes: int) -> Answer:
         """Enqueue a copy from the device."""
 
-    def memcpy_dtod(self, stream: Stream, target: Memory, source: Memory, n_bytes: int) -> Answer:
+    def memcpy_dtod(
+        self, stream: Stream, target: OwnMemory, source: OwnMemory, n_bytes: int
+    ) -> Answer:
         """Enqueue a copy on the device."""
 
-    def sync_memcpy_htod(self, target: Memory, source: Bytes, n_bytes: int) -> Answer:
+    def sync_memcpy_htod(self, target: OwnMemory, source: Bytes, n_bytes: int) -> Answer:
         """Copy to the device; done when it returns."""
 
-    def sync_memcpy_dtoh(self, target: Bytes, source: Memory, n_bytes: int) -> Answer:
+    def sync_memcpy_dtoh(self, target: Bytes, source: OwnMemory, n_bytes: int) -> Answer:
         """Copy from the device; done when it returns."""
 
-    def sync_memcpy_dtod(self, target: Memory, source: Memory, n_bytes: int) -> Answer:
+    def sync_memcpy_dtod(self, target: OwnMemory, source: OwnMemory, n_bytes: int) -> Answer:
         """Copy on the device; done when it returns."""
 
-    def mem_zero(self, stream: Stream, memory: Memory, n_bytes: int) -> Answer:
+    def mem_zero(self, stream: Stream, memory: OwnMemory, n_bytes: int) -> Answer:
         """Enqueue zeroing."""
 
-    def memset(self, stream: Stream, memory: Memory, value: int, n_bytes: int) -> Answer:
+    def memset(self, stream: Stream, memory: OwnMemory, value: int, n_bytes: int) -> Answer:
         """Enqueue filling with a byte."""
 
-    def memset32(self, stream: Stream, memory: Memory, value: int, n_bytes: int) -> Answer:
+    def memset32(self, stream: Stream, memory: OwnMemory, value: int, n_bytes: int) -> Answer:
         """Enqueue filling with a 32-bit number; `n_bytes` is a multiple of 4."""
 
     # -- streams ----------------------------------------------------------------------------------

@@ -1,0 +1,96 @@
+"""A platform of a device plugin, as the loader accepted it, for its own slots to be called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.device.raw_call import RawDeviceCaller
+from modular_tf.check.device.subject import Answer
+from modular_tf.device.plugin_device import PluginDevice
+from modular_tf.errors import ModularTFError
+from modular_tf.loading.device_loader import RefusedDeviceTables, read_device_tables
+from modular_tf.loading.plugin_allocator import create_allocator
+from modular_tf.native.device_calls import announce_calls
+from modular_tf.native.raw_device import PLATFORM, RawDeviceSlots, as_pointer, int_out
+
+if TYPE_CHECKING:
+    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.loading.device_loader import ExportingLibrary
+    from modular_tf.loading.device_table import DeviceTable
+
+
+class RawPlatform:
+    """One call of SE_InitPlugin and what may be called since.
+
+    Attributes:
+        tables: The accepted tables, all in the newest layout.
+        caller: Calls the slots.
+        allocator: The RFC's allocator, None for other plugins.
+    """
+
+    def __init__(self, library: ExportingLibrary, *, plugin: str, journal: CallJournal) -> None:
+        """Initialise a plugin that is mapped and was not initialised yet.
+
+        Raises:
+            ModularTFError: The plugin is refused.
+        """
+        announce_calls(journal.enter)
+        tables = read_device_tables(library, plugin=plugin)
+        if isinstance(tables, RefusedDeviceTables):
+            raise tables.error()
+        self.tables = tables
+        functions = tables.platform_fns, tables.device_fns, tables.executor
+        slots = RawDeviceSlots({table.layout.name: addresses_of(table) for table in functions})
+        self.caller = RawDeviceCaller(slots, journal)
+        self.allocator = create_allocator(tables)
+        if self.allocator is not None:
+            slots.add(self.allocator.fns.layout.name, addresses_of(self.allocator.fns))
+        self._has_timer_fns = False
+
+    def device_count(self) -> Answer:
+        """Ask for the number of devices; the value is what was left there, -1 for untouched."""
+        announced = self.tables.visible_device_count
+        if announced is not None:
+            return Answer(0, value=announced)
+        count = int_out()
+        platform = as_pointer(self.tables.platform.address)
+        answer = self.caller.ask("get_device_count", "platform", platform, count, table=PLATFORM)
+        return Answer(answer.code, answer.message, int(count[0]), touched=answer.touched)
+
+    def create_device(self, ordinal: int) -> Answer:
+        """Create a device; the value is a `PluginDevice`, which the caller destroys."""
+        call = f"create_device(platform, {{ordinal={ordinal}}})"
+        try:
+            device = PluginDevice(self.tables, ordinal)
+        except ModularTFError as error:
+            self.caller.journal.leave(call, error.code.name)
+            return Answer(int(error.code), error.message)
+        self.caller.journal.leave(call, "OK")
+        return Answer(0, value=device)
+
+    def fill_timer_fns(self) -> None:
+        """Have the plugin fill SP_TimerFns, once, if it has the functions for that.
+
+        Raises:
+            ModularTFError: The plugin's own status.
+        """
+        if not self._has_timer_fns:
+            self._has_timer_fns = True
+            tables = self.tables
+            address = tables.registration.create_timer_fns(tables.platform, tables.platform_fns)
+            self.caller.slots.add("SP_TimerFns", {"nanoseconds": address})
+
+    def take_down(self) -> list[str]:
+        """Destroy what was made here, in TensorFlow's order; the devices must be gone.
+
+        Returns:
+            What went wrong.
+        """
+        failures = [] if self.allocator is None else self.allocator.destroy()
+        failures += self.tables.registration.tear_down()
+        return [failure.message for failure in failures]
+
+
+def addresses_of(table: DeviceTable) -> dict[str, int]:
+    """Return the address of each slot of a table."""
+    return {field.name: table.value(field.name) for field in table.layout.slots}

@@ -1,0 +1,42 @@
+"""Comparing what a device holds with what it must hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Deviation
+
+if TYPE_CHECKING:
+    from modular_tf.rules import Severity
+
+_SHOWN_BYTES = 16
+
+
+def expect_bytes(
+    found: bytes, expected: bytes, what: str, *, severity: Severity | None = None
+) -> None:
+    """Demand that bytes are the expected ones.
+
+    Args:
+        found: The plugin's.
+        expected: The rule's; as many.
+        what: What they are, such as `the target of memcpy_dtod`.
+        severity: As in `Deviation`.
+
+    Raises:
+        Deviation: They differ; it says where first, and in how many bytes.
+    """
+    if found == expected:
+        return
+    wrong = [at for at in range(len(expected)) if found[at] != expected[at]]
+    at = wrong[0]
+    raise Deviation(
+        f"{what} differs in {len(wrong)} of {len(expected)} bytes, from byte {at} on",
+        expected=_shown(expected, at),
+        found=_shown(found, at),
+        severity=severity,
+    )
+
+
+def _shown(data: bytes, at: int) -> str:
+    return f"{data[at : at + _SHOWN_BYTES].hex(' ')} at byte {at}"

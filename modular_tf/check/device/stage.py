@@ -1,0 +1,131 @@
+"""A device that is loaded and ready, for all checks of one process."""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.check.device.ground import DeviceGround
+from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.check.filesystem.call_journal import CallJournal
+from modular_tf.check.outcome import Pass
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.device.subject import DeviceSubject
+    from modular_tf.check.target import Target
+
+_NAME = "plugin"
+
+
+class DeviceStage:
+    """One device of one plugin; see `modular_tf.check.target.Stage`.
+
+    Attributes:
+        journal: The calls.
+        subject: The device.
+    """
+
+    def __init__(self, target: Target) -> None:
+        """Load the plugin and create the device.
+
+        Raises:
+            Unsupported: The plugin has no such device, or none at all.
+            Blocked: It cannot be loaded, or the device cannot be created.
+        """
+        self.journal = CallJournal()
+        self._target = target
+        open_device = _raw_device if target.reached is Pass.RAW else _hosted_device
+        self.subject, self._close = open_device(target, self.journal)
+
+    @property
+    def calls(self) -> list[str]:
+        """The calls of the current check."""
+        return self.journal.calls
+
+    def lacks(self, needs: tuple[str, ...]) -> str | None:
+        """Return the first of these slots that is not there."""
+        is_raw = self._target.reached is Pass.RAW
+        there = self.subject.has if is_raw else self.subject.offers
+        return next((slot for slot in needs if not there(slot)), None)
+
+    @contextmanager
+    def ground(self, check: Check) -> Iterator[DeviceGround]:
+        """Give a ground, and destroy what the check has left on it."""
+        numbers = random.Random(f"{self._target.seed}:{check.id}")  # noqa: S311  (repeatable)
+        ground = DeviceGround(self.subject, self._target, numbers)
+        try:
+            yield ground
+        except BaseException:
+            _close_quietly(ground)
+            raise
+        ground.close()
+
+    def close(self) -> None:
+        """Destroy the device and take the platform down."""
+        self._close()
+
+
+def _close_quietly(ground: DeviceGround) -> None:
+    """Clean up after a check that has failed, whose finding counts."""
+    with suppress(Exception):  # a plugin that fails may fail in its clean-up too
+        ground.close()
+
+
+def _raw_device(target: Target, journal: CallJournal) -> tuple[DeviceSubject, Callable[[], object]]:
+    from modular_tf.check.device.raw_platform import RawPlatform  # noqa: PLC0415  (one of the two)
+    from modular_tf.check.device.raw_subject import created_device  # noqa: PLC0415  (likewise)
+    from modular_tf.loading.loader import map_file  # noqa: PLC0415  (likewise)
+
+    try:
+        library = map_file(target.path, target.companions, target.absent)
+        platform = RawPlatform(library, plugin=_NAME, journal=journal)
+    except ModularTFError as error:
+        raise Blocked(error.message) from None
+    count = platform.device_count()
+    if not count.ok:
+        raise Blocked(f"get_device_count failed: {count.message}")
+    _check_ordinal(target.ordinal or 0, count.value)
+    subject = created_device(platform, target.ordinal or 0)
+
+    def close() -> None:
+        subject.created.destroy()
+        platform.take_down()
+
+    return subject, close
+
+
+def _hosted_device(
+    target: Target, journal: CallJournal
+) -> tuple[DeviceSubject, Callable[[], object]]:
+    from modular_tf.check.device.host_subject import HostDeviceSubject  # noqa: PLC0415  (likewise)
+    from modular_tf.configuration import Config  # noqa: PLC0415  (likewise)
+    from modular_tf.device.platform import DevicePlatform  # noqa: PLC0415  (likewise)
+    from modular_tf.service import PluginService  # noqa: PLC0415  (likewise)
+
+    service = PluginService(config=Config(first_contact="never", load="eager"), bundled=False)
+    record = service.load(target.path).plugins
+    reasons = "; ".join(reason.message for one in record for reason in one.reasons)
+    devices = [one for one in service.devices() if isinstance(one.factory, DevicePlatform)]
+    if not devices and reasons:
+        raise Blocked(reasons)
+    _check_ordinal(target.ordinal or 0, len(devices))
+    device = devices[target.ordinal or 0]
+    if not isinstance(device.factory, DevicePlatform):
+        raise Blocked(f"{device.name} is no plugin's device")
+    try:
+        _ = device.executor
+    except ModularTFError as error:
+        raise Blocked(error.message) from None
+    return HostDeviceSubject(device, device.factory, journal), service.close
+
+
+def _check_ordinal(ordinal: int, count: int) -> None:
+    if count <= 0:
+        raise Unsupported("the plugin has no devices here: there is nothing to check")
+    if ordinal >= count:
+        raise Unsupported(f"the plugin has {count} devices here: there is no ordinal {ordinal}")
