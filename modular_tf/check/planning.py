@@ -146,6 +146,6 @@ def subject_of(target: Target, offered: Offered | None) -> str:
     return ""
 
 
-def number_of_checks(plans: Sequence[PluginPlan]) -> int:
+def number_of_checks(plan: PluginPlan) -> int:
     """Return how many outcomes there will be."""
-    return sum(len(ids) for plan in plans for _, ids in plan.steps)
+    return sum(len(ids) for _, ids in plan.steps)

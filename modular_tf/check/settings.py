@@ -25,7 +25,7 @@ append = "skip"
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.level import Level
@@ -133,6 +133,36 @@ def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
         known=tuple(_known(entry, path) for entry in table.get("known", [])),
         path=path,
     )
+
+
+def decided(
+    directory: str,
+    *,
+    path: str | None = None,
+    profile: str | None = None,
+    level: int | None = None,
+    root: str | None = None,
+) -> CheckSettings:
+    """Return the settings that count: the nearest file's, and what is said instead of them.
+
+    Args:
+        directory: Where to begin to look for a settings file.
+        path: The settings file, where one is named.
+        profile: The kind of store.
+        level: Up to which level.
+        root: A URI below which everything may be made and removed.
+
+    Raises:
+        ConfigError: The file, or one of the values, makes no sense.
+    """
+    file = path or find_settings(directory)
+    if file is not None:
+        settings = load_settings(file, profile=profile)
+    else:
+        settings = CheckSettings(profile=bundled_profile(profile or DEFAULT_PROFILE))
+    if level is not None:
+        settings = replace(settings, level=level_from(level, "the level asked for"))
+    return settings if root is None else replace(settings, root=root)
 
 
 def level_from(number: int, where: str) -> Level:

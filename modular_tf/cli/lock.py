@@ -63,7 +63,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         printer.json_object(lock=path, plugins=[p.as_dict() for p in now.plugins.values()])
     else:
         printer.table(("name", "file", "sha256"), [_row(p) for p in now.plugins.values()])
-        printer.line(f"{len(now.plugins)} plugins in {path}")
+        counted = "1 plugin" if len(now.plugins) == 1 else f"{len(now.plugins)} plugins"
+        printer.line(f"{counted} in {path}")
     return Exit.DONE
 
 

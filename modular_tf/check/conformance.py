@@ -1,0 +1,93 @@
+"""A whole run: from the plugins that a user names to the report on them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from modular_tf.check.excuses import excused, outdated
+from modular_tf.check.planning import plan_of
+from modular_tf.check.report.report import PluginReport, Report
+from modular_tf.check.run import run_checks
+from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.probe import Prober
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from modular_tf.check.limits import Limits
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.settings import CheckSettings
+    from modular_tf.discovery.candidate import Candidate
+
+
+def check_plugins(
+    candidates: Sequence[Candidate],
+    settings: CheckSettings,
+    *,
+    seed: int,
+    limits: Limits,
+    tell: Callable[[PluginPlan, Outcome], None] | None = None,
+) -> Report:
+    """Check libraries, one after the other; this process maps none of them.
+
+    Args:
+        candidates: The libraries.
+        settings: What the user wants.
+        seed: Of all that is random.
+        limits: How long checks may take, and how many processes there may be.
+        tell: Is called with each outcome as soon as it is known, as the settings see it.
+
+    Raises:
+        ConfigError: A name in the settings matches no check.
+        OSError: No process can be started.
+    """
+    begun = time.monotonic()
+    with Prober(host_offer()) as prober:
+        plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
+    reports = tuple(_checked(plan, settings, limits, tell) for plan in plans)
+    return Report(reports, time.monotonic() - begun)
+
+
+def _checked(
+    plan: PluginPlan,
+    settings: CheckSettings,
+    limits: Limits,
+    tell: Callable[[PluginPlan, Outcome], None] | None,
+) -> PluginReport:
+    begun = time.monotonic()
+
+    def heard(outcome: Outcome) -> None:
+        if tell is not None:
+            tell(plan, excused(outcome, settings))
+
+    found = [excused(outcome, settings) for outcome in run_checks(plan, limits, heard)]
+    return PluginReport(
+        path=plan.path,
+        name=plan.name,
+        kinds=plan.kinds,
+        profile=settings.profile.name,
+        level=settings.level,
+        seed=plan.seed,
+        outcomes=tuple(found),
+        outdated=tuple(outdated(settings.known, found)),
+        remarks=tuple(_remarks(plan)),
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _remarks(plan: PluginPlan) -> Iterator[str]:
+    """Yield why less could be checked than the plugin has."""
+    if not plan.kinds:
+        yield "exports no entry point of a plugin, so only the file itself was looked at"
+    offered = plan.offered
+    if offered is None:
+        return
+    if offered.incident is not None:
+        yield f"what it registers is not known: {offered.incident.violation.message}"
+    elif not offered.schemes and offered.device_type is None:
+        yield "registers nothing that could be tried"
+    for note in offered.notes:
+        rule = "" if note.rule is None else f"{note.rule}: "
+        yield f"as a host sees it: {rule}{note.message}"

@@ -1,0 +1,215 @@
+"""Conformance in a plugin author's own tests: one class or one fixture.
+
+```python
+from modular_tf.check.pytest_plugin import FilesystemConformance
+
+class TestMyStore(FilesystemConformance):
+    plugin = "build/libmystore.so"
+    level = 3
+```
+
+Each check is a test of its own, `test_conformance[FS-156]`, that is skipped where the plugin does
+not offer what it needs, and an expected failure where the settings name it as a known deviation.
+The nearest `modular-tf-check.toml` above the test counts as it does for `modular-tf check`.
+
+```python
+def test_my_store(conformance):
+    report = conformance("build/libmystore.so", level=3)
+    assert report.conforms, report
+```
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.report.report import Report
+    from modular_tf.check.settings import CheckSettings
+
+__all__ = [
+    "ConformanceWarning",
+    "DeviceConformance",
+    "FilesystemConformance",
+    "conformance",
+]
+
+_SEED = 0
+"""Tests are the same in every run; `modular-tf check` draws one."""
+
+
+class ConformanceWarning(UserWarning):
+    """A plugin does not do what is recommended."""
+
+
+class _Conformance:
+    """What both kinds of plugin share.
+
+    Attributes:
+        plugin: The library's path; relative to the directory of the test module, or absolute.
+        level: Up to which level; None for the settings', or 4.
+        profile: The kind of store; None for the settings'.
+        root: A URI below which everything may be made and removed.
+        only: Ids and groups of checks, or globs over them; all where empty.
+        skip: Likewise, which are left out.
+        options: For the checks, such as `repeat`.
+        seed: Of all that is random.
+    """
+
+    plugin: ClassVar[str]
+    level: ClassVar[int | None] = None
+    profile: ClassVar[str | None] = None
+    root: ClassVar[str | None] = None
+    only: ClassVar[Sequence[str]] = ()
+    skip: ClassVar[Sequence[str]] = ()
+    options: ClassVar[dict[str, Any]] = {}
+    seed: ClassVar[int] = _SEED
+    _kind: ClassVar[str]
+
+    @classmethod
+    def _settings(cls, directory: str) -> CheckSettings:
+        return settings_for(
+            directory,
+            level=cls.level,
+            profile=cls.profile,
+            root=cls.root,
+            only=cls.only,
+            skip=cls.skip,
+            options=cls.options,
+        )
+
+    @pytest.fixture(scope="class")
+    def outcomes(self, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
+        """What became of the checks of this class that were collected, by id."""
+        directory = os.path.dirname(request.path)
+        wanted = tuple(
+            item.callspec.params["check_id"]
+            for item in request.session.items
+            if isinstance(item, pytest.Function) and item.cls is request.cls
+            if "check_id" in getattr(getattr(item, "callspec", None), "params", {})
+        )
+        settings = replace(self._settings(directory), only=wanted, skip=())
+        path = os.path.join(directory, self.plugin)
+        found: dict[str, list[Outcome]] = {}
+        for plugin in _run(path, settings, self.seed).plugins:
+            for outcome in plugin.outcomes:
+                found.setdefault(outcome.check_id, []).append(outcome)
+        return found
+
+    def test_conformance(self, check_id: str, outcomes: dict[str, list[Outcome]]) -> None:
+        """One check."""
+        judge(check_id, outcomes.get(check_id, []))
+
+
+class FilesystemConformance(_Conformance):
+    """The checks of a filesystem plugin: subclass it in a test module and name the library."""
+
+    _kind = "filesystem"
+
+
+class DeviceConformance(_Conformance):
+    """The checks of a device plugin: subclass it in a test module and name the library."""
+
+    _kind = "device"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each check of a class (a hook of pytest)."""
+    kind = getattr(metafunc.cls, "_kind", None)
+    if kind is None or "check_id" not in metafunc.fixturenames:
+        return
+    from modular_tf.check.selection import selected  # noqa: PLC0415
+
+    directory = os.path.dirname(metafunc.definition.path)
+    settings = metafunc.cls._settings(directory)  # noqa: SLF001  (of this module)
+    metafunc.parametrize("check_id", [check.id for check in selected(settings, (kind,))])
+
+
+@pytest.fixture
+def conformance(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """Return a function that checks one library; see `settings_for` for its arguments."""
+    directory = os.path.dirname(request.path)
+
+    def check(plugin: str, *, seed: int = _SEED, **given: Any) -> Report:
+        return _run(os.path.join(directory, plugin), settings_for(directory, **given), seed)
+
+    return check
+
+
+def settings_for(
+    directory: str,
+    *,
+    level: int | None = None,
+    profile: str | None = None,
+    root: str | None = None,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+) -> CheckSettings:
+    """Return the settings of the nearest file, and what is said instead of them.
+
+    Args:
+        directory: Where to begin to look for a settings file.
+        level: Up to which level.
+        profile: The kind of store.
+        root: A URI below which everything may be made and removed.
+        only: Ids and groups of checks, or globs over them.
+        skip: Likewise, which are left out as well.
+        options: For the checks.
+
+    Raises:
+        ConfigError: The file, or one of the values, makes no sense.
+    """
+    from modular_tf.check.settings import decided  # noqa: PLC0415
+
+    found = decided(directory, profile=profile, level=level, root=root)
+    return replace(
+        found,
+        only=tuple(only) or found.only,
+        skip=(*found.skip, *skip),
+        options={**found.options, **(options or {})},
+    )
+
+
+def _run(path: str, settings: CheckSettings, seed: int) -> Report:
+    from modular_tf.check.candidates import candidates_of  # noqa: PLC0415
+    from modular_tf.check.conformance import check_plugins  # noqa: PLC0415
+    from modular_tf.check.limits import Limits  # noqa: PLC0415
+
+    candidates, problems = candidates_of([os.path.abspath(path)])
+    if not candidates:
+        raise pytest.UsageError("; ".join(problem.message for problem in problems))
+    return check_plugins(candidates, settings, seed=seed, limits=Limits.of())
+
+
+def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:
+    """Pass, fail or skip the running test by what became of one check.
+
+    Args:
+        check_id: Id of the check.
+        outcomes: What became of it, on all subjects and in all ways.
+    """
+    from modular_tf.check.outcome import BAD, Verdict  # noqa: PLC0415
+    from modular_tf.check.report.wording import details, headline  # noqa: PLC0415
+
+    def told(outcome: Outcome) -> str:
+        where = f"{outcome.subject or 'the library'} ({outcome.reached.value})"
+        return "\n".join((f"{check_id} {where}: {headline(outcome)}", *details(outcome)))
+
+    if bad := [told(o) for o in outcomes if o.verdict in BAD or o.verdict is Verdict.BLOCKED]:
+        pytest.fail("\n\n".join(bad), pytrace=False)
+    for outcome in outcomes:
+        if outcome.verdict is Verdict.WARNED:
+            warnings.warn(told(outcome), ConformanceWarning, stacklevel=2)
+    if known := [headline(o) for o in outcomes if o.verdict is Verdict.KNOWN]:
+        pytest.xfail(known[0])
+    if all(outcome.verdict is Verdict.SKIPPED for outcome in outcomes):
+        pytest.skip(headline(outcomes[0]) if outcomes else "nothing to try it on")

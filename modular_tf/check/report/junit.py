@@ -1,0 +1,85 @@
+"""The report as JUnit XML, which continuous integration knows how to show."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.report.wording import details, headline
+
+if TYPE_CHECKING:
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.report.report import PluginReport, Report
+
+_NO_TEXT_OF_XML = {code: "�" for code in range(0x20) if chr(code) not in "\t\n\r"}
+_ENDED = {Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED}
+
+
+def junit(report: Report) -> bytes:
+    """Return a report as XML: a suite for each plugin, subject and way, a case for each check.
+
+    What a process of checks did not survive is an error, a wrong answer a failure. Warnings and
+    notes are passed cases with a word on their output.
+    """
+    root = ET.Element("testsuites", name="modular-tf check", time=f"{report.seconds:.3f}")
+    for plugin in report.plugins:
+        for name in dict.fromkeys(_suite(outcome) for outcome in plugin.outcomes):
+            outcomes = [outcome for outcome in plugin.outcomes if _suite(outcome) == name]
+            root.append(_as_suite(plugin, name, outcomes))
+    ET.indent(root)
+    text: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text
+
+
+def _suite(outcome: Outcome) -> str:
+    return f"{outcome.subject or 'library'} ({outcome.reached.value})"
+
+
+def _as_suite(plugin: PluginReport, name: str, outcomes: list[Outcome]) -> ET.Element:
+    verdicts = [outcome.verdict for outcome in outcomes]
+    suite = ET.Element(
+        "testsuite",
+        name=_text(f"{os.path.basename(plugin.path)}: {name}"),
+        tests=str(len(outcomes)),
+        failures=str(sum(verdict is Verdict.FAILED for verdict in verdicts)),
+        errors=str(sum(verdict in _ENDED for verdict in verdicts)),
+        skipped=str(sum(_is_skipped(verdict) for verdict in verdicts)),
+        time=f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+    )
+    for outcome in outcomes:
+        suite.append(_as_case(plugin, name, outcome))
+    return suite
+
+
+def _is_skipped(verdict: Verdict) -> bool:
+    return verdict in {Verdict.SKIPPED, Verdict.BLOCKED, Verdict.KNOWN}
+
+
+def _as_case(plugin: PluginReport, suite: str, outcome: Outcome) -> ET.Element:
+    check = all_checks()[outcome.check_id]
+    case = ET.Element(
+        "testcase",
+        classname=_text(f"{plugin.name}.{suite}.{check.group}"),
+        name=f"{outcome.check_id} {check.rule.requirement}",
+        time=f"{outcome.seconds:.3f}",
+    )
+    if outcome.verdict in BAD:
+        kind = "error" if outcome.verdict in _ENDED else "failure"
+        said = ET.SubElement(
+            case, kind, type=outcome.verdict.value, message=_text(headline(outcome))
+        )
+        said.text = _text("\n".join(details(outcome)))
+    elif _is_skipped(outcome.verdict):
+        ET.SubElement(case, "skipped", message=_text(headline(outcome)))
+    elif outcome.verdict is not Verdict.PASSED:
+        output = ET.SubElement(case, "system-out")
+        output.text = _text("\n".join((headline(outcome), *details(outcome))))
+    return case
+
+
+def _text(text: str) -> str:
+    """Return text as XML can hold it."""
+    return text.translate(_NO_TEXT_OF_XML).encode("utf-8", "replace").decode()

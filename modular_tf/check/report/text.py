@@ -1,0 +1,163 @@
+"""The report for people: what is wrong, why it matters, what to do, and a summary."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.level import Level
+from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.report.wording import details, headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.report.comparison import Change, Comparison
+    from modular_tf.check.report.report import PluginReport, Report
+
+_SHOWN_AT_LENGTH = (*sorted(BAD, key=lambda verdict: verdict.value), Verdict.WARNED)
+_SHOWN_IN_SHORT = (Verdict.NOTED, Verdict.KNOWN)
+_FIRST_COLUMN = 16
+
+
+def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
+    """Yield the report of one plugin.
+
+    Args:
+        plugin: Its report.
+        verbose: Show every outcome, also those that passed and were skipped.
+    """
+    kinds = " and ".join(plugin.kinds) or "no plugin"
+    yield f"{plugin.path}"
+    yield f"  {kinds}, profile {plugin.profile}, level {plugin.level:d}, seed {plugin.seed}"
+    for remark in plugin.remarks:
+        yield f"  {remark}"
+    for verdict in _SHOWN_AT_LENGTH:
+        for outcomes in _together(plugin.outcomes, verdict):
+            yield ""
+            yield from _at_length(plugin, outcomes)
+    yield from _in_short(plugin, _SHOWN_IN_SHORT)
+    yield from _blocked(plugin)
+    if verbose:
+        yield from _in_short(plugin, (Verdict.SKIPPED, Verdict.PASSED))
+    for known in plugin.outdated:
+        yield f"  {known.check_id} is no known deviation any more: remove it ({known.reason})"
+    yield ""
+    yield from _table(plugin)
+
+
+def summary_line(plugin: PluginReport) -> str:
+    """Return the one line that says it all."""
+    name = os.path.basename(plugin.path)
+    if not plugin.has_checked:
+        return f"{name}: nothing was checked"
+    reached = plugin.level_reached
+    level = "no level" if reached is None else f"level {reached:d}"
+    verdict = "conforms" if plugin.conforms else "does not conform"
+    counts = ", ".join(f"{plugin.counts[v]} {v.value}" for v in Verdict if plugin.counts[v])
+    total = len(plugin.outcomes)
+    return (
+        f"{name}: {verdict}; reaches {level} of {plugin.level:d}; "
+        f"{total} checks: {counts} ({plugin.seconds:.1f} s)"
+    )
+
+
+def total_line(report: Report) -> str:
+    """Return the line under several plugins."""
+    good = sum(plugin.conforms for plugin in report.plugins)
+    total = len(report.plugins)
+    return f"{good} of {total} plugins conform ({report.seconds:.1f} s)"
+
+
+def _together(outcomes: Iterable[Outcome], verdict: Verdict) -> list[list[Outcome]]:
+    """Bring together what is the same in both ways, and on several subjects."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.verdict is verdict:
+            found.setdefault((outcome.check_id, headline(outcome)), []).append(outcome)
+    return list(found.values())
+
+
+def _at_length(plugin: PluginReport, outcomes: Sequence[Outcome]) -> Iterator[str]:
+    first = outcomes[0]
+    check = all_checks()[first.check_id]
+    where = ", ".join(_places(outcomes))
+    name = f"{first.verdict.value.upper()} {first.check_id}"
+    yield f"{name} ({check.group}, level {check.level:d}) {where}"
+    yield f"    {headline(first)}"
+    for line in details(first):
+        yield f"    {line}"
+    again = f"modular-tf check --only {first.check_id} --seed {plugin.seed} "
+    yield f"    again:    {again}{shlex.quote(plugin.path)}"
+
+
+def _places(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return subjects with the ways in which they were reached: `ram:// raw and host`."""
+    ways: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        ways.setdefault(outcome.subject or "the library", []).append(outcome.reached.value)
+    return [
+        subject if reached == ["library"] else f"{subject} {' and '.join(reached)}"
+        for subject, reached in ways.items()
+    ]
+
+
+def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        for number, outcomes in enumerate(_together(plugin.outcomes, verdict)):
+            if number == 0:
+                yield ""
+            first = outcomes[0]
+            requirement = all_checks()[first.check_id].rule.requirement
+            what = requirement if verdict is Verdict.PASSED else headline(first)
+            where = ", ".join(_places(outcomes))
+            yield f"{verdict.value} {first.check_id} ({where}): {what}"
+
+
+def _blocked(plugin: PluginReport) -> Iterator[str]:
+    """Yield a line for each cause, with the checks that it kept from being tried."""
+    causes: dict[str, list[str]] = {}
+    for outcome in plugin.outcomes:
+        if outcome.verdict is Verdict.BLOCKED:
+            causes.setdefault(headline(outcome), []).append(outcome.check_id)
+    for number, (cause, ids) in enumerate(causes.items()):
+        if number == 0:
+            yield ""
+        yield f"blocked {', '.join(dict.fromkeys(ids))}: {cause}"
+
+
+def _table(plugin: PluginReport) -> Iterator[str]:
+    """Yield a table of levels and verdicts."""
+    counts: dict[Level, Counter[Verdict]] = {}
+    for outcome in plugin.outcomes:
+        level = all_checks()[outcome.check_id].level
+        counts.setdefault(level, Counter())[outcome.verdict] += 1
+    columns = [verdict for verdict in Verdict if plugin.counts[verdict]]
+    heads = "".join(f"{verdict.value:>9}" for verdict in columns)
+    yield f"{'level':{_FIRST_COLUMN}}{heads}"
+    for level in sorted(counts):
+        name = f"{level:d} {level.name.lower()}"
+        cells = "".join(f"{counts[level][verdict] or '':>9}" for verdict in columns)
+        yield f"{name:{_FIRST_COLUMN}}{cells}".rstrip()
+
+
+def comparison_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield what changed since an earlier run, the worse first."""
+    for name in ("worse", "better", "added", "gone"):
+        for change in getattr(comparison, name):
+            yield f"{name} {_change(change)}"
+    yield (
+        f"since then: {len(comparison.better)} better, {len(comparison.worse)} worse, "
+        f"{len(comparison.added)} added, {len(comparison.gone)} gone"
+    )
+
+
+def _change(change: Change) -> str:
+    where = " ".join(part for part in (change.subject, change.reached) if part)
+    before = "not tried" if change.before is None else change.before.value
+    after = "not tried" if change.after is None else change.after.value
+    return f"{change.check_id} ({change.plugin}, {where}): {before} -> {after}"

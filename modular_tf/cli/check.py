@@ -1,0 +1,148 @@
+"""Check what a plugin does against what it must do.
+
+Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
+Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
+faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.failures import complain, message_of
+from modular_tf.cli.problems import complain_about
+from modular_tf.cli.time_limit import seconds
+from modular_tf.errors import ConfigError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.check.report.report import Report
+    from modular_tf.check.settings import CheckSettings
+    from modular_tf.cli.printer import Printer
+
+_SEED_BITS = 31
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    parser.add_argument("targets", metavar="PLUGIN", nargs="*", help="a library, or a folder")
+    parser.add_argument("--level", type=int, metavar="N", help="up to which level, 1 to 5")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME",
+        help="an id or a group of checks, or a glob over them; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="NAME", help="likewise, what to leave out"
+    )
+    parser.add_argument("--profile", metavar="NAME", help="the kind of store; `list` shows them")
+    parser.add_argument("--root", metavar="URI", help="where files may be made and removed")
+    parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
+    parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for each check")
+    parser.add_argument("--jobs", "-j", type=int, metavar="N", help="processes at a time")
+    parser.add_argument("--list", action="store_true", help="list the checks, and try none")
+    parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
+    parser.add_argument("--write-json", metavar="FILE", help="also write the JSON report")
+    parser.add_argument("--compare", metavar="FILE", help="tell what changed since a JSON report")
+    parser.add_argument(
+        "--annotations", choices=("github",), help="also write lines that a CI service shows"
+    )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    try:
+        settings = _settings(options)
+        return _list(settings, printer) if options.list else _check(options, settings, printer)
+    except ConfigError as error:  # what was asked for makes no sense; nothing was checked
+        complain(message_of(error))
+        return Exit.USAGE
+
+
+def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exit:
+    from modular_tf.cli import check_report  # noqa: PLC0415  (for runs that come to one)
+
+    before = check_report.earlier(options.compare)
+    report = _run(options, settings)
+    check_report.write(report, options, printer, before)
+    if not report.has_checked:
+        complain("nothing was checked")
+        return Exit.NOTHING
+    return Exit.DONE if report.conforms else Exit.NO
+
+
+def _run(options: Namespace, settings: CheckSettings) -> Report:
+    from modular_tf.check.candidates import candidates_of  # noqa: PLC0415
+    from modular_tf.check.conformance import check_plugins  # noqa: PLC0415
+    from modular_tf.check.limits import Limits  # noqa: PLC0415
+    from modular_tf.cli.check_progress import CheckProgress  # noqa: PLC0415
+
+    targets = [*options.targets, *options.plugin, *options.plugin_dir]
+    if not targets:
+        raise ConfigError("name a library, a folder, or a plugin that `modular-tf list` shows")
+    candidates, problems = candidates_of(targets)
+    complain_about(problems)
+    seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
+    with CheckProgress() as progress:
+        return check_plugins(
+            candidates,
+            settings,
+            seed=seed,
+            limits=Limits.of(jobs=options.jobs, seconds=options.timeout),
+            tell=progress.tell,
+        )
+
+
+def _settings(options: Namespace) -> CheckSettings:
+    from modular_tf.check.settings import decided  # noqa: PLC0415
+
+    settings = decided(
+        os.getcwd(),
+        path=options.settings,
+        profile=options.profile,
+        level=options.level,
+        root=options.root,
+    )
+    return replace(
+        settings,
+        only=tuple(options.only) or settings.only,
+        skip=(*settings.skip, *options.skip),
+    )
+
+
+def _list(settings: CheckSettings, printer: Printer) -> Exit:
+    from modular_tf.check.profile import profile_names  # noqa: PLC0415
+    from modular_tf.check.selection import selected  # noqa: PLC0415
+
+    checks = selected(settings, ("filesystem", "device"))
+    if printer.json:
+        printer.json_object(
+            profiles=profile_names(),
+            checks=[
+                {
+                    "id": check.id,
+                    "kind": check.kind,
+                    "group": check.group,
+                    "level": int(check.level),
+                    "severity": check.rule.severity.value,
+                    "requirement": check.rule.requirement,
+                    "source": check.rule.source,
+                }
+                for check in checks
+            ],
+        )
+    else:
+        headers = ("id", "kind", "group", "level", "severity", "requirement")
+        printer.table(
+            headers,
+            [
+                (c.id, c.kind, c.group, int(c.level), c.rule.severity.value, c.rule.requirement)
+                for c in checks
+            ],
+        )
+    return Exit.DONE if checks else Exit.NOTHING

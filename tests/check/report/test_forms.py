@@ -1,0 +1,207 @@
+"""The forms of a report: text, JSON by its schema, JUnit XML, annotations, a comparison."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.outcome import Outcome, Verdict
+from modular_tf.check.report.annotations import github_annotations
+from modular_tf.check.report.comparison import compare
+from modular_tf.check.report.json_report import (
+    SCHEMA_PATH,
+    SCHEMA_VERSION,
+    as_json,
+    read_report,
+)
+from modular_tf.check.report.junit import junit
+from modular_tf.check.report.report import Report
+from modular_tf.check.report.text import comparison_lines, plugin_lines, summary_line
+from modular_tf.check.settings import KnownDeviation
+from modular_tf.errors import ConfigError
+from tests.check.report.outcomes import ALL_KINDS, CRASHED, FAILED, outcome, plugin, report
+
+WHOLE = report(*ALL_KINDS, outdated=(KnownDeviation("FS-157", "was so"),), remarks=("a remark",))
+
+
+def _written(value: Report) -> dict:
+    return {"schema_version": SCHEMA_VERSION, **as_json(value)}
+
+
+def _validator() -> Draft202012Validator:
+    schema = json.loads(Path(SCHEMA_PATH).read_text())
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema)
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+
+def test_the_report_is_what_its_schema_says():
+    compared = {"since": compare(report(FAILED), WHOLE).as_dict()}
+
+    _validator().validate(_written(WHOLE))
+    _validator().validate({**_written(WHOLE), **compared})
+    _validator().validate(_written(Report(())))
+
+
+@pytest.mark.parametrize("key", ["conforms", "plugins", "summary"])
+def test_the_schema_asks_for_what_there_is(key):
+    value = _written(WHOLE)
+    del value[key]
+
+    assert not _validator().is_valid(value)
+
+
+def test_a_report_is_read_back_whole(tmp_path):
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(_written(WHOLE)))
+
+    assert read_report(str(path)) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"schema_version": 2}', '{"schema_version": 1, "plugins": [3]}']
+)
+def test_what_is_no_report_is_refused(tmp_path, text):
+    path = tmp_path / "report.json"
+    path.write_text(text)
+
+    with pytest.raises(ConfigError, match="is no report"):
+        read_report(str(path))
+
+
+@pytest.mark.parametrize("key", ["reached", "verdict", "incident", "calls"])
+def test_an_outcome_of_another_shape_is_refused(key):
+    with pytest.raises(ValueError, match="expected an outcome"):
+        Outcome.from_dict({**FAILED.as_dict(), key: 3})
+
+
+# ---- JUnit ---------------------------------------------------------------------------------------
+
+
+def test_junit_counts_what_it_holds():
+    suites = ET.fromstring(junit(WHOLE))
+    (suite,) = suites
+
+    assert suite.get("tests") == str(len(ALL_KINDS)) == str(len(suite.findall("testcase")))
+    assert suite.get("failures") == "1" == str(len(suite.findall("testcase/failure")))
+    assert suite.get("errors") == "3" == str(len(suite.findall("testcase/error")))
+    assert suite.get("skipped") == "3" == str(len(suite.findall("testcase/skipped")))
+    assert "SIGSEGV" in suite.find("testcase/error").get("message")
+
+
+def test_junit_has_a_suite_for_each_subject():
+    other = replace(FAILED, subject="other://")
+
+    names = [suite.get("name") for suite in ET.fromstring(junit(report(FAILED, other)))]
+
+    assert names == ["libmine.so: mine:// (raw)", "libmine.so: other:// (raw)"]
+
+
+def test_junit_holds_what_xml_cannot():
+    nasty = replace(FAILED, message="a\x00b\x1b[31m\udc80", subject="mi\x01ne://")
+
+    ET.fromstring(junit(report(nasty)))
+
+
+# ---- Annotations ---------------------------------------------------------------------------------
+
+
+def test_annotations_begin_with_the_worst_and_are_a_line_each():
+    lines = list(github_annotations(report(*ALL_KINDS)))
+    kinds = [line.split(" ")[0] for line in lines]
+
+    assert kinds == ["::error"] * 4 + ["::warning"] * 2 + ["::notice"]
+    assert not any("\n" in line for line in lines)
+
+
+def test_annotations_escape_what_would_end_them():
+    nasty = replace(FAILED, message="50% of\n::error::", subject="a:b,c")
+
+    (line,) = github_annotations(report(nasty))
+
+    assert "50%25 of%0A::error::" in line
+    assert "a%3Ab%2Cc" in line
+
+
+# ---- Text ----------------------------------------------------------------------------------------
+
+
+def test_the_text_says_all_that_one_needs_to_act():
+    text = "\n".join(plugin_lines(plugin(*ALL_KINDS, remarks=("a remark",)), verbose=False))
+    rule = all_checks()["FS-156"].rule
+
+    for needed in (
+        rule.requirement, rule.remedy, FAILED.message, FAILED.expected, FAILED.found,
+        *FAILED.calls, "mine_read+0x1a", "about to fall", "SIGSEGV (signal 11)", "a remark",
+        "--only FS-156 --seed 7 /plugins/libmine.so", "did not come back in read(file1) within 30",
+        "exit status 3", "known deviation: the store says so", "blocked FS-152: create_dir failed",
+    ):  # fmt: skip
+        assert needed in text
+    assert "FS-150" not in text
+    assert "FS-193" not in text
+
+
+def test_verbose_text_names_every_check():
+    text = "\n".join(plugin_lines(plugin(*ALL_KINDS), verbose=True))
+
+    assert all(each.check_id in text for each in ALL_KINDS)
+
+
+def test_the_same_finding_is_told_once():
+    twice = [FAILED, replace(FAILED, subject="other://")]
+
+    text = "\n".join(plugin_lines(plugin(*twice), verbose=False))
+
+    assert text.count(FAILED.message) == 1
+    assert "mine:// raw, other:// raw" in text
+
+
+def test_the_summary_is_one_line():
+    line = summary_line(plugin(*ALL_KINDS))
+
+    assert line.startswith("libmine.so: does not conform; reaches ")
+    assert "10 checks: 1 passed, 1 failed" in line
+    assert summary_line(plugin()) == "libmine.so: nothing was checked"
+
+
+# ---- Comparison ----------------------------------------------------------------------------------
+
+
+def test_a_comparison_tells_better_from_worse():
+    before = report(FAILED, outcome("FS-150", Verdict.PASSED), outcome("FS-151", Verdict.PASSED))
+    after = report(
+        replace(FAILED, verdict=Verdict.PASSED),
+        outcome("FS-150", Verdict.SKIPPED),
+        replace(CRASHED, check_id="FS-152"),
+    )
+
+    found = compare(before, after)
+
+    assert [change.check_id for change in found.better] == ["FS-156"]
+    assert [change.check_id for change in found.worse] == ["FS-150"]
+    assert [change.check_id for change in found.added] == ["FS-152"]
+    assert [change.check_id for change in found.gone] == ["FS-151"]
+    assert list(comparison_lines(found))[-1] == "since then: 1 better, 1 worse, 1 added, 1 gone"
+    assert next(iter(comparison_lines(found))) == (
+        "worse FS-150 (libmine.so, mine:// raw): passed -> skipped"
+    )
+
+
+def test_a_run_compared_with_itself_has_no_change():
+    found = compare(WHOLE, WHOLE)
+
+    assert not any((found.better, found.worse, found.added, found.gone))
+
+
+def test_another_folder_is_the_same_plugin():
+    elsewhere = report(*ALL_KINDS, path="/elsewhere/libmine.so")
+
+    assert compare(WHOLE, elsewhere) == compare(WHOLE, WHOLE)

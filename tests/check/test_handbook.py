@@ -1,0 +1,27 @@
+"""The pages on checks are those of the table, and name every check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.handbook import page, page_names
+
+PAGES = Path(__file__).parents[2] / "docs" / "checks"
+
+
+@pytest.mark.parametrize("kind", page_names())
+def test_the_page_in_the_repository_is_the_one_of_the_table(kind):
+    written = (PAGES / page_names()[kind]).read_text(encoding="utf-8")
+
+    assert written == page(kind), "run scripts/write_check_pages"
+
+
+def test_every_check_has_its_place():
+    text = "".join(page(kind) for kind in page_names())
+
+    for check in all_checks().values():
+        assert f"### {check.id}\n" in text
+        assert check.rule.requirement in text

@@ -1,0 +1,228 @@
+"""What an author decides: the settings file, profiles, which checks are tried, what is excused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.excuses import excused, outdated
+from modular_tf.check.level import Level
+from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.profile import (
+    DEFAULT_PROFILE,
+    TRAITS,
+    Profile,
+    bundled_profile,
+    profile_names,
+)
+from modular_tf.check.selection import selected
+from modular_tf.check.settings import (
+    FILE_NAME,
+    CheckSettings,
+    KnownDeviation,
+    find_settings,
+    load_settings,
+)
+from modular_tf.errors import ConfigError
+from tests.check.report.outcomes import outcome
+
+KINDS = ("filesystem", "device")
+
+
+@pytest.fixture
+def settings_of(tmp_path):
+    def load(text: str, **given: str) -> CheckSettings:
+        path = tmp_path / FILE_NAME
+        path.write_text(text)
+        return load_settings(str(path), **given)
+
+    return load
+
+
+# ---- The file ------------------------------------------------------------------------------------
+
+
+def test_a_whole_file_is_read(settings_of):
+    found = settings_of("""
+        level = 3
+        profile = "mine"
+        root = "mine://scratch"
+        skip = ["FS-156"]
+        [options]
+        repeat = 50
+        [[known]]
+        check = "FS-157"
+        subject = "mine://"
+        reason = "so it is"
+        [profiles.mine]
+        like = "object-store"
+        [profiles.mine.traits]
+        append = "skip"
+    """)
+
+    assert (found.level, found.root, found.skip) == (Level.WORKS, "mine://scratch", ("FS-156",))
+    assert found.options == {"repeat": 50}
+    assert found.known == (KnownDeviation("FS-157", "so it is", "mine://"),)
+    assert found.profile.excuse(frozenset({"append"})) == "skip"
+    assert found.profile.excuse(frozenset({"parents"})) == "note"
+
+
+def test_an_empty_file_decides_nothing(settings_of):
+    assert replace(settings_of(""), path=None) == CheckSettings()
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("levle = 3", "unknown keys"),
+        ("level = 6", "expected 1 to 5"),
+        ("level = '3'", "expected a whole number"),
+        ("profile = 'none'", "no profile 'none'"),
+        ("skip = 'FS-156'", "expected a list"),
+        ("skip = [3]", "expected a list of strings"),
+        ("[[known]]\ncheck = 'FS-999'\nreason = 'r'", "expected the id of one"),
+        ("[[known]]\ncheck = 'FS-156'", "needs a reason"),
+        ("[[known]]\ncheck = 'FS-156'\nreason = ' '", "needs a reason"),
+        ("known = [3]", "expected tables"),
+        ("profile = 'm'\n[profiles]\nm = 3", "expected a table"),
+        ("profile = 'm'\n[profiles.m.traits]\nwings = 'skip'", "no trait 'wings'"),
+        ("profile = 'm'\n[profiles.m.traits]\nparents = 'forgive'", "expected one of"),
+        ("profile = 'm'\n[profiles.m]\nlike = 'none'", "no profile 'none'"),
+        ("=", "cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_reason(settings_of, text, about):
+    with pytest.raises(ConfigError, match=about):
+        settings_of(text)
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_settings(str(tmp_path / "none.toml"))
+
+
+def test_the_command_line_may_name_another_profile(settings_of):
+    assert settings_of("profile = 'object-store'", profile="read-only").profile.name == "read-only"
+
+
+def test_the_nearest_file_above_is_found(tmp_path):
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (tmp_path / FILE_NAME).touch()
+
+    assert find_settings(str(below)) == str(tmp_path / FILE_NAME)
+    (tmp_path / "a" / FILE_NAME).touch()
+    assert find_settings(str(below)) == str(tmp_path / "a" / FILE_NAME)
+
+
+# ---- Profiles ------------------------------------------------------------------------------------
+
+
+def test_the_default_profile_excuses_nothing():
+    assert profile_names()[0] == DEFAULT_PROFILE
+    assert bundled_profile(DEFAULT_PROFILE).excuse(frozenset(TRAITS)) is None
+
+
+def test_every_trait_of_a_check_is_one_that_profiles_know():
+    used = {trait for check in all_checks().values() for trait in check.traits}
+
+    assert used <= set(TRAITS)
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_every_trait_is_asked_for_by_some_check(trait):
+    assert any(trait in check.traits for check in all_checks().values())
+
+
+def test_the_furthest_excuse_counts():
+    profile = Profile("p", traits={"parents": "note", "writes": "skip"})
+
+    assert profile.excuse(frozenset({"parents"})) == "note"
+    assert profile.excuse(frozenset({"parents", "writes"})) == "skip"
+    assert profile.excuse(frozenset({"append"})) is None
+
+
+# ---- Selection -----------------------------------------------------------------------------------
+
+
+def _ids(**values) -> set[str]:
+    return {check.id for check in selected(replace(CheckSettings(), **values), KINDS)}
+
+
+@pytest.mark.parametrize("level", Level)
+def test_a_level_takes_those_below_with_it(level):
+    expected = {check.id for check in all_checks().values() if check.level <= level}
+
+    assert _ids(level=level) == expected
+    assert expected
+
+
+def test_a_name_is_an_id_a_group_or_a_glob():
+    group = all_checks()["FS-156"].group
+
+    assert _ids(only=("FS-156",)) == {"FS-156"}
+    assert _ids(only=("fs-156",)) == {"FS-156"}
+    assert "FS-156" in _ids(only=(group,))
+    assert {"FS-156", "FS-157"} <= _ids(only=("FS-15?",))
+    assert "FS-156" not in _ids(skip=(group,))
+
+
+def test_what_is_named_is_tried_at_any_level():
+    assert _ids(only=("FS-156",), level=Level.LOADS) == {"FS-156"}
+    assert _ids(only=("FS-156",), skip=("FS-156",)) == set()
+
+
+@pytest.mark.parametrize("key", ["only", "skip"])
+def test_a_name_that_matches_nothing_is_an_error(key):
+    with pytest.raises(ConfigError, match="no check and no group of checks is named 'FS-9'"):
+        _ids(**{key: ("FS-9",)})
+
+
+def test_a_profile_leaves_out_what_it_skips():
+    left_out = _ids(level=Level.HARD) - _ids(level=Level.HARD, profile=bundled_profile("read-only"))
+
+    assert left_out == {
+        c.id
+        for c in all_checks().values()
+        if bundled_profile("read-only").excuse(c.traits) == "skip"
+    }
+    assert left_out
+
+
+# ---- Excuses -------------------------------------------------------------------------------------
+
+
+def _with_trait(trait: str) -> str:
+    return next(check.id for check in all_checks().values() if check.traits == {trait})
+
+
+def test_a_profile_makes_a_note_of_a_wrong_answer_and_not_of_a_crash():
+    settings = CheckSettings(profile=bundled_profile("object-store"))
+    check_id = _with_trait("parents")
+
+    assert excused(outcome(check_id, Verdict.FAILED), settings).verdict is Verdict.NOTED
+    assert excused(outcome(check_id, Verdict.CRASHED), settings).verdict is Verdict.CRASHED
+    assert excused(outcome(check_id, Verdict.PASSED), settings).verdict is Verdict.PASSED
+    assert excused(outcome("FS-156", Verdict.FAILED), settings).verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("verdict", sorted({*BAD, Verdict.WARNED}, key=lambda v: v.value))
+def test_a_known_deviation_may_be_any(verdict):
+    settings = CheckSettings(known=(KnownDeviation("FS-156", "because", "mine://"),))
+
+    found = excused(outcome("FS-156", verdict), settings)
+
+    assert (found.verdict, found.reason) == (Verdict.KNOWN, "because")
+    assert excused(outcome("FS-156", verdict, subject="b://"), settings).verdict is verdict
+    assert excused(outcome("FS-157", verdict), settings).verdict is verdict
+
+
+def test_a_known_deviation_that_passed_everywhere_is_outdated():
+    known = KnownDeviation("FS-156", "because")
+    passed, failed = outcome("FS-156", Verdict.PASSED), outcome("FS-156", Verdict.FAILED)
+
+    assert outdated((known,), [passed]) == [known]
+    assert outdated((known,), [passed, failed]) == []
+    assert outdated((known,), []) == []
