@@ -1,10 +1,10 @@
-"""Where the C headers for plugin authors lie."""
+"""Where the C headers for plugin authors lie, and the CMake package that finds them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["include_directory"]
+__all__ = ["cmake_directory", "include_directory"]
 
 
 def include_directory() -> str:
@@ -14,3 +14,12 @@ def include_directory() -> str:
     that is built with them runs in TensorFlow too. [any thread]
     """
     return str(Path(__file__).resolve().parent / "include")
+
+
+def cmake_directory() -> str:
+    """Return the directory to give to CMake as `modular_tf_DIR`, for `find_package(modular_tf)`.
+
+    It defines the target `modular_tf::headers`. Builds of wheels with scikit-build-core know it
+    without being told. [any thread]
+    """
+    return str(Path(__file__).resolve().parent / "cmake")

@@ -53,6 +53,8 @@ VERBS: Mapping[str, Verb] = {
     "paths": Verb("list where plugins are looked for", "modular_tf.cli.paths"),
     "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
     "check": Verb("try whether a plugin does what it must do", "modular_tf.cli.check"),
+    "new": Verb("write the project of a new plugin", "modular_tf.cli.new"),
+    "headers": Verb("tell where the C headers for plugins lie", "modular_tf.cli.headers"),
     "why": Verb("explain a name, present or absent", "modular_tf.cli.why"),
     "watch": Verb("follow plugin files that come, change and go", "modular_tf.cli.watch"),
     "lock": Verb("write which plugins may load when frozen, or check", "modular_tf.cli.lock"),

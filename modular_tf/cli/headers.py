@@ -1,0 +1,43 @@
+"""Tell where the C headers for plugin authors lie.
+
+For a compiler's -I: --include. For CMake, as -Dmodular_tf_DIR=...: --cmake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.headers import cmake_directory, include_directory
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from modular_tf.cli.printer import Printer
+
+_DIRECTORIES = {"include": include_directory, "cmake": cmake_directory}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of this verb."""
+    only = parser.add_mutually_exclusive_group()
+    for name, meaning in (("include", "for -I"), ("cmake", "for -Dmodular_tf_DIR")):
+        only.add_argument(
+            f"--{name}",
+            dest="directory",
+            action="store_const",
+            const=name,
+            help=f"write this directory alone, {meaning}",
+        )
+
+
+def execute(options: Namespace, printer: Printer) -> Exit:
+    """Do it."""
+    directories = {name: find() for name, find in _DIRECTORIES.items()}
+    if printer.json:
+        printer.json_object(**directories)
+    elif options.directory is not None:
+        printer.line(directories[options.directory])
+    else:
+        printer.facts(directories)
+    return Exit.DONE

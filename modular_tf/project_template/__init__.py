@@ -1,0 +1,1 @@
+"""The project that a plugin author begins with: names, templates, and writing them."""

@@ -1,0 +1,97 @@
+"""Writing a new project: the templates with the names in them, all at once or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import tempfile
+from typing import TYPE_CHECKING
+
+import modular_tf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from modular_tf.project_template.names import ProjectNames
+
+__all__ = ["render_project", "write_project"]
+
+_TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
+_SUFFIX = ".in"  # so that no tool takes a template for what it will be
+_PLACEHOLDER = re.compile(r"@([A-Z]+(?:_[A-Z]+)*)@")
+_ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
+
+
+def write_project(names: ProjectNames, directory: str) -> tuple[str, ...]:
+    """Write a project into a directory that does not exist yet.
+
+    It appears whole: it is made beside its place and renamed.
+
+    Args:
+        names: Its names.
+        directory: Where; its parent must exist.
+
+    Returns:
+        The files, relative to the directory, sorted.
+
+    Raises:
+        FileExistsError: There is something already.
+        OSError: It cannot be written.
+    """
+    if os.path.lexists(directory):
+        raise FileExistsError(errno.EEXIST, "it exists already", directory)
+    parent = os.path.dirname(os.path.abspath(directory))
+    if not os.path.isdir(parent):
+        raise FileNotFoundError(errno.ENOENT, "no directory to write the project into", parent)
+    files = render_project(names)
+    scratch = tempfile.mkdtemp(prefix=".new-", dir=parent)
+    try:
+        made = os.path.join(scratch, "project")  # with the permissions that directories get here
+        for name, content in files.items():
+            _write(os.path.join(made, name), content)
+        os.rename(made, directory)
+    finally:
+        shutil.rmtree(scratch)
+    return tuple(files)
+
+
+def render_project(names: ProjectNames) -> dict[str, str]:
+    """Return the content of a project's files by their names, sorted. [any thread]"""
+    templates = dict(_templates("either")) | dict(_templates(names.kind))
+    values = _values(names, templates)
+    return {
+        name: _PLACEHOLDER.sub(lambda found: values[found[1]], templates[name])
+        for name in sorted(templates)
+    }
+
+
+def _templates(folder: str) -> Iterator[tuple[str, str]]:
+    top = os.path.join(_TEMPLATES, folder)
+    for directory, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(directory, name)
+            with open(path, encoding="utf-8") as stream:
+                yield os.path.relpath(path, top).removesuffix(_SUFFIX), stream.read()
+
+
+def _values(names: ProjectNames, templates: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands for each placeholder."""
+    sources = sorted(name for name in templates if name.endswith(".cc"))
+    return {
+        "NAME": names.project,
+        "KIND": names.kind,
+        "LIBRARY": names.library,
+        "SCHEME": names.registered,
+        "DEVICE_TYPE": names.registered,
+        "ENTRY_POINT": _ENTRY_POINTS[names.kind],
+        "SOURCES": "".join(f"\n  {name}" for name in sources),
+        "VERSION": modular_tf.__version__,
+    }
+
+
+def _write(path: str, content: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "x", encoding="utf-8", newline="\n") as stream:
+        stream.write(content)
