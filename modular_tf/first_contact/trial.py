@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.first_contact.child import run
+from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
 from modular_tf.first_contact.descendants import end_all, living_descendants
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.plain_text import plain
@@ -19,23 +17,16 @@ from modular_tf.native.crash_report import QUESTION
 from modular_tf.rules import all_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
-_AT_ONCE = 1 << 16
-_READS_OF_A_FULL_PIPE = 2
 _MOST_SAID = 4096
-_LONGEST_ENTRY = 1 << 20
 _LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
-
-
-class AbandonedError(Exception):
-    """Nobody waits for the finding any more."""
 
 
 class Trial:
@@ -55,7 +46,6 @@ class Trial:
         self._limits = limits
         self._ending = Ending()
         self._deadline = time.monotonic() + limits.seconds
-        self._entries = b""
         self._said = b""
         self._printed = b""
         self._frames: list[Any] = []
@@ -63,34 +53,23 @@ class Trial:
         self._hurries = False
         self._base = memory_use("self")
         self._files = self._base.files
-        self._readers: dict[int, Callable[[bytes], None]] = {}
-        self._poll = select.poll()
-        self._listener = listener
-        self._poll.register(listener, select.POLLIN)
+        takers = (self._take_output, self._take_complaint, EntryReader(self._take_entry))
+        self._pipes = ChildPipes(takers, listener)
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         self._pid = self._start()
 
     def _start(self) -> int:
-        takers = (self._take_output, self._take_complaint, self._take_entries)
-        ends: list[int] = []
         try:
-            for take in takers:
-                reads, writes = os.pipe()
-                ends.append(writes)
-                os.set_blocking(reads, False)
-                self._readers[reads] = take
-                self._poll.register(reads, select.POLLIN)
             me = os.getpid()
             pid = os.fork()
             if pid == 0:
-                output, complaint, report = ends
+                output, complaint, report = self._pipes.ends
                 run(self._tasks, self._limits, streams=(output, complaint, report), parent=me)
         except OSError:
-            self._close()
+            self._pipes.close()
             raise
         finally:
-            for end in ends:
-                os.close(end)
+            self._pipes.close_ends()
         return pid
 
     # -- the watch ------------------------------------------------------------------------------
@@ -103,7 +82,7 @@ class Trial:
         """
         try:
             while not self._is_over():
-                self._listen(_LOOK_EVERY_S)
+                self._pipes.listen(_LOOK_EVERY_S)
                 if time.monotonic() >= self._next_look:
                     self._look_at_memory()
                     self._look_at_processes()
@@ -112,8 +91,8 @@ class Trial:
                 self._wait_for_leavers()
         finally:
             ended = end_all(self._pid)
-            self._read_the_rest()
-            self._close()
+            self._pipes.read_the_rest()
+            self._pipes.close()
         self._ending.status = ended.status
         self._note_memory(ended.peak - self._files - self._base.touched)
         return self._conclude()
@@ -132,7 +111,7 @@ class Trial:
 
     def _is_over(self) -> bool:
         ending = self._ending
-        if ending.outcome is not None or _has_ended(self._pid):
+        if ending.outcome is not None or has_ended(self._pid):
             return True
         if time.monotonic() < self._deadline:
             return ending.killed_for is not None and self._traced
@@ -153,26 +132,9 @@ class Trial:
             self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
             self._hurries = True
 
-    def _listen(self, seconds: float) -> None:
-        for fd, _ in self._poll.poll(seconds * 1000):
-            if fd == self._listener:
-                raise AbandonedError
-            if not self._read(fd):
-                self._poll.unregister(fd)
-                del self._readers[fd]
-                os.close(fd)
-
-    def _read(self, fd: int) -> bool:
-        try:
-            data = os.read(fd, _AT_ONCE)
-        except BlockingIOError:
-            return True
-        self._readers[fd](data)
-        return bool(data)
-
     def _look_at_memory(self) -> None:
         used = memory_use(self._pid)
-        self._listen(0)  # in which call it took that was told before
+        self._pipes.listen(0)  # in which call it took that was told before
         self._note_use(used)
         if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
             return
@@ -211,16 +173,6 @@ class Trial:
 
     # -- the report -----------------------------------------------------------------------------
 
-    def _take_entries(self, data: bytes) -> None:
-        *lines, rest = (self._entries + data).split(b"\n")
-        self._entries = rest[:_LONGEST_ENTRY]
-        for line in lines:
-            # The plugin may have written into the pipe: no JSON, or text that nobody can show.
-            with suppress(ValueError, TypeError, KeyError, RecursionError):
-                entry = json.loads(line)
-                json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
-                self._take_entry(entry)
-
     def _take_entry(self, entry: dict[str, Any]) -> None:
         ending = self._ending
         match entry:
@@ -254,15 +206,6 @@ class Trial:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def _read_the_rest(self) -> None:
-        for fd in self._readers:
-            # What the dead left fits in so many; somebody who got away may write on for ever.
-            any(not self._read(fd) for _ in range(_READS_OF_A_FULL_PIPE))
-
-    def _close(self) -> None:
-        for fd in self._readers:
-            os.close(fd)
-
     def _conclude(self) -> Finding:
         ending = self._ending
         ending.said = self._said.decode("utf-8", "replace")
@@ -270,10 +213,6 @@ class Trial:
         files = [file for task in self._tasks for file in (task.file, *task.companions)]
         ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
-
-
-def _has_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _checked(outcome: dict[str, Any]) -> dict[str, Any]:

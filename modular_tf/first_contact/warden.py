@@ -13,9 +13,10 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.first_contact.child_pipes import AbandonedError
 from modular_tf.first_contact.descendants import adopt_orphans, children
 from modular_tf.first_contact.task import Task
-from modular_tf.first_contact.trial import AbandonedError, Trial
+from modular_tf.first_contact.trial import Trial
 from modular_tf.first_contact.verdict import cannot_try
 
 if TYPE_CHECKING:
