@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "filesystem": (
+        "library",
+        "registration",
+        "reading",
+        "writing",
+        "appending",
+        "regions",
+        "directories",
+        "deletion",
         "renaming",
         "copying",
         "existence",

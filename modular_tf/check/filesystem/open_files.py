@@ -1,0 +1,116 @@
+"""Files that checks open, and give back whatever happens."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.check.filesystem.answers import code_found, expect_code
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.subject import Answer, Reader, Region, Writer
+
+
+@contextmanager
+def reader_of(ground: FilesystemGround, uri: str) -> Iterator[Reader]:
+    """Open a file for reading within the block.
+
+    Raises:
+        Blocked: It cannot be opened; another check is about that.
+        Unsupported: The plugin opens none.
+    """
+    reader = handle(ground.subject.new_random_access_file(uri), f"new_random_access_file({uri})")
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+@contextmanager
+def writer_of(ground: FilesystemGround, uri: str, *, append: bool = False) -> Iterator[Writer]:
+    """Open a file for writing within the block; closing it is the block's, cleanup is not.
+
+    Raises:
+        Blocked: It cannot be opened; another check is about that.
+        Unsupported: The plugin opens none.
+    """
+    slot = "new_appendable_file" if append else "new_writable_file"
+    writer = handle(getattr(ground.subject, slot)(uri), f"{slot}({uri})")
+    try:
+        yield writer
+    finally:
+        writer.cleanup()
+
+
+@contextmanager
+def region_of(ground: FilesystemGround, uri: str) -> Iterator[Region]:
+    """Map a file within the block.
+
+    Raises:
+        Blocked: It cannot be mapped; another check is about that.
+        Unsupported: The plugin maps none.
+    """
+    slot = "new_read_only_memory_region_from_file"
+    region = handle(ground.subject.new_read_only_memory_region_from_file(uri), f"{slot}({uri})")
+    try:
+        yield region
+    finally:
+        region.close()
+
+
+def handle(answer: Answer, what: str) -> Any:
+    """Return what an opening gave, where that is only a step of a check.
+
+    Args:
+        answer: Of the opening.
+        what: It was, with its arguments.
+
+    Raises:
+        Blocked: It failed.
+        Unsupported: It is UNIMPLEMENTED.
+    """
+    expect_step(answer, what)
+    if answer.value is None:
+        raise Blocked(f"{what} is OK and left no file")
+    return answer.value
+
+
+def expect_step(answer: Answer, what: str) -> None:
+    """Go on where an operation worked that is only a step of a check.
+
+    Args:
+        answer: Of the operation.
+        what: It was, with its arguments.
+
+    Raises:
+        Blocked: It failed; another check is about that.
+        Unsupported: It is UNIMPLEMENTED.
+    """
+    if answer.code == Code.UNIMPLEMENTED:
+        raise Unsupported(f"{what} is UNIMPLEMENTED")
+    if not answer.ok:
+        raise Blocked(f"{what} failed with {code_found(answer)}")
+
+
+def expect_refused(answer: Answer, what: str, *codes: Code) -> None:
+    """Demand that an opening was refused; one that was not is closed.
+
+    Args:
+        answer: Of the opening.
+        what: It was, with its arguments.
+        *codes: With which codes it may be refused.
+
+    Raises:
+        Deviation: It was not, or with another code.
+        Unsupported: It is UNIMPLEMENTED.
+    """
+    if answer.ok and answer.value is not None:
+        answer.value.close()
+        if hasattr(answer.value, "cleanup"):
+            answer.value.cleanup()
+    expect_code(answer, what, *codes)

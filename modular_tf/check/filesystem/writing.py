@@ -1,0 +1,342 @@
+"""Checks of files that are written: created, filled, closed, abandoned."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from modular_tf.check.check import HOST, RAW, CheckList
+from modular_tf.check.concurrency import run_at_once
+from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
+from modular_tf.check.filesystem.access_rights import read_only
+from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
+from modular_tf.check.filesystem.full_store import file_without_room
+from modular_tf.check.filesystem.ground import CONTENT
+from modular_tf.check.filesystem.open_files import expect_refused, expect_step, handle, writer_of
+from modular_tf.check.level import Level
+from modular_tf.check.repetition import expect_no_leak, rounds_of
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.subject import Answer, Writer
+
+CHECKS = CheckList("filesystem", "writing")
+
+_OPEN = ("new_writable_file",)
+_APPEND = (*_OPEN, "append", "TF_WritableFileOps.close")
+_TELL = (*_APPEND, "tell")
+_WRITES = ("writes",)
+_BIG_APPENDS, _BIG = 5, 1 << 20
+_SMALL_APPENDS = 1000
+_MOST_ABANDONED = 256
+_OPEN_AT_ONCE = 16
+_LONGER_THAN_BUFFERS = bytes(1 << 20)
+
+
+def _write(writer: Writer, *pieces: bytes) -> None:
+    """Append pieces and close, all of which is the check's."""
+    for piece in pieces:
+        expect_ok(writer.append(piece), f"append of {len(piece)} bytes")
+    expect_ok(writer.close(), "close")
+
+
+def _expect_written(ground: FilesystemGround, name: str, *pieces: bytes) -> None:
+    uri = ground.path(name)
+    with writer_of(ground, uri) as writer:
+        _write(writer, *pieces)
+    expect_content(ground, uri, b"".join(pieces), "the content of the closed file")
+
+
+@CHECKS.check("FS-170", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(70,))
+def creates_a_file(ground: FilesystemGround) -> None:
+    """X."""
+    uri = ground.path("created")
+    writer = expect_ok(ground.subject.new_writable_file(uri), "new_writable_file(X)")
+    expect(writer is not None, "new_writable_file(X) is OK and left no file")
+    closed = writer.close()
+    writer.cleanup()
+    expect_ok(closed, "close of a file without appends")
+    expect(ground.exists(uri), "a file that was created and closed is not there")
+    expect_content(ground, uri, b"", "the content of a file that nothing was appended to")
+
+
+@CHECKS.check("FS-171", Level.WORKS, needs=_OPEN, traits=("writes", "parents"), rows=(71,))
+def misses_a_missing_directory(ground: FilesystemGround) -> None:
+    """X/y."""
+    answer = ground.subject.new_writable_file(ground.below_missing())
+    expect_refused(answer, "new_writable_file(X/y)", Code.NOT_FOUND)
+
+
+@CHECKS.check("FS-172", Level.WORKS, needs=_OPEN, traits=("writes", "directories"), rows=(72,))
+def refuses_a_directory(ground: FilesystemGround) -> None:
+    """D."""
+    answer = ground.subject.new_writable_file(ground.make_dir())
+    expect_refused(answer, "new_writable_file(D)", Code.FAILED_PRECONDITION)
+
+
+@CHECKS.check(
+    "FS-173", Level.WORKS, needs=_OPEN, traits=("writes", "file-as-directory"), rows=(73,)
+)
+def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
+    """F/x."""
+    answer = ground.subject.new_writable_file(ground.below_file())
+    expect_refused(answer, "new_writable_file(F/x)", Code.FAILED_PRECONDITION)
+
+
+@CHECKS.check("FS-174", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(74,))
+def replaces_content(ground: FilesystemGround) -> None:
+    """F, with one byte."""
+    ground.make_file("replaced")
+    _expect_written(ground, "replaced", b"z")
+
+
+@CHECKS.check("FS-175", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(75,))
+def empties_a_file(ground: FilesystemGround) -> None:
+    """F, with nothing."""
+    ground.make_file("emptied")
+    _expect_written(ground, "emptied")
+
+
+@CHECKS.check("FS-176", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(76,))
+def keeps_what_is_appended(ground: FilesystemGround) -> None:
+    """Four bytes."""
+    _expect_written(ground, "appended", b"asdf")
+
+
+@CHECKS.check("FS-177", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(77,))
+def appends_nothing(ground: FilesystemGround) -> None:
+    """N 0, before and behind bytes."""
+    _expect_written(ground, "unchanged", b"", b"ab", b"", b"cd", b"")
+
+
+@CHECKS.check("FS-178", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(78,))
+def keeps_bytes_of_all_kinds(ground: FilesystemGround) -> None:
+    """Five big appends, a thousand of one byte, with a NUL inside and without."""
+    big = [ground.random.randbytes(_BIG) for _ in range(_BIG_APPENDS)]
+    _expect_written(ground, "big", *big)
+    small = [bytes([number % 256]) for number in range(_SMALL_APPENDS)]
+    _expect_written(ground, "small", *small)
+    _expect_written(ground, "inner", b"no NUL", b"a\0b", b"\0", b"\r\n\xff\x1a", b"end")
+
+
+@CHECKS.check("FS-179", Level.WORKS, needs=_TELL, traits=_WRITES, rows=(79,))
+def tells_the_position(ground: FilesystemGround) -> None:
+    """At the start and after four bytes."""
+    with writer_of(ground, ground.path("told")) as writer:
+        expect_equal(expect_ok(writer.tell(), "tell"), 0, "tell of a new file")
+        expect_step(writer.append(CONTENT), "append")
+        expect_equal(expect_ok(writer.tell(), "tell"), 4, "tell after 4 bytes")
+        writer.close()
+
+
+@CHECKS.check("FS-180", Level.WORKS, needs=_TELL, traits=_WRITES, rows=(80,))
+def tells_twice(ground: FilesystemGround) -> None:
+    """The same position, and the same content."""
+    uri = ground.path("told-twice")
+    with writer_of(ground, uri) as writer:
+        expect_step(writer.append(b"ab"), "append")
+        first = expect_ok(writer.tell(), "tell")
+        expect_equal(expect_ok(writer.tell(), "tell"), first, "tell, asked again")
+        _write(writer, b"cd")
+    expect_content(ground, uri, CONTENT, "the content of a file whose position was asked for")
+
+
+@CHECKS.check("FS-181", Level.ROBUST, needs=_TELL, traits=_WRITES, rows=(81,))
+def tells_failure_by_minus_one(ground: FilesystemGround) -> None:
+    """In each state that a writer can be brought to."""
+    with writer_of(ground, ground.path("consistent")) as writer:
+        _expect_consistent(writer.tell(), "tell of a new file")
+        for step in (partial(writer.append, CONTENT), writer.flush, writer.sync):
+            with suppress(Unsupported):
+                step()
+            _expect_consistent(writer.tell(), "tell of a file with bytes")
+        writer.close()
+    _tell_without_room(ground)
+
+
+def _tell_without_room(ground: FilesystemGround) -> None:
+    with (
+        suppress(Unsupported),  # there is room without end: nothing to tell of
+        file_without_room(ground, "full-and-told") as uri,
+        writer_of(ground, uri) as writer,
+    ):
+        writer.append(_LONGER_THAN_BUFFERS)
+        _expect_consistent(writer.tell(), "tell after an append that found no room")
+        writer.close()
+
+
+def _expect_consistent(answer: Answer, what: str) -> None:
+    position = answer.value if answer.returned is None else answer.returned
+    if answer.ok:
+        expect(position is not None and position >= 0, f"{what} is OK", found=str(position))
+    elif answer.returned is not None:
+        expect_equal(position, -1, f"what {what} returned with {code_found(answer)}")
+
+
+@CHECKS.check("FS-182", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(82,))
+def shows_what_is_synced(ground: FilesystemGround) -> None:
+    """A second reader, after flush and after sync."""
+    uri = ground.path("followed")
+    with writer_of(ground, uri) as writer:
+        flushed = _seen_after(ground, uri, writer, writer.flush, b"flushed")
+        synced = _seen_after(ground, uri, writer, writer.sync, b"synced")
+        expect_ok(writer.close(), "close")
+    if flushed is None and synced is None:
+        raise Unsupported("the plugin has neither flush nor sync")
+    expect(synced is not False, "a reader does not see what was appended before sync")
+    advise(flushed is not False, "a reader does not see what was appended before flush")
+
+
+def _seen_after(
+    ground: FilesystemGround, uri: str, writer: Writer, step: Callable[[], Answer], added: bytes
+) -> bool | None:
+    """Tell whether a reader sees what was appended; None where there is no such step."""
+    expect_step(writer.append(added), "append")
+    try:
+        expect_ok(step(), "flush or sync")
+    except Unsupported:
+        return None
+    found = ground.subject.new_random_access_file(uri)
+    if not found.ok or found.value is None:
+        return False
+    seen = found.value.read(0, 100).value
+    found.value.close()
+    return bool(seen.endswith(added))
+
+
+@CHECKS.check("FS-183", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(83,))
+def shows_what_is_closed(ground: FilesystemGround) -> None:
+    """A reader that is opened before cleanup."""
+    uri = ground.path("finished")
+    with writer_of(ground, uri) as writer:
+        _write(writer, b"one ", b"two ", b"end")
+        expect_content(ground, uri, b"one two end", "the content right after close")
+
+
+@CHECKS.check("FS-184", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(84,))
+def cleans_up_what_is_closed(ground: FilesystemGround) -> None:
+    """Close, then cleanup, of several files in another order than they were opened in."""
+    names = ("ended-1", "ended-2", "ended-3")
+    writers = [_open(ground, name) for name in names]
+    for writer in writers:
+        _write(writer, CONTENT)
+    for writer in writers:
+        writer.cleanup()
+    for name in names:
+        expect_content(ground, ground.path(name), CONTENT, "the content after cleanup")
+
+
+def _open(ground: FilesystemGround, name: str) -> Writer:
+    writer: Writer = handle(ground.subject.new_writable_file(ground.path(name)), f"open {name}")
+    return writer
+
+
+@CHECKS.check("FS-185", Level.ROBUST, passes=RAW, needs=_OPEN, traits=_WRITES, rows=(85,))
+def cleans_up_what_is_abandoned(ground: FilesystemGround) -> None:
+    """Cleanup without close; what becomes of the bytes is worth knowing."""
+    uri = ground.path("abandoned")
+
+    def abandon() -> None:
+        with writer_of(ground, uri) as writer:
+            writer.append(CONTENT)
+
+    rounds = rounds_of(ground.target.options, _MOST_ABANDONED)
+    expect_no_leak(abandon, rounds, "cleanup without close")
+    kept = ground.exists(uri) and ground.content(uri) == CONTENT
+    if not kept:
+        note("a file that is cleaned up without close loses what was appended to it")
+
+
+@CHECKS.check("FS-186", Level.WORKS, passes=RAW, needs=_APPEND, traits=_WRITES, rows=(86,))
+def leaves_cleanup_to_the_host(ground: FilesystemGround) -> None:
+    """Many files that are closed before the first is cleaned up; memory freed twice shows then."""
+    writers = [_open(ground, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
+    handles = [getattr(writer, "handle", None) for writer in writers]
+    for writer in writers:
+        expect_step(writer.close(), "close")
+    left = [getattr(writer, "handle", None) for writer in writers]
+    expect_equal(left, handles, "plugin_file after close")
+    for writer in writers:
+        writer.cleanup()
+
+
+@CHECKS.check("FS-187", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(87,))
+def cleans_up_after_a_failing_close(ground: FilesystemGround) -> None:
+    """A few bytes where there is no room: most plugins learn of it at close."""
+    with file_without_room(ground, "full-at-close") as uri, writer_of(ground, uri) as writer:
+        writer.append(CONTENT)
+        closed = writer.close()
+        writer.cleanup()
+    expect(not closed.ok, "close of a file that found no room is OK")
+    again = ground.make_file("after-failure")
+    expect_content(ground, again, CONTENT, "the content of the next file")
+
+
+@CHECKS.check("FS-188", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(88,))
+def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
+    """1 MiB where there is no room."""
+    with file_without_room(ground, "full") as uri, writer_of(ground, uri) as writer:
+        answers = [writer.append(_LONGER_THAN_BUFFERS)]
+        with suppress(Unsupported):
+            answers.append(writer.flush())
+        answers.append(writer.close())
+    expect(not answers[-1].ok, "close of a file that is not whole is OK", expected="an error")
+    codes = [answer.code for answer in answers]
+    expect(
+        Code.RESOURCE_EXHAUSTED in codes,
+        "nothing says that there is no room",
+        expected="RESOURCE_EXHAUSTED (8) from append, flush or close",
+        found=", ".join(code_found(answer) for answer in answers),
+    )
+
+
+@CHECKS.check("FS-189", Level.WORKS, passes=HOST, needs=_APPEND, traits=_WRITES, rows=(89,))
+def refuses_what_is_closed(ground: FilesystemGround) -> None:
+    """Each operation after close; flush and sync where the plugin has none."""
+    uri = ground.path("guarded")
+    with writer_of(ground, uri) as writer:
+        expect_step(writer.append(CONTENT), "append")
+        expect_ok(writer.flush(), "flush, which a plugin may lack")
+        expect_ok(writer.sync(), "sync, which a plugin may lack")
+        expect_ok(writer.close(), "close")
+        expect_code(writer.close(), "close, again", Code.OK, Code.FAILED_PRECONDITION)
+        refused = Code.FAILED_PRECONDITION
+        expect_code(writer.append(b"more"), "append after close", refused)
+        expect_code(writer.flush(), "flush after close", refused)
+        expect_code(writer.sync(), "sync after close", refused)
+        expect_code(writer.tell(), "tell after close", refused)
+    expect_content(ground, uri, CONTENT, "the content of a file that was used after close")
+
+
+@CHECKS.check("FS-190", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(90,))
+def writes_in_two_threads(ground: FilesystemGround) -> None:
+    """Two files, a thousand appends each."""
+    names = ("thread-0", "thread-1")
+    pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
+    writers = [_open(ground, name) for name in names]
+    try:
+        works = [
+            partial(_write, writer, *[piece] * _SMALL_APPENDS)
+            for writer, piece in zip(writers, pieces, strict=True)
+        ]
+        run_at_once(works)
+    finally:
+        for writer in writers:
+            writer.cleanup()
+    for name, piece in zip(names, pieces, strict=True):
+        found = ground.content(ground.path(name))
+        expect(found == piece * _SMALL_APPENDS, "what two threads wrote to two files is mixed")
+
+
+@CHECKS.check("FS-191", Level.ROBUST, needs=_OPEN, traits=("writes", "permissions"), rows=(91,))
+def respects_missing_rights(ground: FilesystemGround) -> None:
+    """A new file in a directory that nothing may be written to."""
+    directory = ground.make_dir("forbidden")
+    with read_only(ground, directory):
+        answer = ground.subject.new_writable_file(f"{directory}/file")
+        expect_refused(answer, "new_writable_file without rights", Code.PERMISSION_DENIED)

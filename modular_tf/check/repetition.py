@@ -1,0 +1,65 @@
+"""Doing something so often that what each round leaves behind is seen."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.check.expectation import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_ROUNDS = 2000
+_BETWEEN_LOOKS = 64
+_NO_LEAK = 4  # a plugin may open something of its own in the meantime, such as a log file
+
+
+def rounds_of(options: Mapping[str, Any], most: int = _ROUNDS) -> int:
+    """Return how often things are done, by the option `repeat`, at most so often."""
+    return min(int(options.get("repeat", _ROUNDS)), most)
+
+
+def expect_no_leak(work: Callable[[], None], rounds: int, what: str) -> None:
+    """Do something again and again, and demand that descriptors and mappings do not pile up.
+
+    Args:
+        work: One round.
+        rounds: How often; it ends early where there is a leak, before nothing can be opened.
+        what: It does, such as `opening and cleanup`.
+
+    Raises:
+        Deviation: They do.
+    """
+    work()  # what is made once and kept is no leak
+    before = _held()
+    for done in range(1, rounds + 1):
+        work()
+        if done % _BETWEEN_LOOKS == 0 or done == rounds:
+            _compare(before, done, what)
+
+
+def _held() -> dict[str, int]:
+    return {"descriptors": descriptors(), "mappings": mappings()}
+
+
+def _compare(before: dict[str, int], rounds: int, what: str) -> None:
+    allowed = max(_NO_LEAK, rounds // 4)  # memory is mapped for other reasons too, at times
+    for name, now in _held().items():
+        expect(
+            now - before[name] <= allowed,
+            f"{what} leaves {name} behind",
+            expected=f"{before[name]}, as before",
+            found=f"{now}, after {rounds} rounds",
+        )
+
+
+def descriptors() -> int:
+    """Return how many file descriptors of this process are open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+def mappings() -> int:
+    """Return how many areas of memory this process has mapped."""
+    with open("/proc/self/maps", "rb") as maps:
+        return sum(1 for _ in maps)
