@@ -79,6 +79,17 @@ def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
     Raises:
         PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
     """
+    info = ffi.new("mtf_plugin_info *")
+    call_init_plugin(library, info, plugin=plugin)
+    return take_offer(info)
+
+
+def call_init_plugin(library: Library, info: Any, *, plugin: str) -> None:
+    """Call `TF_InitPlugin` of a mapped library on an `mtf_plugin_info`, which it zeroes first.
+
+    Raises:
+        PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
+    """
     entry = library.symbol(FILESYSTEM_INIT)
     if entry is None or not is_executable(entry):
         raise PluginError(
@@ -86,13 +97,16 @@ def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
             plugin=plugin,
             rule="LD-051",
         )
-    info = ffi.new("mtf_plugin_info *")
     error = lib.mtf_init_filesystem_plugin(ffi.cast("void *", entry), info)
     if error:
         cause = take_error(error, plugin=plugin, operation=FILESYSTEM_INIT)
         raise PluginError(
             f"{cause.message} (rule LD-052)", plugin=plugin, path=library.path, rule="LD-052"
         ) from cause
+
+
+def take_offer(info: Any) -> FilesystemOffer:
+    """Copy and check what `TF_InitPlugin` left in an `mtf_plugin_info`, then free it."""
     violations = tuple(_check_info(info))
     if any(violation.is_error for violation in violations):
         return FilesystemOffer((), violations)
