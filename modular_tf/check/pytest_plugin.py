@@ -40,6 +40,9 @@ __all__ = [
     "DeviceConformance",
     "FilesystemConformance",
     "conformance",
+    "judge",
+    "pytest_generate_tests",
+    "settings_for",
 ]
 
 _SEED = 0
@@ -187,7 +190,7 @@ def _run(path: str, settings: CheckSettings, seed: int) -> Report:
     candidates, problems = candidates_of([os.path.abspath(path)])
     if not candidates:
         raise pytest.UsageError("; ".join(problem.message for problem in problems))
-    return check_plugins(candidates, settings, seed=seed, limits=Limits.of())
+    return check_plugins(candidates, settings, seed=seed, limits=Limits())
 
 
 def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:

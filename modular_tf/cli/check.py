@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain, message_of
+from modular_tf.cli.numbers import count, factor
 from modular_tf.cli.problems import complain_about
-from modular_tf.cli.time_limit import seconds
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,8 +43,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--root", metavar="URI", help="where files may be made and removed")
     parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
-    parser.add_argument("--timeout", type=seconds, metavar="S", help="seconds for each check")
-    parser.add_argument("--jobs", "-j", type=int, metavar="N", help="processes at a time")
+    parser.add_argument(
+        "--patience", type=factor, default=1.0, metavar="X",
+        help="wait X times as long as usual before a check counts as hung",
+    )  # fmt: skip
+    parser.add_argument("--jobs", "-j", type=count, metavar="N", help="processes at a time")
     parser.add_argument("--list", action="store_true", help="list the checks, and try none")
     parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
     parser.add_argument("--write-json", metavar="FILE", help="also write the JSON report")
@@ -93,7 +96,7 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
             candidates,
             settings,
             seed=seed,
-            limits=Limits.of(jobs=options.jobs, seconds=options.timeout),
+            limits=Limits(patience=options.patience, jobs=options.jobs),
             tell=progress.tell,
         )
 

@@ -57,7 +57,7 @@ def test_every_rule_is_applied_somewhere():
 
 
 def test_every_rule_is_proved_by_a_test():
-    proved = _named_below(TESTS, suffixes={".py", ".toml"})
+    proved = _named_below(TESTS, suffixes={".py", ".toml", ".cc"})
 
     assert sorted(RULES.keys() - proved) == []
 
