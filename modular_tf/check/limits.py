@@ -12,24 +12,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of one run.
+    """The limits of a run.
 
     Attributes:
-        jobs: How many processes run checks at a time.
-        seconds: How long each check may take, None for what it says itself (`Check.seconds`).
+        patience: How many times as long as usual each check may take (`Check.seconds`).
+        jobs: How many processes run checks at a time; None for one per processor.
         preload: Whether the checking allocator stands in for the C library's.
     """
 
-    jobs: int
-    seconds: float | None = None
+    patience: float = 1.0
+    jobs: int | None = None
     preload: bool = True
 
-    @classmethod
-    def of(cls, *, jobs: int | None = None, seconds: float | None = None) -> Limits:
-        """Make limits of what a user said; by default as many processes as there are processors."""
-        usual = len(os.sched_getaffinity(0))
-        return cls(jobs=usual if jobs is None else max(1, jobs), seconds=seconds)
+    @property
+    def processes(self) -> int:
+        """How many processes run checks at a time."""
+        return len(os.sched_getaffinity(0)) if self.jobs is None else max(1, self.jobs)
 
     def seconds_of(self, check: Check) -> float:
         """Return how long a check may take."""
-        return check.seconds if self.seconds is None else self.seconds
+        return check.seconds * self.patience

@@ -1,0 +1,101 @@
+"""The process of a group: makes its subject, tries the checks, and ends."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import resource
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
+
+from modular_tf.check.announcement import listen
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
+from modular_tf.check.judgement import tried
+from modular_tf.check.outcome import Verdict
+from modular_tf.check.staging import stage_of
+from modular_tf.errors import ModularTFError
+from modular_tf.first_contact.descriptors import REPORT, take_descriptors
+from modular_tf.first_contact.process_state import flush_output
+from modular_tf.native.crash_report import report_crashes
+from modular_tf.native.parent_death import die_with_parent
+
+if TYPE_CHECKING:
+    from modular_tf.check.check import Check
+    from modular_tf.check.isolation.call_log import CallLog
+    from modular_tf.check.isolation.job import Job
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.target import Stage
+
+
+def run(job: Job, log: CallLog, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
+    """Try the checks of a job and end the process.
+
+    Args:
+        job: The checks, and their subject.
+        log: Takes the calls.
+        streams: What become standard output, standard error, and the report.
+        parent: The process that watches over this one, and whose end is this one's.
+    """
+    try:
+        die_with_parent(parent)
+        os.setsid()
+        take_descriptors(streams)
+        progress = Progress(REPORT)
+    except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
+        os._exit(1)
+    try:
+        _settle_in(job, log)
+        _go_through(job, log, progress)
+        flush_output()
+    except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
+        progress.fail(traceback.format_exc())
+    os._exit(0)
+
+
+def _settle_in(job: Job, log: CallLog) -> None:
+    # One byte is too little for a core dump, and keeps the kernel from piping it to a program.
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    if most != 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    faulthandler.disable()  # the environment may ask for it, and it would take our signals
+    gc.enable()
+    os.environ.update(job.environment)
+    listen(log.add)
+    report_crashes(REPORT)
+
+
+def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
+    progress.begin()
+    try:
+        stage = stage_of(job.target)
+    except (Blocked, ModularTFError) as error:
+        progress.block(str(error))
+        return
+    progress.ready()
+    checks = [all_checks()[check_id] for check_id in job.checks]
+    for check in checks:
+        log.clear()
+        progress.enter(check.id)
+        _try(check, stage, job, progress)
+    log.clear()
+    progress.close()
+    stage.close()
+    progress.finish()
+
+
+def _try(check: Check, stage: Stage, job: Job, progress: Progress) -> None:
+    outcome = tried(check, stage, subject=job.subject, reached=job.target.reached)
+    lost = progress.lost_streams()
+    if not lost:
+        progress.leave(outcome)
+        return
+    progress.leave(_without_streams(outcome, lost))
+    os._exit(FRESH_STATUS)
+
+
+def _without_streams(outcome: Outcome, lost: str) -> Outcome:
+    return replace(outcome, verdict=Verdict.FAILED, message=f"the plugin closed or replaced {lost}")

@@ -1,0 +1,194 @@
+"""Trying checks in processes: what the application calls."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from collections import deque
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.check.isolation.lane import Lane
+from modular_tf.check.isolation.scratch import scratch_folder
+from modular_tf.check.isolation.zygote import zygote_command
+from modular_tf.first_contact.interpreter import find_interpreter
+from modular_tf.first_contact.zygote_process import ZygoteProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.check.isolation.job import Job
+    from modular_tf.check.limits import Limits
+    from modular_tf.check.outcome import Outcome
+
+
+class CheckProcesses:
+    """A zygote of checks and its watchers, which stay until `close`. Used by one thread.
+
+    Args:
+        limits: How long checks may take, and how many processes run at a time.
+
+    Raises:
+        OSError: No process can be started.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._most_lanes = limits.processes
+        self._lanes: list[Lane] = []
+        self._waiting: deque[int] = deque()
+        self._jobs: list[Job] = []
+        self._found: list[list[Outcome]] = []
+        self._dropped: set[int] = set()  # jobs whose watcher was gone before it said anything
+        self._tell: Callable[[Outcome], None] = _ignore
+        self._selector = selectors.DefaultSelector()
+        with ExitStack() as made:
+            self._scratch = made.enter_context(scratch_folder())
+            self._zygote = self._start()
+            made.callback(self._end_zygote)
+            self._exit = made.pop_all()
+
+    def _start(self) -> ZygoteProcess:
+        python = find_interpreter()
+        if python is None:
+            raise OSError("this process is no Python command, and names none")
+        command = zygote_command(python, limits=self._limits, scratch=self._scratch)
+        try:
+            zygote = ZygoteProcess(command=command, environment=os.environ)
+        except ValueError as error:
+            raise OSError(f"no process can be started: {error}") from error
+        if not zygote.wait_until_ready():
+            raise OSError(f"the process of checks {zygote.close()} before it began")
+        return zygote
+
+    def _end_zygote(self) -> None:
+        self._zygote.close()
+
+    def run(
+        self, jobs: Sequence[Job], tell: Callable[[Outcome], None] | None = None
+    ) -> list[list[Outcome]]:
+        """Try jobs side by side and return when all are done.
+
+        Args:
+            jobs: The jobs.
+            tell: Is called with each outcome as soon as it is known.
+
+        Returns:
+            The outcomes of each job, in the order of its checks.
+
+        Raises:
+            CheckFaultError: A check failed by itself.
+            OSError: No process can be started any more.
+        """
+        self._jobs, self._found = list(jobs), [[] for _ in jobs]
+        self._waiting = deque(number for number, job in enumerate(jobs) if job.checks)
+        self._dropped.clear()
+        self._tell = tell or _ignore
+        try:
+            while self._waiting or any(lane.job for lane in self._lanes):
+                self._hand_out()
+                self._listen()
+        except BaseException:
+            self.close()
+            raise
+        return self._found
+
+    def close(self) -> None:
+        """End all processes. Safe to call twice."""
+        for lane in self._lanes:
+            lane.connection.close()
+        self._lanes.clear()
+        self._selector.close()
+        self._exit.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # -- handing out ----------------------------------------------------------------------------
+
+    def _hand_out(self) -> None:
+        for number in self._ready():
+            lane = self._free_lane()
+            if lane is None:
+                return
+            self._waiting.remove(number)
+            with suppress(OSError):  # the watcher is gone: its end is heard of
+                lane.give(number, self._jobs[number])
+
+    def _ready(self) -> Iterator[int]:
+        """Yield the jobs that nothing keeps waiting, as long as that is so."""
+        for number in list(self._waiting):
+            alone = self._jobs[number].alone
+            if alone is None or alone not in {lane.job.alone for lane in self._lanes if lane.job}:
+                yield number
+
+    def _free_lane(self) -> Lane | None:
+        for lane in self._lanes:
+            if lane.job is None:
+                return lane
+        return self._new_lane() if len(self._lanes) < self._most_lanes else None
+
+    def _new_lane(self) -> Lane:
+        try:
+            connection = self._zygote.new_warden()
+        except OSError:  # a plugin has ended the zygote too
+            self._zygote.close()
+            self._zygote = self._start()
+            connection = self._zygote.new_warden()
+        lane = Lane(connection, self._tell_of)
+        self._lanes.append(lane)
+        self._selector.register(connection, selectors.EVENT_READ, lane)
+        return lane
+
+    def _tell_of(self, outcome: Outcome) -> None:
+        self._tell(outcome)
+
+    # -- hearing --------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        for key, _ in self._selector.select():
+            lane: Lane = key.data
+            try:
+                if lane.receive():
+                    self._finish(lane)
+            except EOFError:
+                self._lose(lane)
+
+    def _finish(self, lane: Lane) -> None:
+        self._keep(lane)
+        lane.job = lane.number = None
+
+    def _lose(self, lane: Lane) -> None:
+        """Go on without a watcher that a plugin has ended."""
+        self._selector.unregister(lane.connection)
+        lane.connection.close()
+        self._lanes.remove(lane)
+        number = lane.number
+        if number is None:
+            return
+        if lane.heard or number in self._dropped:
+            lane.blame()
+        self._dropped.add(number)
+        self._keep(lane)
+        if (left := lane.left()) is not None:
+            self._jobs[number] = left
+            self._waiting.appendleft(number)
+
+    def _keep(self, lane: Lane) -> None:
+        if lane.number is not None:
+            self._found[lane.number] += lane.outcomes
+
+
+def _ignore(_: Outcome) -> None:
+    pass

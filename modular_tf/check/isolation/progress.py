@@ -1,0 +1,78 @@
+"""What the process of a group tells while it tries its checks.
+
+One JSON object a line: `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about its subject;
+`{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`, and `{"done": 1}` as
+the last; or `{"fault": TEXT}` where the kit itself failed. What the native core adds stands in
+`native/core/crash_report.h`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.first_contact.descriptors import OwnDescriptors
+
+if TYPE_CHECKING:
+    from modular_tf.check.outcome import Outcome
+
+MUTE_STATUS = 119
+"""The exit status where the descriptor of the report itself is lost."""
+
+FRESH_STATUS = 118
+"""The exit status where checks are left that need another process."""
+
+
+class Progress:
+    """Writes the report. Used by one thread, of the process that made it alone."""
+
+    def __init__(self, report: int) -> None:
+        self._report = report
+        self._own = OwnDescriptors(report)
+        self._process = os.getpid()
+
+    def begin(self) -> None:
+        """Tell that the plugin comes next."""
+        self._write({"begins": 1})
+
+    def ready(self) -> None:
+        """Tell that the subject is there."""
+        self._write({"ready": 1})
+
+    def block(self, why: str) -> None:
+        """Tell that there is no subject."""
+        self._write({"blocked": why})
+
+    def enter(self, check_id: str) -> None:
+        """Tell which check comes next."""
+        self._write({"enters": check_id})
+
+    def leave(self, outcome: Outcome) -> None:
+        """Tell what became of it."""
+        self._write({"outcome": outcome.as_dict()})
+
+    def close(self) -> None:
+        """Tell that the subject is taken down now."""
+        self._write({"closes": 1})
+
+    def finish(self) -> None:
+        """Tell that all is done."""
+        self._write({"done": 1})
+
+    def fail(self, text: str) -> None:
+        """Tell that the kit itself failed."""
+        self._write({"fault": text})
+
+    def lost_streams(self) -> str:
+        """Return the names of the standard streams that the plugin took away, "" for none."""
+        return self._own.lost_streams()
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        if os.getpid() != self._process:  # a plugin has forked, and came back twice
+            os._exit(0)
+        if not self._own.has_report:
+            os._exit(MUTE_STATUS)
+        left = json.dumps(entry).encode() + b"\n"
+        while left:
+            left = left[os.write(self._report, left) :]

@@ -1,0 +1,77 @@
+"""Trying one check, in this process, and saying what became of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.rules import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.target import Stage
+
+_MOST_CALLS = 20
+
+_VERDICTS: Mapping[Severity, Verdict] = {
+    Severity.NOTE: Verdict.NOTED,
+    Severity.WARNING: Verdict.WARNED,
+    Severity.ERROR: Verdict.FAILED,
+}
+"""The mildest first."""
+
+
+def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome:
+    """Try a check.
+
+    Args:
+        check: The check.
+        stage: What it is tried on.
+        subject: What a report calls that.
+        reached: In which way it is tried.
+
+    Raises:
+        Exception: Whatever the check raises that is no finding: a fault of the check's.
+    """
+    stage.calls.clear()
+    begun = time.monotonic()
+    verdict, message, expected, found = Verdict.PASSED, "", "", ""
+    try:
+        _run(check, stage, reached)
+    except Deviation as deviation:
+        verdict = _verdict(check, deviation)
+        message, expected, found = deviation.message, deviation.expected, deviation.found
+    except Unsupported as unsupported:
+        verdict, message = Verdict.SKIPPED, str(unsupported)
+    except Blocked as blocked:
+        verdict, message = Verdict.BLOCKED, str(blocked)
+    return Outcome(
+        check_id=check.id,
+        subject=subject,
+        reached=reached,
+        verdict=verdict,
+        message=message,
+        expected=expected,
+        found=found,
+        calls=tuple(stage.calls[-_MOST_CALLS:]),
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _run(check: Check, stage: Stage, reached: Pass) -> None:
+    # Through the host, defaults may stand in for what the plugin lacks.
+    lacking = stage.lacks(check.needs) if reached is Pass.RAW else None
+    if lacking is not None:
+        raise Unsupported(f"the plugin has no {lacking}")
+    with stage.ground(check) as ground:
+        check.run(ground)
+
+
+def _verdict(check: Check, deviation: Deviation) -> Verdict:
+    by_rule = check.rule.severity
+    severities = list(_VERDICTS)
+    return _VERDICTS[min(by_rule, deviation.severity or by_rule, key=severities.index)]

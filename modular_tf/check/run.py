@@ -1,0 +1,110 @@
+"""Trying what a plan says: in processes of their own, or in this one for a debugger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.isolation.scratch import scratch_folder
+from modular_tf.check.judgement import tried
+from modular_tf.check.planning import subject_of
+from modular_tf.check.staging import stage_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from modular_tf.check.limits import Limits
+    from modular_tf.check.outcome import Outcome
+    from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.target import Target
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """The user ended the run; no process of it is left.
+
+    Attributes:
+        outcomes: What was known by then, in the order in which it became known.
+    """
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__()
+        self.outcomes = tuple(outcomes)
+
+
+def run_checks(
+    plan: PluginPlan, limits: Limits, tell: Callable[[Outcome], None] | None = None
+) -> list[Outcome]:
+    """Try the checks of a plan; this process maps nothing of the plugin.
+
+    Args:
+        plan: The plan.
+        limits: How long checks may take, and how many processes run at a time.
+        tell: Is called with each outcome as soon as it is known.
+
+    Returns:
+        The outcomes in the order of the plan.
+
+    Raises:
+        CheckFaultError: A check failed by itself.
+        InterruptedRun: The user ended the run.
+        OSError: No process can be started.
+    """
+    known: list[Outcome] = []
+
+    def heard(outcome: Outcome) -> None:
+        known.append(outcome)
+        if tell is not None:
+            tell(outcome)
+
+    try:
+        with CheckProcesses(limits) as processes:
+            found = processes.run(jobs_of(plan), heard)
+    except KeyboardInterrupt:
+        raise InterruptedRun(known) from None
+    return [outcome for outcomes in found for outcome in outcomes]
+
+
+def jobs_of(plan: PluginPlan) -> list[Job]:
+    """Return what processes are to do for a plan.
+
+    Checks of a device have it to themselves: they fill its memory, and count what is used.
+    """
+    return [
+        Job(
+            target=target,
+            subject=subject_of(target, plan.offered),
+            checks=ids,
+            alone="device" if target.ordinal is not None else None,
+        )
+        for target, ids in plan.steps
+    ]
+
+
+def run_in_process(
+    target: Target, ids: Sequence[str], *, subject: str = "", scratch: str | None = None
+) -> list[Outcome]:
+    """Try checks in this process, as for a debugger: what ends the process, ends it.
+
+    Args:
+        target: What they work on.
+        ids: The checks, in order.
+        subject: What the outcomes call the target.
+        scratch: A directory in which the checks get one of their own, for the time they take.
+
+    Raises:
+        Blocked: The plugin cannot be loaded.
+        ModularTFError: Likewise.
+        Exception: A check failed by itself.
+    """
+    with scratch_folder(scratch) as folder:
+        stage = stage_of(replace(target, scratch=folder))
+        try:
+            return [
+                tried(all_checks()[check_id], stage, subject=subject, reached=target.reached)
+                for check_id in ids
+            ]
+        finally:
+            stage.close()
