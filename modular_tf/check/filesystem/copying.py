@@ -128,7 +128,7 @@ def copies_a_long_file(ground: FilesystemGround) -> None:
     """5 MiB."""
     length = int(ground.target.options.get("large_bytes", _LONG))
     content = ground.random.randbytes(length)
-    source, target = ground.make_file("long", content), ground.path("copied")
+    source, target = ground.make_file("long", content), ground.path("copied_long")
     expect_ok(ground.subject.copy_file(source, target), f"copy_file of {length} bytes")
     copied = ground.content(target)
     expect_equal(len(copied), length, "the length of the copy")

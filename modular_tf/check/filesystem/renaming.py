@@ -115,10 +115,10 @@ def survives_its_own_name(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-242", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(142,))
 def moves_between_directories(ground: FilesystemGround) -> None:
-    """N/F→M/moved."""
+    """N/F→M/arrived."""
     source_dir, target_dir = ground.make_full_dir(), ground.make_full_dir("M")
     ground.make_file("N/F")
-    _expect_moved(ground, f"{source_dir}/F", f"{target_dir}/moved")
+    _expect_moved(ground, f"{source_dir}/F", f"{target_dir}/arrived")
 
 
 @CHECKS.check("FS-243", Level.ROBUST, passes=HOST, traits=_TRAITS, rows=(143,))
@@ -126,5 +126,5 @@ def tells_of_half_a_rename(ground: FilesystemGround) -> None:
     """F→X by copy and delete."""
     if ground.subject.has("rename_file"):
         raise Unsupported("the plugin renames by itself: nothing is done by copy and delete")
-    _expect_moved(ground, ground.make_file(), ground.path("moved"))
+    _expect_moved(ground, ground.make_file(), ground.path("halfway"))
     note("a rename is a copy and a deletion here, which others can see half done")
