@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -33,6 +34,10 @@ def stage_of(target: Target) -> Stage:
 
 
 def import_stages() -> None:
-    """Import what stages need, in a process whose forks are to make them."""
+    """Import what stages need, in a process whose forks are to make them.
+
+    A stage whose extra is not installed fails where it is made.
+    """
     for module, _ in _STAGES.values():
-        import_module(module)
+        with suppress(ImportError):
+            import_module(module)
