@@ -71,6 +71,7 @@ def all_rules() -> dict[str, Rule]:
     from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
         deferral,
         device,
+        device_conformance,
         device_listing,
         filesystem,
         filesystem_conformance,
@@ -95,6 +96,7 @@ def all_rules() -> dict[str, Rule]:
         filesystem_conformance.RULES,
         device.RULES,
         device_listing.RULES,
+        device_conformance.RULES,
     ):
         for entry in group:
             if entry.id in table:
