@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.answers import code_found, expect_ok
+from modular_tf.check.filesystem.answers import code_found
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
@@ -104,14 +104,14 @@ class DeviceGround:
         """Return device memory that holds `data`, copied by sync_memcpy_htod."""
         memory = self.memory(len(data))
         copied = self.subject.sync_memcpy_htod(memory, self.buffer(data), len(data))
-        made(copied, "sync_memcpy_htod")
+        prepared(copied, "sync_memcpy_htod")
         return memory
 
     def content(self, memory: Memory, n_bytes: int | None = None) -> bytes:
         """Return what a memory holds, copied by sync_memcpy_dtoh."""
         size = memory.size if n_bytes is None else n_bytes
         buffer = self.buffer(size)
-        made(self.subject.sync_memcpy_dtoh(buffer, memory, size), "sync_memcpy_dtoh")
+        prepared(self.subject.sync_memcpy_dtoh(buffer, memory, size), "sync_memcpy_dtoh")
         return buffer.content()
 
     def host_block(self, n_bytes: int = 4096) -> Block:
@@ -172,13 +172,13 @@ class DeviceGround:
 
     def done(self, stream: Stream) -> None:
         """Wait until a stream is done, which other checks are about."""
-        made(self.subject.block_host_until_done(stream), "block_host_until_done")
+        prepared(self.subject.block_host_until_done(stream), "block_host_until_done")
 
     def gate(self, stream: Stream) -> Gate:
         """Hold a stream until the gate is opened, if streams of this device can be held."""
         gate = Gate()
         self._gates.append(gate)
-        made(self.subject.host_callback(stream, gate.work), "host_callback")
+        prepared(self.subject.host_callback(stream, gate.work), "host_callback")
         gate.enqueued()
         return gate
 
@@ -201,14 +201,14 @@ class DeviceGround:
             buffer.check_guards()
 
     def _keep(self, kind: str, answer: Answer, what: str) -> Any:
-        made(answer, what)
+        prepared(answer, what)
         if answer.value is None:
             raise Blocked(f"{what} said OK and gave nothing")
         self._made[kind].append(answer.value)
         return answer.value
 
 
-def made(answer: Answer, what: str) -> None:
+def prepared(answer: Answer, what: str) -> None:
     """Go on where a step that the check only prepares with has worked.
 
     Raises:
@@ -219,13 +219,3 @@ def made(answer: Answer, what: str) -> None:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
         raise Blocked(f"{what} failed: {code_found(answer)}")
-
-
-def worked(answer: Answer, what: str) -> None:
-    """Demand that what the check is about has worked.
-
-    Raises:
-        Unsupported: It is UNIMPLEMENTED.
-        Deviation: It failed.
-    """
-    expect_ok(answer, what)
