@@ -7,10 +7,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Unsupported
+from modular_tf.check.filesystem.breach import raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of, shown
 from modular_tf.check.filesystem.host_files import HostReader, HostRegion, HostWriter
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.subject import Answer, Stat
+from modular_tf.check.heap_watch import HeapWatch
 from modular_tf.codes import Code
 from modular_tf.errors import ModularTFError, NotFoundError
 
@@ -29,10 +31,12 @@ class HostCaller:
 
     Attributes:
         journal: Is told of each call.
+        heap: Sees what calls do to the heap.
         has: Tells whether the plugin has a slot.
     """
 
     journal: CallJournal
+    heap: HeapWatch
     has: Callable[[str], bool]
 
     def ask(self, slot: str, arguments: str, operation: Callable[[], Any]) -> Answer:
@@ -40,6 +44,7 @@ class HostCaller:
 
         Raises:
             Unsupported: It is UNIMPLEMENTED, and the plugin has no such slot.
+            Breach: The plugin did harm.
         """
         call = f"{slot}({arguments})"
         self.journal.enter(call)
@@ -50,6 +55,7 @@ class HostCaller:
                 raise Unsupported(error.message) from None
             answer = Answer(int(error.code), error.message, value=error.undeleted)
         self.journal.leave(call, outcome_of(answer))
+        raise_breach(self.heap, call)
         return answer
 
 
@@ -67,6 +73,7 @@ class HostFilesystem:
     Attributes:
         filesystem: The filesystem.
         journal: What is told of each call.
+        heap: What sees the harm that calls do.
     """
 
     def __init__(
@@ -78,7 +85,8 @@ class HostFilesystem:
         self.filesystem = filesystem
         self.journal = journal or CallJournal()
         self._tables = tables
-        self._caller = HostCaller(self.journal, self.has)
+        self.heap = HeapWatch()
+        self._caller = HostCaller(self.journal, self.heap, self.has)
         self._numbers = count(1)
 
     # -- what is there --------------------------------------------------------------------------

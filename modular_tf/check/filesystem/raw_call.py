@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.expectation import Deviation, Unsupported
+from modular_tf.check.expectation import Unsupported
+from modular_tf.check.filesystem.breach import MEMORY, READ_BUFFER, Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
 from modular_tf.check.filesystem.subject import Answer
+from modular_tf.check.heap_watch import HeapWatch
 from modular_tf.native.raw_filesystem import FILESYSTEM, RawSlots
 from modular_tf.native.raw_status import RawStatus
 
@@ -16,25 +18,6 @@ if TYPE_CHECKING:
 
     from modular_tf.native.guarded_memory import GuardedMemory
 
-HEAP = "FS-329"
-"""The rule that a plugin writes only where it may."""
-
-_READ = "FS-163"
-
-
-class Breach(Deviation):
-    """The plugin wrote where it must not, or freed what it must not.
-
-    It ends the check that saw it, whatever that is about: nothing after it can be trusted.
-
-    Attributes:
-        rule_id: The rule that it broke.
-    """
-
-    def __init__(self, rule_id: str, message: str, *, found: str = "") -> None:
-        super().__init__(f"{message} (rule {rule_id})", found=found)
-        self.rule_id = rule_id
-
 
 class RawCaller:
     """Calls slots. [any thread]
@@ -42,12 +25,14 @@ class RawCaller:
     Attributes:
         slots: The plugin's functions.
         journal: Is told of each call.
+        heap: Sees what calls do to the heap.
         poisoned: Whether statuses are preset to UNKNOWN.
     """
 
     def __init__(self, slots: RawSlots, journal: CallJournal) -> None:
         self.slots = slots
         self.journal = journal
+        self.heap = HeapWatch()
         self.poisoned = False
 
     @contextmanager
@@ -86,7 +71,7 @@ class RawCaller:
         call = f"{slot}({shown})"
         self.journal.enter(call)
         with RawStatus(poisoned=self.poisoned) as status:
-            returned = function(*arguments, status.pointer)
+            returned = self.heap.call(function, *arguments, status.pointer)
             content = status.read()
         answer = Answer(
             content.code, content.message, returned=returned, touched=content.touched,
@@ -112,7 +97,7 @@ class RawCaller:
         function = self.function(slot, table)
         call = f"{slot}({shown})"
         self.journal.enter(call)
-        returned = function(*arguments)
+        returned = self.heap.call(function, *arguments)
         if not quietly:
             self.journal.leave(call)
         self._look_for_breaches(call, slot, (), constant)
@@ -133,7 +118,8 @@ class RawCaller:
         """Give a block back by the plugin's own free; nothing for NULL."""
         if address:
             self.journal.enter("plugin_memory_free")
-            self.slots.free(address)
+            self.heap.call(self.slots.free, address)
+            raise_breach(self.heap, "plugin_memory_free")
 
     def _look_for_breaches(
         self,
@@ -145,8 +131,9 @@ class RawCaller:
         for memory in (*lent, *constant):
             where = memory.breach()
             if where is not None:
-                rule_id = _READ if slot == "read" else HEAP
+                rule_id = READ_BUFFER if slot == "read" else MEMORY
                 raise Breach(rule_id, f"{slot} wrote outside of its output", found=where)
         for memory in constant:
             if not memory.is_unchanged:
-                raise Breach(HEAP, f"{slot} wrote to an input that is const", found=call)
+                raise Breach(MEMORY, f"{slot} wrote to an input that is const", found=call)
+        raise_breach(self.heap, call)

@@ -6,6 +6,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.check.filesystem.breach import MEMORY, Breach
 from modular_tf.check.filesystem.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.check.filesystem.raw_statuses import RawStatuses
@@ -23,6 +24,7 @@ _WRITTEN = 17
 """Bytes of a TF_FileStatistics that are not padding."""
 
 _MOST_ENTRIES = 1 << 24
+_POINTER = 8
 
 
 class RawQuestions(RawPaths):
@@ -106,6 +108,7 @@ class RawQuestions(RawPaths):
         array, count = entries.word(), int(answer.returned)
         if not answer.ok or count < 0:
             return replace(answer, value=[] if array else None)
+        self._check_room(array, count)
         pointers = read_addresses(array, count) if 0 < count <= _MOST_ENTRIES else ()
         texts = [read_bytes(pointer) for pointer in pointers or ()]
         for pointer in pointers or ():
@@ -113,6 +116,13 @@ class RawQuestions(RawPaths):
         if pointers is not None:
             self._caller.free(array)
         return replace(answer, value=[None if raw is None else decode(raw) for raw in texts])
+
+    def _check_room(self, array: int, count: int) -> None:
+        """Look whether an array has room for its count, where the allocator knows its size."""
+        room = self._caller.heap.block_size(array)
+        if room is not None and room < _POINTER * count:
+            found = f"{count} entries in a block of {room} bytes"
+            raise Breach(MEMORY, "a list is longer than its array", found=found)
 
 
 def _flag(byte: int) -> bool | int:

@@ -21,6 +21,7 @@ from modular_tf.native.raw_filesystem import RawSlots
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.heap_watch import HeapWatch
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _UNTOUCHED_COUNT = (1 << 64) - 1
@@ -94,6 +95,11 @@ class RawFilesystem(RawQuestions, RawSettings):
     def offers(self, slot: str) -> bool:
         """Tell the same: nothing stands in for a slot here."""
         return self.has(slot)
+
+    @property
+    def heap(self) -> HeapWatch:
+        """What sees the harm that calls do to the heap."""
+        return self._caller.heap
 
     @property
     def calls(self) -> list[str]:

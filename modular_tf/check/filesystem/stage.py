@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.filesystem.breach import Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_access import HostAccess
@@ -66,6 +67,7 @@ class FilesystemStage:
 
         Raises:
             Blocked: The plugin could not be loaded, or the directory not be made.
+            Breach: On the way out: the plugin did harm that no call has shown.
         """
         subject = self._subject()
         root = self._root.make(subject, check)
@@ -73,10 +75,20 @@ class FilesystemStage:
         seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
         try:
             yield FilesystemGround(subject, root, self.target, seeded)
-        finally:
-            kept = list(self.calls)
+        except BaseException:
+            with suppress(Breach):  # the check has failed already
+                self._tidy(subject, root)
+            raise
+        self._tidy(subject, root)
+
+    def _tidy(self, subject: RawFilesystem | HostFilesystem, root: str) -> None:
+        """Remove what is left, and look for harm that no call has shown."""
+        kept = list(self.calls)
+        try:
             self._root.remove(subject, root)
+        finally:
             self.calls[:] = kept
+        raise_breach(subject.heap, "the check", deep=True)
 
     def _subject(self) -> RawFilesystem | HostFilesystem:
         if self._access is None:

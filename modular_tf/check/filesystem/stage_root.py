@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.filesystem.breach import Breach
 from modular_tf.check.filesystem.removal import remove_tree
 from modular_tf.codes import Code
 from modular_tf.filesystem.uri import dirname
@@ -60,12 +60,20 @@ class StageRoot:
         return root
 
     def remove(self, subject: FilesystemSubject, root: str) -> None:
-        """Remove a root as far as that works; what goes wrong is no finding."""
+        """Remove a root as far as that works; what goes wrong is no finding.
+
+        Raises:
+            Breach: The plugin did harm meanwhile, which always is one.
+        """
         if self._is_local:
             shutil.rmtree(_local(root), ignore_errors=True)
             return
-        with suppress(Deviation, Unsupported, Blocked):
+        try:
             remove_tree(subject, root)
+        except Breach:
+            raise
+        except (Deviation, Unsupported, Blocked):
+            pass
 
 
 def _local(root: str) -> str:

@@ -1,0 +1,46 @@
+"""What ends a check whatever it is about: the plugin touched memory that is not its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Deviation
+
+if TYPE_CHECKING:
+    from modular_tf.check.heap_watch import HeapWatch
+
+MEMORY = "FS-329"
+"""The rule that a plugin writes only where it may, and frees each block once."""
+
+READ_BUFFER = "FS-163"
+"""The rule on the buffer of `read`."""
+
+
+class Breach(Deviation):
+    """The plugin wrote where it must not, or freed what it must not.
+
+    It ends the check that saw it: what comes after it in the same process cannot be trusted.
+
+    Attributes:
+        rule_id: The rule that it broke, whichever check it was.
+    """
+
+    def __init__(self, rule_id: str, message: str, *, found: str = "") -> None:
+        super().__init__(f"{message} (rule {rule_id})", found=found)
+        self.rule_id = rule_id
+
+
+def raise_breach(heap: HeapWatch, call: str, *, deep: bool = False) -> None:
+    """Raise what happened to the heap since the last time.
+
+    Args:
+        heap: Sees it.
+        call: The last call, as a report shows it.
+        deep: See `HeapWatch.new_violation`.
+
+    Raises:
+        Breach: Something did.
+    """
+    found = heap.new_violation(deep=deep)
+    if found is not None:
+        raise Breach(MEMORY, f"misuse of the heap was seen after {call}", found=found)

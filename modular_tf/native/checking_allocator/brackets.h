@@ -1,0 +1,14 @@
+/* Whose an allocation is: the plugin's inside of a bracket, the host's otherwise. */
+#ifndef MODULAR_TF_CHECKING_ALLOCATOR_BRACKETS_H_
+#define MODULAR_TF_CHECKING_ALLOCATOR_BRACKETS_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether the plugin is what allocates in the calling thread now. */
+bool is_of_plugin(void);
+
+void count_allocation(size_t size);
+void count_free(size_t size);
+
+#endif
