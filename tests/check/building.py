@@ -2,6 +2,9 @@
 
 `MODULAR_TF_FIXTURE_DEFECT` names the defect by the check that must find it; see `defects.h` in
 their folders. Every `*.cc` there is part of them.
+
+Most defects of filesystems are those of the plugin in memory; the few that need rights or links are
+the local disk's.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ _COMPILERS_AT_ONCE = 2
 _LISTED = re.compile(r'^\s*\{"([A-Z]{2}-\d{3})",', re.MULTILINE)
 
 
+FIXTURES = ("filesystem", "local_filesystem", "device")
+"""The switchable plugins."""
+
+
 @dataclass(frozen=True)
 class _Recipe:
     reference: str  # the folder below contrib
@@ -32,37 +39,48 @@ class _Recipe:
 
 _RECIPES = {
     "filesystem": _Recipe("ram_filesystem", "TF_InitPlugin", ('MTF_RAM_SCHEME="defect"',)),
+    "local_filesystem": _Recipe(
+        "posix_filesystem", "TF_InitPlugin", ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES="file"')
+    ),
     "device": _Recipe(
         "host_device",
         "SE_InitPlugin",
         ('MTF_HOST_DEVICE_TYPE="DEFECT"', 'MTF_HOST_DEVICE_PLATFORM="DEFECT_CHIP"'),
     ),
 }
+_SHARED = {
+    "local_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
+}
 
 
 @cache
-def defective_plugin(kind: str) -> Path:
-    """Build the switchable plugin of a kind, `filesystem` or `device`, and return its library."""
-    recipe = _RECIPES[kind]
+def defective_plugin(fixture: str) -> Path:
+    """Build a switchable plugin, one of `FIXTURES`, and return its library."""
+    recipe = _RECIPES[fixture]
     sources = _CONTRIB / recipe.reference / "src"
     renamed = (f"{recipe.entry_point}=reference_init_plugin", *recipe.macros)
-    jobs = [(source, renamed) for source in sorted(sources.glob("*.cc"))]
-    jobs += [(source, ()) for source in sorted(_source_folder(kind).glob("*.cc"))]
+    jobs = [(source, renamed) for source in sorted(sources.glob("*.c*"))]
+    jobs += [(source, ()) for source in _sources(fixture)]
     with ThreadPoolExecutor(_COMPILERS_AT_ONCE) as compilers:
         objects = list(compilers.map(lambda job: compile_object(*job), jobs))
     # The map keeps the renamed entry point of the reference plugin inside.
     options = ["-lpthread", f"-Wl,--version-script={sources / 'exports.map'}"]
-    return link_library(f"libdefective_{kind}.so", objects, options, cxx=True)
+    return link_library(f"libdefective_{fixture}.so", objects, options, cxx=True)
 
 
-def listed_defects(kind: str) -> list[str]:
-    """Return the checks that the switchable plugin of a kind has a defect for, as its sources say.
+def _sources(fixture: str) -> list[Path]:
+    shared = [_FOLDER / name for name in _SHARED.get(fixture, ())]
+    return [*shared, *sorted(_source_folder(fixture).glob("*.cc"))]
+
+
+def listed_defects(fixture: str) -> list[str]:
+    """Return the checks that a switchable plugin has a defect for, as its sources say.
 
     One that is listed twice is returned twice.
     """
-    files = sorted(_source_folder(kind).glob("defects_*.cc"))
+    files = sorted(_source_folder(fixture).glob("defects_*.cc"))
     return [found for file in files for found in _LISTED.findall(file.read_text(encoding="utf-8"))]
 
 
-def _source_folder(kind: str) -> Path:
-    return _FOLDER / f"defective_{kind}"
+def _source_folder(fixture: str) -> Path:
+    return _FOLDER / f"defective_{fixture}"

@@ -6,9 +6,8 @@ import signal
 
 import pytest
 
-from tests.check.building import DEFECT_VARIABLE, defective_plugin, listed_defects
+from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
 
-_KINDS = ("filesystem", "device")
 _LOAD = """
     import sys
     from modular_tf import Config, PluginService
@@ -19,17 +18,17 @@ _LOAD = """
 """
 
 
-@pytest.mark.parametrize("kind", _KINDS)
-def test_each_defect_is_listed_once(kind):
-    listed = listed_defects(kind)
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_each_defect_is_listed_once(fixture):
+    listed = listed_defects(fixture)
 
     assert listed
     assert len(listed) == len(set(listed))
 
 
-@pytest.mark.parametrize("kind", _KINDS)
-def test_without_a_defect_it_is_the_reference_plugin(kind, run_python):
-    assert run_python(_LOAD, defective_plugin(kind)).stdout == "loaded\n"
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_without_a_defect_it_is_the_reference_plugin(fixture, run_python):
+    assert run_python(_LOAD, defective_plugin(fixture)).stdout == "loaded\n"
 
 
 def test_the_defect_is_the_one_that_is_asked_for(run_python):
@@ -38,9 +37,9 @@ def test_the_defect_is_the_one_that_is_asked_for(run_python):
     assert child.stdout == "failed SE-009\n"
 
 
-@pytest.mark.parametrize("kind", _KINDS)
-def test_a_defect_that_nobody_knows_ends_the_process(kind, run_python):
-    plugin, environment = defective_plugin(kind), {DEFECT_VARIABLE: "FS-999"}
+@pytest.mark.parametrize("fixture", FIXTURES)
+def test_a_defect_that_nobody_knows_ends_the_process(fixture, run_python):
+    plugin, environment = defective_plugin(fixture), {DEFECT_VARIABLE: "FS-999"}
     child = run_python(_LOAD, plugin, env=environment, status=-signal.SIGABRT)
 
     assert "there is no defect FS-999" in child.stderr

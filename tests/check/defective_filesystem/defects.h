@@ -1,6 +1,7 @@
 // What a defect of the filesystem fixture can change, and how one is written.
 //
-// The fixture is the reference plugin, except for the one defect that the environment variable
+// The fixture is a reference plugin, the one in memory or (../defective_local_filesystem) the one of
+// the local disk, except for the one defect that the environment variable
 // MODULAR_TF_FIXTURE_DEFECT names by the check that must find it. A file defects_GROUP.cc lists
 // those of the checks of one group:
 //
