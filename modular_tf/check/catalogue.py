@@ -28,7 +28,16 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "children",
         "globbing",
     ),
-    "device": (),
+    "device": (
+        "copies",
+        "fills",
+        "streams",
+        "events",
+        "timers",
+        "callbacks",
+        "errors",
+        "threads",
+    ),
 }
 """The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in
 which a report shows them."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.check.device.ground import made, worked
+from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.device.event import EventStatus
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ _NAP_SECONDS = 0.001
 def marked(ground: DeviceGround, stream: Stream) -> Event:
     """Return a new event that stands for what the stream holds now."""
     event = ground.event()
-    made(ground.subject.record_event(stream, event), "record_event")
+    prepared(ground.subject.record_event(stream, event), "record_event")
     return event
 
 
 def status_of(ground: DeviceGround, event: Event) -> int:
     """Return what get_event_status says."""
     answer = ground.subject.get_event_status(event)
-    worked(answer, "get_event_status")
+    expect_ok(answer, "get_event_status")
     return int(answer.value)
 
 

@@ -20,8 +20,10 @@ _ASLEEP_SECONDS = 0.03
 """So long a call sleeps that surely waits."""
 _STUCK_SECONDS = 2.0
 """So long no call sleeps that does not wait for the stream, but for a lock or a thread."""
-_AT_MOST_SECONDS = 4.0
-"""So long a call is watched that neither returns nor sleeps: it may wait by polling."""
+_POLLING_SECONDS = 0.3
+"""So long a call is watched that may wait by polling: it neither returns nor sleeps."""
+_BUSY_SECONDS = 10.0
+"""So long a call works at most that does not wait."""
 
 
 def held(ground: DeviceGround, stream: Stream) -> Gate:
@@ -58,10 +60,10 @@ class WatchedCall:
             self._failure = failure
         self._returned.set()
 
-    def returns(self, asleep_for: float) -> bool:
+    def returns(self, asleep_for: float, at_most: float) -> bool:
         """Tell whether it returns; not so where it sleeps for so many seconds on end."""
         looks, last = 0, None
-        end = time.monotonic() + _AT_MOST_SECONDS
+        end = time.monotonic() + at_most
         while not self._returned.wait(_LOOK_SECONDS) and time.monotonic() < end:
             look = _sleep(self._thread.native_id)
             looks = looks + 1 if look is not None and look == last else 0
@@ -80,7 +82,9 @@ class WatchedCall:
 
 def _sleep(thread_id: int | None) -> str | None:
     """Return what tells one sleep of a thread from the next; None where it is not asleep."""
-    status = Path(f"/proc/self/task/{thread_id}/status").read_text(encoding="ascii", errors="replace")
+    status = Path(f"/proc/self/task/{thread_id}/status").read_text(
+        encoding="ascii", errors="replace"
+    )
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return facts["voluntary_ctxt_switches"] if facts["State"].startswith("S") else None
 
@@ -95,7 +99,7 @@ def expect_waits(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
         Deviation: It returned while the gate was shut.
     """
     watched = WatchedCall(call)
-    returned = watched.returns(_ASLEEP_SECONDS)
+    returned = watched.returns(_ASLEEP_SECONDS, _POLLING_SECONDS)
     gate.open()
     answer: Answer = watched.result()
     if returned:
@@ -117,7 +121,7 @@ def expect_prompt(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
         Deviation: It waits; then the gate is opened.
     """
     watched = WatchedCall(call)
-    if not watched.returns(_STUCK_SECONDS):
+    if not watched.returns(_STUCK_SECONDS, _BUSY_SECONDS):
         gate.open()
         watched.result()
         raise Deviation(

@@ -1,0 +1,178 @@
+"""Checks of host callbacks.
+
+Each check fills a number of bytes of its own, by which a device can tell it from the others.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from modular_tf.check.check import CheckList
+from modular_tf.check.device.event_progress import expect_passed, marked
+from modular_tf.check.device.ground import prepared
+from modular_tf.check.device.held_stream import expect_waits, held
+from modular_tf.check.device.same_bytes import expect_bytes
+from modular_tf.check.expectation import expect, expect_equal
+from modular_tf.check.filesystem.answers import expect_ok
+from modular_tf.check.level import Level
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from modular_tf.check.device.ground import DeviceGround
+    from modular_tf.check.device.subject import Stream
+
+CHECKS = CheckList("device", "callbacks")
+
+_NEEDS = ("host_callback",)
+_STREAMS = 8
+_EACH = 50
+
+
+def _stream(ground: DeviceGround, n_bytes: int) -> Stream:
+    """Return a stream that has zeroed so many bytes."""
+    stream, memory = ground.stream(), ground.memory(n_bytes)
+    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    return stream
+
+
+@CHECKS.check("SE-278", Level.WORKS, needs=_NEEDS)
+def a_callback_is_taken(ground: DeviceGround) -> None:
+    """The answer is the truth value of the C function."""
+    answer = ground.subject.host_callback(_stream(ground, 461), lambda: None)
+    expect(
+        answer.ok,
+        "host_callback says that it did not take the callback",
+        expected="a number that is not 0",
+        found=answer.message,
+    )
+
+
+@CHECKS.check("SE-279", Level.WORKS, needs=_NEEDS)
+def each_callback_is_called_once(ground: DeviceGround) -> None:
+    """50 on one stream."""
+    stream, calls = _stream(ground, 463), [0] * _EACH
+
+    def count(number: int) -> None:
+        calls[number] += 1
+
+    for number in range(_EACH):
+        prepared(ground.subject.host_callback(stream, partial(count, number)), "host_callback")
+    ground.done(stream)
+    prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
+    expect_equal(calls, [1] * _EACH, "how often each callback was called")
+
+
+@CHECKS.check("SE-280", Level.WORKS, needs=_NEEDS)
+def callbacks_in_order(ground: DeviceGround) -> None:
+    """50, all enqueued before the first is called."""
+    stream = _stream(ground, 465)
+    seen: list[int] = []
+    gate = held(ground, stream)
+    for number in range(_EACH):
+        prepared(
+            ground.subject.host_callback(stream, partial(seen.append, number)), "host_callback"
+        )
+    gate.open()
+    ground.done(stream)
+    expect_equal(seen, sorted(seen), "the order of callbacks")
+
+
+@CHECKS.check("SE-281", Level.WORKS, needs=_NEEDS)
+def a_callback_sees_earlier_work(ground: DeviceGround) -> None:
+    """The bytes of a copy to the host, enqueued while the stream is held back."""
+    stream, data, seen = ground.stream(), ground.bytes(467), bytearray()
+    memory, back = ground.filled(data), ground.buffer(467)
+    gate = held(ground, stream)
+    prepared(ground.subject.memcpy_dtoh(stream, back, memory, 467), "memcpy_dtoh")
+    prepared(ground.subject.host_callback(stream, lambda: seen.extend(back.view)), "host_callback")
+    gate.open()
+    ground.done(stream)
+    expect_bytes(bytes(seen), data, "what a callback saw of a copy in front of it")
+
+
+@CHECKS.check("SE-282", Level.WORKS, needs=_NEEDS)
+def later_work_waits_for_a_callback(ground: DeviceGround) -> None:
+    """The callback writes what a copy behind it takes."""
+    stream, data, memory = ground.stream(), ground.bytes(473), ground.memory(473)
+    host = ground.buffer(473)
+    gate = held(ground, stream)
+
+    def write() -> None:
+        host.view[:] = data
+
+    prepared(ground.subject.host_callback(stream, write), "host_callback")
+    prepared(ground.subject.memcpy_htod(stream, memory, host, 473), "memcpy_htod")
+    gate.open()
+    ground.done(stream)
+    expect_bytes(ground.content(memory), data, "what a copy behind a callback has taken")
+
+
+@CHECKS.check("SE-283", Level.ROBUST, needs=_NEEDS)
+def enqueueing_does_not_wait(ground: DeviceGround) -> None:
+    """The callback waits for what its caller does next."""
+    gate = ground.gate(_stream(ground, 479))
+    expect(
+        not gate.is_inline,
+        "host_callback runs the callback before it returns",
+        expected="a thread of the plugin's calls it",
+        found="the caller's thread did",
+    )
+
+
+@CHECKS.check("SE-284", Level.ROBUST, needs=_NEEDS)
+def a_failed_callback_shows(ground: DeviceGround) -> None:
+    """In what waits for the stream, or in its status."""
+    stream, subject = _stream(ground, 487), ground.subject
+    failure = (int(Code.DATA_LOSS), "a callback of the kit that fails")
+    prepared(subject.host_callback(stream, lambda: failure), "host_callback")
+    waited = subject.block_host_until_done(stream)
+    status = subject.get_stream_status(stream)
+    expect(
+        Code.DATA_LOSS in {waited.code, status.code},
+        "the status that a callback has set is lost",
+        expected="DATA_LOSS, of block_host_until_done or of get_stream_status",
+        found=f"codes {waited.code} and {status.code}",
+    )
+
+
+@CHECKS.check("SE-285", Level.ROBUST, needs=_NEEDS)
+def callbacks_of_many_streams(ground: DeviceGround) -> None:
+    """50 on each of eight, in turn."""
+    streams, calls = [ground.stream() for _ in range(_STREAMS)], [0] * _STREAMS
+
+    def count(number: int) -> None:  # one stream calls one at a time
+        calls[number] += 1
+
+    for _ in range(_EACH):
+        for number, stream in enumerate(streams):
+            prepared(ground.subject.host_callback(stream, partial(count, number)), "callbacks")
+    for stream in streams:
+        ground.done(stream)
+    expect_equal(calls, [_EACH] * _STREAMS, "how many callbacks of each stream were called")
+
+
+@CHECKS.check("SE-286", Level.ROBUST, needs=_NEEDS)
+def a_callback_enqueues_work(ground: DeviceGround) -> None:
+    """On another stream, which does it."""
+    stream, other, memory = ground.stream(), ground.stream(), ground.filled(bytes(491))
+    answers = []
+
+    def enqueue() -> None:
+        answers.append(ground.subject.memset(other, memory, 0xC3, 491))
+
+    prepared(ground.subject.host_callback(stream, enqueue), "host_callback")
+    ground.done(stream)
+    expect_equal(len(answers), 1, "how often the callback was called")
+    expect_ok(answers[0], "memset in a callback")
+    expect_passed(ground, marked(ground, other), "a stream that a callback has given work to")
+    expect_bytes(ground.content(memory), b"\xc3" * 491, "what a callback has had filled")
+
+
+@CHECKS.check("SE-287", Level.WORKS, needs=_NEEDS)
+def waiting_waits_for_callbacks(ground: DeviceGround) -> None:
+    """One that has begun, and does not end before the wait does."""
+    stream = _stream(ground, 493)
+    gate = held(ground, stream)
+    call = lambda: ground.subject.block_host_until_done(stream)  # noqa: E731
+    expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")

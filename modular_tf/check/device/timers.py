@@ -1,0 +1,132 @@
+"""Checks of timers. What is compared is causal: no check depends on how fast anything is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from modular_tf.check.check import CheckList
+from modular_tf.check.device.ground import prepared
+from modular_tf.check.device.held_stream import held
+from modular_tf.check.expectation import expect
+from modular_tf.check.filesystem.answers import expect_ok
+from modular_tf.check.level import Level
+
+if TYPE_CHECKING:
+    from modular_tf.check.device.ground import DeviceGround
+    from modular_tf.check.device.subject import Stream, Timer
+
+CHECKS = CheckList("device", "timers")
+
+_NEEDS = ("create_timer", "destroy_timer", "start_timer", "stop_timer", "nanoseconds")
+_WITH_CALLBACKS = (*_NEEDS, "host_callback")
+_MILLISECOND = 1_000_000
+_CLOCKS_APART = 0.1
+"""By how much two clocks may differ over such a time."""
+
+
+def _start(ground: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
+    """Start a new timer behind a little work."""
+    memory, timer = ground.memory(n_bytes), ground.timer()
+    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    expect_ok(ground.subject.start_timer(stream, timer), "start_timer")
+    return timer
+
+
+def _stop(ground: DeviceGround, stream: Stream, timer: Timer) -> None:
+    expect_ok(ground.subject.stop_timer(stream, timer), "stop_timer")
+
+
+def _read(ground: DeviceGround, stream: Stream, timer: Timer) -> int:
+    ground.done(stream)
+    answer = ground.subject.nanoseconds(timer)
+    expect_ok(answer, "nanoseconds")
+    return int(answer.value)
+
+
+def _busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> None:
+    """Keep a stream busy for so long or longer."""
+    work = lambda: time.sleep(milliseconds / 1000)  # noqa: E731
+    prepared(ground.subject.host_callback(stream, work), "host_callback")
+
+
+def _expect_at_most(found: int, elapsed: int) -> None:
+    most = int(elapsed * (1 + _CLOCKS_APART)) + _MILLISECOND
+    expect(
+        found <= most,
+        "a timer shows more time than has passed",
+        expected=f"at most {most} ns",
+        found=f"{found} ns",
+    )
+
+
+@CHECKS.check("SE-273", Level.WORKS, needs=_NEEDS)
+def a_timer_shows_no_more_than_has_passed(ground: DeviceGround) -> None:
+    """Round no work: it may be next to nothing, and no negative number."""
+    begun, stream = time.monotonic_ns(), ground.stream()
+    timer = _start(ground, stream, 441)
+    _stop(ground, stream, timer)
+    found = _read(ground, stream, timer)
+    _expect_at_most(found, time.monotonic_ns() - begun)
+
+
+@CHECKS.check("SE-274", Level.WORKS, needs=_WITH_CALLBACKS)
+def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
+    """A callback that sleeps 5 ms."""
+    stream = ground.stream()
+    timer = _start(ground, stream, 443)
+    _busy(ground, stream, 5)
+    _stop(ground, stream, timer)
+    found, least = _read(ground, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
+    expect(
+        found >= least,
+        "a timer shows less time than the work took",
+        expected=f"at least {least} ns",
+        found=f"{found} ns",
+    )
+
+
+@CHECKS.check("SE-275", Level.ROBUST, needs=_WITH_CALLBACKS)
+def a_timer_measures_anew(ground: DeviceGround) -> None:
+    """Long work at first, none then."""
+    stream = ground.stream()
+    timer = _start(ground, stream, 445)
+    _busy(ground, stream, 100)
+    _stop(ground, stream, timer)
+    _read(ground, stream, timer)
+    begun = time.monotonic_ns()
+    expect_ok(ground.subject.start_timer(stream, timer), "start_timer, the second time,")
+    _stop(ground, stream, timer)
+    found = _read(ground, stream, timer)
+    _expect_at_most(found, time.monotonic_ns() - begun)
+
+
+@CHECKS.check("SE-276", Level.ROBUST, needs=_WITH_CALLBACKS)
+def a_timer_round_another(ground: DeviceGround) -> None:
+    """On one stream."""
+    stream = ground.stream()
+    outer = _start(ground, stream, 447)
+    inner = _start(ground, stream, 448)
+    _busy(ground, stream, 2)
+    _stop(ground, stream, inner)
+    _stop(ground, stream, outer)
+    around, within = _read(ground, stream, outer), ground.subject.nanoseconds(inner).value
+    expect(
+        around >= within,
+        "a timer round another one shows less",
+        expected=f"at least {within} ns",
+        found=f"{around} ns",
+    )
+
+
+@CHECKS.check("SE-277", Level.ROBUST, needs=_WITH_CALLBACKS)
+def a_timer_is_destroyed_early(ground: DeviceGround) -> None:
+    """The stream has not got to its start."""
+    stream = ground.stream()
+    gate = held(ground, stream)
+    timer = _start(ground, stream, 449)
+    _stop(ground, stream, timer)
+    ground.destroy(timer)
+    gate.open()
+    answer = ground.subject.block_host_until_done(stream)
+    expect_ok(answer, "block_host_until_done, with a timer that was destroyed,")
