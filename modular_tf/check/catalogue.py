@@ -27,6 +27,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "statistics",
         "children",
         "globbing",
+        "memory",
     ),
     "device": (
         "copies",

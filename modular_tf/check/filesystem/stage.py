@@ -6,7 +6,6 @@ import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.breach import Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.ground import FilesystemGround
@@ -14,7 +13,6 @@ from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.raw_access import RawAccess
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
-from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,25 +26,27 @@ if TYPE_CHECKING:
 class FilesystemStage:
     """Loads the plugin; it keeps the protocol `Stage`.
 
-    A plugin that cannot be loaded blocks every check: checks of the library say why.
-
     Args:
         target: What to load and how to reach it.
 
     Attributes:
         target: The same.
+        subject: The filesystem, initialised.
+        is_spoiled: Whether the plugin did harm to this process, so that another one had better try
+            what is left.
+
+    Raises:
+        Blocked: It offers no such scheme, its tables were refused, or its `init` failed.
+        ModularTFError: It cannot be loaded.
     """
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.is_spoiled = False
         self._journal = CallJournal()
-        self._why_not: str | None = None
-        self._access: RawAccess | HostAccess | None = None
-        try:
-            kind = RawAccess if target.reached is Pass.RAW else HostAccess
-            self._access = kind(target, self._journal)
-        except (Blocked, ModularTFError) as error:
-            self._why_not = str(error)
+        kind = RawAccess if target.reached is Pass.RAW else HostAccess
+        self._access: RawAccess | HostAccess = kind(target, self._journal)
+        self.subject: RawFilesystem | HostFilesystem = self._access.subject
         self._root = StageRoot(target)
 
     @property
@@ -56,46 +56,43 @@ class FilesystemStage:
 
     def lacks(self, needs: tuple[str, ...]) -> str | None:
         """Return the first of these slots that cannot be called, None where all can."""
-        if self._access is None:
-            return None
-        subject = self._access.subject
-        return next((slot for slot in needs if not subject.offers(slot)), None)
+        return next((slot for slot in needs if not self.subject.offers(slot)), None)
 
     @contextmanager
     def ground(self, check: Check) -> Iterator[FilesystemGround]:
         """Make an empty directory for a check, and remove it afterwards.
 
         Raises:
-            Blocked: The plugin could not be loaded, or the directory not be made.
+            Blocked: The directory could not be made.
             Breach: On the way out: the plugin did harm that no call has shown.
         """
-        subject = self._subject()
-        root = self._root.make(subject, check)
-        self.calls.clear()
+        try:
+            root = self._root.make(self.subject, check)
+            self.calls.clear()
+            yield from self._lend(check, root)
+        except Breach:
+            self.is_spoiled = True
+            raise
+
+    def _lend(self, check: Check, root: str) -> Iterator[FilesystemGround]:
         seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
         try:
-            yield FilesystemGround(subject, root, self.target, seeded)
+            yield FilesystemGround(self.subject, root, self.target, seeded)
         except BaseException:
             with suppress(Breach):  # the check has failed already
-                self._tidy(subject, root)
+                self._tidy(root)
             raise
-        self._tidy(subject, root)
+        self._tidy(root)
 
-    def _tidy(self, subject: RawFilesystem | HostFilesystem, root: str) -> None:
+    def _tidy(self, root: str) -> None:
         """Remove what is left, and look for harm that no call has shown."""
         kept = list(self.calls)
         try:
-            self._root.remove(subject, root)
+            self._root.remove(self.subject, root)
         finally:
             self.calls[:] = kept
-        raise_breach(subject.heap, "the check", deep=True)
-
-    def _subject(self) -> RawFilesystem | HostFilesystem:
-        if self._access is None:
-            raise Blocked(f"the plugin cannot be loaded: {self._why_not}")
-        return self._access.subject
+        raise_breach(self.subject.heap, "the check", deep=True)
 
     def close(self) -> None:
         """Take the filesystem down."""
-        if self._access is not None:
-            self._access.close()
+        self._access.close()

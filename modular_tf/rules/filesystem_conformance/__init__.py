@@ -12,6 +12,7 @@ from modular_tf.rules.filesystem_conformance import (
     globbing,
     init,
     library,
+    memory,
     reading,
     regions,
     registration,
@@ -44,4 +45,5 @@ RULES = (
     *globbing.RULES,
     *transactions.RULES,
     *settings.RULES,
+    *memory.RULES,
 )
