@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.native.checking_allocator import checking_allocator
@@ -9,7 +10,20 @@ from modular_tf.native.checking_allocator import checking_allocator
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MOST_LOOKED_AT = 4096
+    from modular_tf.native.checking_allocator import CheckingAllocator
+
+_MOST_LOOKED_AT = 2048
+
+
+class Depth(Enum):
+    """How closely the heap is looked at."""
+
+    TOLD = "told"
+    """At nothing: only what the allocator has seen by itself."""
+    LIVE = "live"
+    """At the blocks that the plugin has now, where they are not too many."""
+    ALL = "all"
+    """At all of them, and at memory that was freed."""
 
 
 class HeapWatch:
@@ -30,24 +44,26 @@ class HeapWatch:
         finally:
             allocator.leave()
 
-    def new_violation(self, *, deep: bool = False) -> str | None:
-        """Return a sentence on what was found since the last time, None for nothing.
-
-        Args:
-            deep: Look also at memory that was freed, and at all blocks however many there are.
-        """
+    def new_violation(self, depth: Depth = Depth.LIVE) -> str | None:
+        """Return a sentence on what was found since the last time, None for nothing."""
         allocator = self._allocator
         if allocator is None:
             return None
-        use = allocator.use()
-        # To look at all blocks after each call must not take longer than the calls.
-        look = deep or use.live_blocks <= _MOST_LOOKED_AT
-        count = allocator.inspect(deep=deep) if look else use.violations
+        count = self._count(allocator, depth)
         if count <= self._seen:
             return None
         first, self._seen = self._seen, count
         told = (allocator.violation(index) for index in range(first, count))
         return "; ".join(text for text in told if text is not None) or "the heap was misused"
+
+    def _count(self, allocator: CheckingAllocator, depth: Depth) -> int:
+        if depth is Depth.ALL:
+            return allocator.inspect(deep=True)
+        use = allocator.use()
+        # To look at all blocks after each call must not take longer than the calls.
+        if depth is Depth.TOLD or use.live_blocks > _MOST_LOOKED_AT:
+            return use.violations
+        return allocator.inspect()
 
     def block_size(self, address: int) -> int | None:
         """Return the bytes of the heap block that begins there, None where that is not known."""

@@ -136,3 +136,22 @@ def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
         return dict(environment)
     others = environment.get(_PRELOAD)
     return {**environment, _PRELOAD: f"{path}:{others}" if others else path}
+
+
+def forget_preload() -> None:
+    """Let programs that this process starts run with the allocator that they would have had.
+
+    The process itself keeps its own.
+    """
+    kept = [path for path in _preloaded() if os.path.basename(path) != LIBRARY]
+    if kept:
+        os.environ[_PRELOAD] = ":".join(kept)
+    else:
+        os.environ.pop(_PRELOAD, None)
+
+
+def _preloaded() -> list[str]:
+    listed = os.environ.get(_PRELOAD, "")
+    for mark in _SEPARATORS:
+        listed = listed.replace(mark, ":")
+    return [path for path in listed.split(":") if path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.heap_watch import Depth
 
 if TYPE_CHECKING:
     from modular_tf.check.heap_watch import HeapWatch
@@ -30,17 +31,17 @@ class Breach(Deviation):
         self.rule_id = rule_id
 
 
-def raise_breach(heap: HeapWatch, call: str, *, deep: bool = False) -> None:
+def raise_breach(heap: HeapWatch, call: str, depth: Depth = Depth.LIVE) -> None:
     """Raise what happened to the heap since the last time.
 
     Args:
         heap: Sees it.
         call: The last call, as a report shows it.
-        deep: See `HeapWatch.new_violation`.
+        depth: How closely to look.
 
     Raises:
         Breach: Something did.
     """
-    found = heap.new_violation(deep=deep)
+    found = heap.new_violation(depth)
     if found is not None:
         raise Breach(MEMORY, f"misuse of the heap was seen after {call}", found=found)

@@ -9,7 +9,7 @@ from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.breach import MEMORY, READ_BUFFER, Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
 from modular_tf.check.filesystem.subject import Answer
-from modular_tf.check.heap_watch import HeapWatch
+from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.native.raw_filesystem import FILESYSTEM, RawSlots
 from modular_tf.native.raw_status import RawStatus
 
@@ -119,7 +119,7 @@ class RawCaller:
         if address:
             self.journal.enter("plugin_memory_free")
             self.heap.call(self.slots.free, address)
-            raise_breach(self.heap, "plugin_memory_free")
+            raise_breach(self.heap, "plugin_memory_free", Depth.TOLD)
 
     def _look_for_breaches(
         self,

@@ -12,6 +12,7 @@ from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.raw_access import RawAccess
 from modular_tf.check.filesystem.stage_root import StageRoot
+from modular_tf.check.heap_watch import Depth
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class FilesystemStage:
             self._root.remove(self.subject, root)
         finally:
             self.calls[:] = kept
-        raise_breach(self.subject.heap, "the check", deep=True)
+        raise_breach(self.subject.heap, "the check", Depth.ALL)
 
     def close(self) -> None:
         """Take the filesystem down."""

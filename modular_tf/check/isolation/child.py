@@ -90,11 +90,10 @@ def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
 def _try(check: Check, stage: Stage, job: Job, progress: Progress) -> None:
     outcome = tried(check, stage, subject=job.subject, reached=job.target.reached)
     lost = progress.lost_streams()
-    if not lost:
-        progress.leave(outcome)
-        return
-    progress.leave(_without_streams(outcome, lost))
-    os._exit(FRESH_STATUS)
+    progress.leave(_without_streams(outcome, lost) if lost else outcome)
+    # A stage knows whether its plugin has damaged memory: what comes next could not be trusted.
+    if lost or getattr(stage, "is_spoiled", False):
+        os._exit(FRESH_STATUS)
 
 
 def _without_streams(outcome: Outcome, lost: str) -> Outcome:
