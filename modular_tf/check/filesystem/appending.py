@@ -53,7 +53,7 @@ def keeps_what_is_there(ground: FilesystemGround) -> None:
 @CHECKS.check("FS-194", Level.WORKS, needs=(*_OPEN, "tell"), traits=_TRAITS, rows=(94,))
 def tells_the_end(ground: FilesystemGround) -> None:
     """F, before anything is appended."""
-    with writer_of(ground, ground.make_file("told"), append=True) as writer:
+    with writer_of(ground, ground.make_file("end-told"), append=True) as writer:
         position = expect_ok(writer.tell(), "tell")
         writer.close()
     expect_equal(position, len(CONTENT), "tell of a file of 4 bytes, opened for appending")

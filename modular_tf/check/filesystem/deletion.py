@@ -170,7 +170,7 @@ def always_counts(ground: FilesystemGround) -> None:
     for uri in (
         ground.make_full_dir("counted"),
         ground.make_file("counted-file"),
-        ground.missing(),
+        ground.path("uncounted"),
     ):
         answer = ground.subject.delete_recursively(uri)
         unset = [count for count in answer.value if count == 2**64 - 1]
