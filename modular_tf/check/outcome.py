@@ -107,7 +107,7 @@ class Outcome:
                 "incident": None if incident is None else _incident(incident),
             }
             return cls(**made)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"expected an outcome, found {value!r:.200}") from error
 
 

@@ -13,10 +13,14 @@ not offer what it needs, and an expected failure where the settings name it as a
 The nearest `modular-tf-check.toml` above the test counts as it does for `modular-tf check`.
 
 ```python
+pytest_plugins = ["modular_tf.check.pytest_plugin"]  # in the top conftest.py
+
 def test_my_store(conformance):
     report = conformance("build/libmystore.so", level=3)
     assert report.conforms, report
 ```
+
+It is no plugin that pytest loads by itself: for that pytest would rewrite the whole package.
 """
 
 from __future__ import annotations
@@ -41,7 +45,6 @@ __all__ = [
     "FilesystemConformance",
     "conformance",
     "judge",
-    "pytest_generate_tests",
     "settings_for",
 ]
 
@@ -89,6 +92,15 @@ class _Conformance:
             options=cls.options,
         )
 
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make a test of each check (a hook of pytest)."""
+        from modular_tf.check.selection import selected  # noqa: PLC0415
+
+        if "check_id" in metafunc.fixturenames:
+            settings = self._settings(os.path.dirname(metafunc.definition.path))
+            checks = selected(settings, (self._kind,))
+            metafunc.parametrize("check_id", [check.id for check in checks])
+
     @pytest.fixture(scope="class")
     def outcomes(self, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
         """What became of the checks of this class that were collected, by id."""
@@ -122,18 +134,6 @@ class DeviceConformance(_Conformance):
     """The checks of a device plugin: subclass it in a test module and name the library."""
 
     _kind = "device"
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each check of a class (a hook of pytest)."""
-    kind = getattr(metafunc.cls, "_kind", None)
-    if kind is None or "check_id" not in metafunc.fixturenames:
-        return
-    from modular_tf.check.selection import selected  # noqa: PLC0415
-
-    directory = os.path.dirname(metafunc.definition.path)
-    settings = metafunc.cls._settings(directory)  # noqa: SLF001  (of this module)
-    metafunc.parametrize("check_id", [check.id for check in selected(settings, (kind,))])
 
 
 @pytest.fixture

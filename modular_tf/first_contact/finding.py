@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from modular_tf.rules import Violation, all_rules
+from modular_tf.rules import Violation, loader_rules
 
 Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
@@ -247,6 +247,6 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _rule_id(value: Any) -> str:
-    if _typed(value, str) not in all_rules():
+    if _typed(value, str) not in loader_rules():
         raise ValueError(f"expected the id of a rule, found {value!r:.200}")
     return cast("str", value)

@@ -14,7 +14,7 @@ from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.plain_text import plain
 from modular_tf.first_contact.verdict import Ending, finding_of, finding_of_outcome
 from modular_tf.native.crash_report import QUESTION
-from modular_tf.rules import all_rules
+from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,6 +224,6 @@ def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
     for each in (outcome, *outcome["others"]):
         finding_of_outcome(each)
     for rule_id, what in outcome["changes"]:
-        if rule_id not in all_rules() or not isinstance(what, str):
+        if rule_id not in loader_rules() or not isinstance(what, str):
             raise ValueError(f"expected a change, found {what!r:.200}")
     return outcome

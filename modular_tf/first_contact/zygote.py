@@ -19,7 +19,7 @@ from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
 from modular_tf.first_contact.warden import watch_over_trials
 from modular_tf.loading.known_defects import known_defects
 from modular_tf.native.runtime_library import load_runtime
-from modular_tf.rules import all_rules
+from modular_tf.rules import loader_rules
 
 _IDLE_S = 30.0
 
@@ -62,7 +62,7 @@ def _warm_up() -> None:
     """Do once what every trial would do again."""
     logging.disable(logging.CRITICAL)  # what is to be told, findings tell
     load_runtime()
-    all_rules()
+    loader_rules()
     known_defects()
     import_module("modular_tf.filesystem.answered")  # what opening a filesystem imports late
     list(changes(ProcessState.now(), ProcessState.now()))

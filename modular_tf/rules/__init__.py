@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = ["Rule", "Severity", "Violation", "all_rules", "rule"]
 
@@ -66,15 +70,13 @@ class Violation:
 
 
 @cache
-def all_rules() -> dict[str, Rule]:
-    """Return every rule by id, in the order of their numbers."""
+def loader_rules() -> dict[str, Rule]:
+    """Return the rules that the loader judges by, by id; every process needs them."""
     from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
         deferral,
         device,
-        device_conformance,
         device_listing,
         filesystem,
-        filesystem_conformance,
         first_contact,
         kept_state,
         loading,
@@ -83,8 +85,7 @@ def all_rules() -> dict[str, Rule]:
         trust,
     )
 
-    table: dict[str, Rule] = {}
-    for group in (
+    return _by_id(
         loading.RULES,
         mapping.RULES,
         first_contact.RULES,
@@ -93,11 +94,25 @@ def all_rules() -> dict[str, Rule]:
         renewal.RULES,
         deferral.RULES,
         filesystem.RULES,
-        filesystem_conformance.RULES,
         device.RULES,
         device_listing.RULES,
-        device_conformance.RULES,
-    ):
+    )
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Return every rule by id, also those that only checks judge by, in order of their ids."""
+    from modular_tf.rules import device_conformance, filesystem_conformance  # noqa: PLC0415
+
+    table = _by_id(
+        tuple(loader_rules().values()), filesystem_conformance.RULES, device_conformance.RULES
+    )
+    return dict(sorted(table.items()))
+
+
+def _by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
+    table: dict[str, Rule] = {}
+    for group in groups:
         for entry in group:
             if entry.id in table:
                 raise RuntimeError(f"rule id {entry.id} is used twice")
@@ -111,4 +126,5 @@ def rule(rule_id: str) -> Rule:
     Raises:
         KeyError: There is no such rule.
     """
-    return all_rules()[rule_id]
+    found = loader_rules().get(rule_id)
+    return all_rules()[rule_id] if found is None else found

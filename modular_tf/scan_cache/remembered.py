@@ -11,7 +11,7 @@ from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.problem import Problem
 from modular_tf.first_contact.finding import Finding
-from modular_tf.rules import all_rules
+from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -155,7 +155,7 @@ def _plain_facts(kinds: tuple[str, ...]) -> LoadFacts:
 
 def _problem(value: Any) -> Problem:
     rule, message, remedy, path, origin = _row(value, _PROBLEM)
-    if _typed(rule, str) not in all_rules():
+    if _typed(rule, str) not in loader_rules():
         raise ValueError("expected the id of a rule")
     texts = [entry if entry is None else _typed(entry, str) for entry in (path, origin)]
     return Problem(rule, _typed(message, str), _typed(remedy, str), *texts)

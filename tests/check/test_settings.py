@@ -195,12 +195,12 @@ def test_a_profile_leaves_out_what_it_skips():
 
 
 def _with_trait(trait: str) -> str:
-    return next(check.id for check in all_checks().values() if check.traits == {trait})
+    return next(check.id for check in all_checks().values() if trait in check.traits)
 
 
 def test_a_profile_makes_a_note_of_a_wrong_answer_and_not_of_a_crash():
-    settings = CheckSettings(profile=bundled_profile("object-store"))
     check_id = _with_trait("parents")
+    settings = CheckSettings(profile=Profile("p", traits={"parents": "note"}))
 
     assert excused(outcome(check_id, Verdict.FAILED), settings).verdict is Verdict.NOTED
     assert excused(outcome(check_id, Verdict.CRASHED), settings).verdict is Verdict.CRASHED

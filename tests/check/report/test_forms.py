@@ -31,7 +31,7 @@ WHOLE = report(*ALL_KINDS, outdated=(KnownDeviation("FS-157", "was so"),), remar
 
 
 def _written(value: Report) -> dict:
-    return {"schema_version": SCHEMA_VERSION, **as_json(value)}
+    return json.loads(json.dumps({"schema_version": SCHEMA_VERSION, **as_json(value)}))
 
 
 def _validator() -> Draft202012Validator:
