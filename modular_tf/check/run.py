@@ -61,10 +61,13 @@ def run_checks(
 
     try:
         with CheckProcesses(limits) as processes:
-            found = processes.run(jobs_of(plan), heard)
+            results = processes.run(jobs_of(plan), heard)
     except KeyboardInterrupt:
         raise InterruptedRun(known) from None
-    return [outcome for outcomes in found for outcome in outcomes]
+    for result in results:
+        if result.fault is not None:
+            raise result.fault
+    return [outcome for result in results for outcome in result.outcomes]
 
 
 def jobs_of(plan: PluginPlan) -> list[Job]:

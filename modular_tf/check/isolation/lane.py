@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 16
 
 
-class CheckFaultError(Exception):
+class CheckFaultError(RuntimeError):
     """A check, or the kit, failed by itself, so nothing can be said of the plugin.
 
     Attributes:
@@ -43,6 +43,7 @@ class Lane:
         job: The job, as far as it was given.
         outcomes: What has become of its checks so far.
         heard: Whether the watcher has said anything of the job.
+        fault: How the kit failed at it, None where it did not.
 
     Args:
         connection: The socket.
@@ -55,6 +56,7 @@ class Lane:
         self.job: Job | None = None
         self.outcomes: list[Outcome] = []
         self.heard = False
+        self.fault: CheckFaultError | None = None
         self._tell = tell
         self._received = b""
 
@@ -64,7 +66,8 @@ class Lane:
         Raises:
             OSError: The watcher is gone.
         """
-        self.number, self.job, self.outcomes, self.heard = number, job, [], False
+        self.number, self.job, self.outcomes = number, job, []
+        self.heard, self.fault = False, None
         self.connection.sendall(json.dumps(job.as_dict()).encode() + b"\n")
 
     def receive(self) -> bool:
@@ -72,7 +75,6 @@ class Lane:
 
         Raises:
             EOFError: The watcher is gone.
-            CheckFaultError: The kit failed.
         """
         try:
             data = self.connection.recv(_AT_ONCE)
@@ -102,7 +104,7 @@ class Lane:
                 self._add(Outcome.from_dict(value))
             case {"fault": str(text)}:
                 subject = "" if self.job is None else self.job.subject
-                raise CheckFaultError(entry["check"], subject, text)
+                self.fault = CheckFaultError(entry["check"], subject, text)
         return "finished" in entry
 
     def _add(self, outcome: Outcome) -> None:

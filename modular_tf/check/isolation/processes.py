@@ -6,6 +6,7 @@ import os
 import selectors
 from collections import deque
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modular_tf.check.isolation.lane import Lane
@@ -21,8 +22,22 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.check.isolation.job import Job
+    from modular_tf.check.isolation.lane import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
+
+
+@dataclass(slots=True)
+class JobResult:
+    """What became of a job.
+
+    Attributes:
+        outcomes: Of its checks, in their order.
+        fault: How the kit failed, and so came to no more of them; None where it did not.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    fault: CheckFaultError | None = None
 
 
 class CheckProcesses:
@@ -41,7 +56,7 @@ class CheckProcesses:
         self._lanes: list[Lane] = []
         self._waiting: deque[int] = deque()
         self._jobs: list[Job] = []
-        self._found: list[list[Outcome]] = []
+        self._results: list[JobResult] = []
         self._dropped: set[int] = set()  # jobs whose watcher was gone before it said anything
         self._tell: Callable[[Outcome], None] = _ignore
         self._selector = selectors.DefaultSelector()
@@ -69,7 +84,7 @@ class CheckProcesses:
 
     def run(
         self, jobs: Sequence[Job], tell: Callable[[Outcome], None] | None = None
-    ) -> list[list[Outcome]]:
+    ) -> list[JobResult]:
         """Try jobs side by side and return when all are done.
 
         Args:
@@ -77,13 +92,12 @@ class CheckProcesses:
             tell: Is called with each outcome as soon as it is known.
 
         Returns:
-            The outcomes of each job, in the order of its checks.
+            What became of each job.
 
         Raises:
-            CheckFaultError: A check failed by itself.
             OSError: No process can be started any more.
         """
-        self._jobs, self._found = list(jobs), [[] for _ in jobs]
+        self._jobs, self._results = list(jobs), [JobResult() for _ in jobs]
         self._waiting = deque(number for number, job in enumerate(jobs) if job.checks)
         self._dropped.clear()
         self._tell = tell or _ignore
@@ -94,7 +108,7 @@ class CheckProcesses:
         except BaseException:
             self.close()
             raise
-        return self._found
+        return self._results
 
     def close(self) -> None:
         """End all processes. Safe to call twice."""
@@ -187,7 +201,9 @@ class CheckProcesses:
 
     def _keep(self, lane: Lane) -> None:
         if lane.number is not None:
-            self._found[lane.number] += lane.outcomes
+            result = self._results[lane.number]
+            result.outcomes += lane.outcomes
+            result.fault = result.fault or lane.fault
 
 
 def _ignore(_: Outcome) -> None:

@@ -1,0 +1,226 @@
+"""Every check's defect, and what all checks of the same group come to with it.
+
+A check *finds* a defect where what becomes of it is neither what became of it without the defect,
+nor that it was not tried.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
+from tests.fixtures.broken_libraries import LibraryBreaker
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.outcome import Outcome
+
+_FOLDER = Path(__file__).parent
+_SETTINGS = {
+    "filesystem": {"FIXTURE_SCHEME": "fixture"},
+    "device": {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"},
+}
+_SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
+_UNTRIED = frozenset({Verdict.SKIPPED, Verdict.BLOCKED})
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A plugin to try checks on.
+
+    Attributes:
+        fixture: The switchable plugin, or the variant or damage of another.
+        path: Its library.
+        scheme: What it serves as a filesystem.
+        options: For the checks.
+        environment: Variables of the process; they choose the defect.
+    """
+
+    fixture: str
+    path: str
+    scheme: str
+    options: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def job(self, check: Check, reached: Pass, ids: Sequence[str]) -> Job:
+        """Return the job of trying checks of the kind of one."""
+        is_library = reached is Pass.LIBRARY
+        of_filesystem = check.kind == "filesystem" and not is_library
+        target = Target(
+            path=self.path,
+            kind=check.kind,
+            reached=reached,
+            scheme=self.scheme if of_filesystem else None,
+            ordinal=0 if check.kind == "device" and not is_library else None,
+            options=self.options,
+        )
+        return Job(target, self.fixture, tuple(ids), self.environment)
+
+
+def read_table(name: str) -> dict[str, Any]:
+    """Return one of the TOML files beside this one."""
+    return tomllib.loads((_FOLDER / name).read_text(encoding="utf-8"))
+
+
+@cache
+def fixtures_by_check() -> dict[str, str]:
+    """Return which switchable plugin has the defect of a check."""
+    return {check_id: name for name in FIXTURES for check_id in listed_defects(name)}
+
+
+@cache
+def expected_finders(check_id: str) -> frozenset[str]:
+    """Return the checks that must find the defect of one, and no others."""
+    return frozenset({check_id, *read_table("coupled_checks.toml").get(check_id, ())})
+
+
+def checks_with_defects() -> list[str]:
+    """Return the ids of all checks that a defect is known for."""
+    table = read_table("defects.toml")
+    known = {*fixtures_by_check(), *table["variants"], *table["damages"]}
+    return [check_id for check_id in all_checks() if check_id in known]
+
+
+class Subjects:
+    """Builds plugins with and without a defect.
+
+    Args:
+        folder: Where damaged files are written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._table = read_table("defects.toml")
+
+    def defective(self, check: Check) -> Subject:
+        """Return the plugin with the defect of a check."""
+        options = self._table["options"].get(check.id, {})
+        if check.id in self._table["variants"]:
+            return self._variant(check.kind, self._table["variants"][check.id], options)
+        if check.id in self._table["damages"]:
+            return self._damaged(check, self._table["damages"][check.id], options)
+        fixture = fixtures_by_check()[check.id]
+        return self._switchable(fixture, options, {DEFECT_VARIABLE: check.id})
+
+    def sound(self, check: Check) -> Subject:
+        """Return the same without the defect."""
+        options = self._table["options"].get(check.id, {})
+        if check.id in {**self._table["variants"], **self._table["damages"]}:
+            return self._variant(check.kind, "good", options)
+        return self._switchable(fixtures_by_check()[check.id], options, {})
+
+    def _switchable(
+        self, fixture: str, options: dict[str, Any], environment: dict[str, str]
+    ) -> Subject:
+        path = str(defective_plugin(fixture))
+        return Subject(fixture, path, _SCHEMES.get(fixture, ""), options, environment)
+
+    def _variant(self, kind: str, name: str, options: dict[str, Any]) -> Subject:
+        path = str(build_plugin(variants(kind)[name], _SETTINGS[kind]))
+        return Subject(name, path, "fixture", options)
+
+    def _damaged(self, check: Check, damage: str, options: dict[str, Any]) -> Subject:
+        good = build_plugin(variants(check.kind)["good"], _SETTINGS[check.kind])
+        folder = self._folder / check.id
+        folder.mkdir()
+        return Subject(damage, str(LibraryBreaker(folder, good)(damage)), "fixture", options)
+
+
+class Findings:
+    """What became of checks, with defects and without.
+
+    Args:
+        subjects: The plugins.
+        alone: Whether a defect is tried on its own check alone, not on all of the group.
+    """
+
+    def __init__(self, subjects: Subjects, *, alone: bool = False) -> None:
+        self._subjects = subjects
+        self._alone = alone
+        self._of_defects: dict[str, list[Outcome]] = {}
+        self._of_sound: dict[str, list[Outcome]] = {}
+        self._faults: dict[str, list[str]] = {}
+
+    def collect(self, ids: Iterable[str]) -> None:
+        """Try each defect, and the same plugin without it."""
+        jobs: list[Job] = []
+        defective: list[tuple[str, int]] = []
+        sound: list[tuple[str, int]] = []
+        numbers: dict[str, int] = {}
+        for check in (all_checks()[check_id] for check_id in ids):
+            for job in self._jobs(check, self._subjects.defective(check)):
+                defective.append((check.id, len(jobs)))
+                jobs.append(job)
+            for job in self._jobs(check, self._subjects.sound(check)):
+                key = repr(job)  # checks of one group share a run
+                if key not in numbers:
+                    numbers[key] = len(jobs)
+                    jobs.append(job)
+                sound.append((check.id, numbers[key]))
+        with CheckProcesses(Limits()) as processes:
+            results = processes.run(jobs)
+        for kept, runs in ((self._of_defects, defective), (self._of_sound, sound)):
+            for check_id, number in runs:
+                kept.setdefault(check_id, []).extend(results[number].outcomes)
+                if (fault := results[number].fault) is not None:
+                    self._faults.setdefault(check_id, []).append(str(fault))
+
+    def _jobs(self, check: Check, subject: Subject) -> list[Job]:
+        """Return a job for each way in which a check is tried."""
+        checks = [check] if self._alone else _group(check)
+        return [
+            subject.job(check, reached, [c.id for c in checks if reached in c.passes])
+            for reached in Pass
+            if reached in check.passes
+        ]
+
+    def faults(self, check_id: str) -> list[str]:
+        """Return how the kit itself failed at the defect of a check."""
+        return self._faults.get(check_id, [])
+
+    def sound(self, check_id: str) -> list[Outcome]:
+        """Return what became of the group of a check without a defect."""
+        return self._of_sound[check_id]
+
+    def found(self, check_id: str) -> list[Outcome]:
+        """Return the outcomes by which the defect of a check was found."""
+        return findings(self._of_defects[check_id], self._of_sound[check_id])
+
+
+def findings(outcomes: Sequence[Outcome], sound: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes that tell of a defect, given those without it."""
+    usual = {_told(outcome) for outcome in sound}
+    return [
+        outcome
+        for outcome in outcomes
+        if outcome.verdict is not Verdict.PASSED
+        and outcome.verdict not in _UNTRIED
+        and _told(outcome) not in usual
+    ]
+
+
+def _told(outcome: Outcome) -> tuple[object, ...]:
+    return outcome.check_id, outcome.reached, outcome.verdict, outcome.message
+
+
+def _group(check: Check) -> list[Check]:
+    return [c for c in all_checks().values() if (c.kind, c.group) == (check.kind, check.group)]

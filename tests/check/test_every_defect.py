@@ -1,0 +1,123 @@
+"""For every check a defect, which that check finds and no other; so no check can be empty."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.outcome import Outcome, Pass, Verdict
+from tests.check.building import FIXTURES, listed_defects
+from tests.check.defect_runs import (
+    Findings,
+    Subjects,
+    checks_with_defects,
+    expected_finders,
+    findings,
+    read_table,
+)
+from tests.check.mutants import MUTATED_START
+
+_IDS = checks_with_defects()
+
+
+def _wanted(request):
+    """Return the checks that the tests of this module that were asked for are about."""
+    items = [item for item in request.session.items if item.parent is request.node]
+    wanted = {item.callspec.params.get("check_id") for item in items if hasattr(item, "callspec")}
+    return [check_id for check_id in _IDS if check_id in wanted]
+
+
+@pytest.fixture(scope="module")
+def with_defects(request, tmp_path_factory):
+    """What becomes of all that are asked for, tried side by side."""
+    found = Findings(Subjects(tmp_path_factory.mktemp("damaged")))
+    found.collect(_wanted(request))
+    return found
+
+
+@pytest.fixture(scope="module")
+def with_mutants(request, tmp_path_factory):
+    """The same, where each check is replaced by one that always passes."""
+    found = Findings(Subjects(tmp_path_factory.mktemp("damaged")), alone=True)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("modular_tf.check.isolation.zygote._START", MUTATED_START)
+        found.collect(_wanted(request))
+    return found
+
+
+def _finders(outcomes):
+    return sorted({outcome.check_id for outcome in outcomes})
+
+
+def _shown(outcomes):
+    return "\n".join(
+        f"{o.check_id} ({o.reached.value}) {o.verdict.value}: {o.message} {o.expected} {o.found}"
+        for o in outcomes
+    )
+
+
+@pytest.mark.parametrize("check_id", _IDS)
+def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
+    assert with_defects.faults(check_id) == []
+    found = with_defects.found(check_id)
+
+    assert _finders(found) == sorted(expected_finders(check_id)), _shown(found)
+
+
+@pytest.mark.parametrize("check_id", _IDS)
+def test_nothing_is_found_without_the_defect(check_id, with_defects):
+    of_check = [o for o in with_defects.sound(check_id) if o.check_id == check_id]
+    amiss = [o for o in of_check if o.verdict not in _FINE]
+
+    assert of_check
+    assert amiss == [], _shown(amiss)
+
+
+_FINE = {Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED}
+
+
+@pytest.mark.parametrize("check_id", _IDS)
+def test_a_check_that_always_passes_does_not_find_the_defect(check_id, with_mutants):
+    found = with_mutants.found(check_id)
+
+    assert _finders(found) == [], _shown(found)
+
+
+def test_every_check_has_a_defect():
+    assert sorted(all_checks().keys() - set(_IDS)) == []
+
+
+def test_every_defect_has_a_check_and_one_place():
+    table = read_table("defects.toml")
+    listed = [check_id for fixture in FIXTURES for check_id in listed_defects(fixture)]
+    listed += [*table["variants"], *table["damages"]]
+
+    assert sorted(set(listed) - all_checks().keys()) == []
+    assert len(listed) == len(set(listed))
+
+
+def test_the_tables_name_checks_that_there_are():
+    coupled = read_table("coupled_checks.toml")
+    named = {*coupled, *read_table("defects.toml")["options"]}
+    named |= {check_id for ids in coupled.values() for check_id in ids}
+
+    assert sorted(named - all_checks().keys()) == []
+
+
+def _outcome(verdict, message=""):
+    return Outcome("FS-156", "ram://", Pass.RAW, verdict, message)
+
+
+def test_what_was_not_tried_or_is_as_usual_finds_nothing():
+    usual = [_outcome(Verdict.NOTED, "renames are copies")]
+    outcomes = [_outcome(Verdict.SKIPPED), _outcome(Verdict.BLOCKED), _outcome(Verdict.PASSED)]
+
+    assert findings([*outcomes, *usual], usual) == []
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [Verdict.FAILED, Verdict.WARNED, Verdict.NOTED, Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED],
+)
+def test_what_differs_finds_it(verdict):
+    assert findings([_outcome(verdict, "other")], [_outcome(Verdict.PASSED)]) != []
