@@ -15,6 +15,10 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "filesystem": (
         "library",
         "registration",
+        "initialisation",
+        "handed_over",
+        "statuses",
+        "translation",
         "reading",
         "writing",
         "appending",
@@ -27,6 +31,8 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "statistics",
         "children",
         "globbing",
+        "transactions",
+        "settings",
         "memory",
     ),
     "device": (

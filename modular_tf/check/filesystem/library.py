@@ -100,7 +100,7 @@ def no_copy_of_the_interface(ground: LibraryGround) -> None:
 @CHECKS.check("FS-131", Level.LOADS, passes=LIBRARY, rows=(31,))
 def quiet_constructors(ground: LibraryGround) -> None:
     """Map it in a child process, and look at what that did."""
-    _require_loadable(ground)
+    ground.require_loadable()
     trial = ground.trial
     if not trial.mapped:
         raise Blocked("the library cannot be mapped: see LD-050")
@@ -112,14 +112,13 @@ def quiet_constructors(ground: LibraryGround) -> None:
 @CHECKS.check("LD-050", Level.LOADS, passes=LIBRARY, rows=(31,))
 def can_be_mapped(ground: LibraryGround) -> None:
     """Map it, which runs its constructors."""
-    _require_loadable(ground)
+    ground.require_loadable()
     _passes_unless("LD-050", ground.map)
 
 
 @CHECKS.check("LD-053", Level.LOADS, passes=LIBRARY)
 def can_be_bound(ground: LibraryGround) -> None:
     """Lead its need of TensorFlow's library to the host."""
-    _require_loadable(ground)
     _passes_unless("LD-053", ground.library)
 
 
@@ -137,12 +136,6 @@ def _require_facts(ground: LibraryGround) -> ElfFacts:
     if facts is None:
         raise Blocked("the file cannot be read as a library: see LD-001 to LD-009")
     return facts
-
-
-def _require_loadable(ground: LibraryGround) -> None:
-    broken = [problem.rule for problem in ground.probe.problems if problem.is_error]
-    if broken:
-        raise Blocked(f"the library will not load here: see {', '.join(broken)}")
 
 
 def _some(names: list[str]) -> str:

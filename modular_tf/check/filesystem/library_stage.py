@@ -150,12 +150,23 @@ class LibraryGround:
         """
         return self._stage.map()
 
+    def require_loadable(self) -> None:
+        """Go on where nothing in the file speaks against mapping it.
+
+        Raises:
+            Blocked: Something does.
+        """
+        broken = [problem.rule for problem in self.probe.problems if problem.is_error]
+        if broken:
+            raise Blocked(f"the library will not load here: see {', '.join(broken)}")
+
     def library(self) -> Library:
         """Return the mapped library.
 
         Raises:
             Blocked: It cannot be mapped, or ends the process that maps it.
         """
+        self.require_loadable()
         if not self.trial.mapped:
             raise Blocked("the library cannot be mapped: see LD-050 and LD-053")
         return self.map()

@@ -5,6 +5,7 @@ What the host judges itself before it accepts a plugin is asked of the host, not
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import (
@@ -15,6 +16,7 @@ from modular_tf.abi.layouts import (
 )
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
+from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.registration_memory import TABLES, fill
 from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError, PluginError
@@ -36,19 +38,17 @@ _OPENERS = {
     WRITABLE_FILE_OPS.name: ("new_writable_file", "new_appendable_file"),
     READ_ONLY_MEMORY_REGION_OPS.name: ("new_read_only_memory_region_from_file",),
 }
-DEFAULTS = {
-    "recursively_create_dir": ("path_exists", "is_directory", "create_dir"),
-    "delete_recursively": (
-        "path_exists", "is_directory", "get_children", "delete_file", "delete_dir",
-    ),
-    "rename_file": ("copy_file", "delete_file"),
-    "copy_file": ("new_random_access_file", "new_writable_file"),
-    "paths_exist": ("path_exists",),
-    "is_directory": ("path_exists", "stat"),
-    "get_file_size": ("stat",),
-    "get_matching_paths": ("get_children", "is_directory"),
-}  # fmt: skip
-"""What the host makes an operation of where its slot is NULL."""
+_OLDEST = 22  # slots, before transactions and configuration
+_WITH_DEFAULT = (
+    "recursively_create_dir",
+    "delete_recursively",
+    "rename_file",
+    "copy_file",
+    "paths_exist",
+    "is_directory",
+    "get_file_size",
+    "get_matching_paths",
+)
 
 _SIZES = (1, 1 << 20)
 _SAMPLE = 0x5A
@@ -287,15 +287,11 @@ def tables_are_used(ground: LibraryGround) -> None:
 def defaults_have_what_they_need(ground: LibraryGround) -> None:
     """Look for operations that neither the plugin offers nor the host can make up."""
     for tables in ground.tables():
-        lost = {slot: lacking for slot in DEFAULTS if (lacking := _lacking(tables, slot))}
-        told = "; ".join(f"{slot} (for want of {', '.join(names)})" for slot, names in lost.items())
-        expect(not lost, f"scheme {tables.scheme!r} cannot do everything", found=told)
-
-
-def _lacking(tables: FilesystemTables, slot: str) -> list[str]:
-    """Return what an operation is made of and nobody has; nothing where it can be called."""
-    if tables.offers(slot):
-        return []
-    if slot not in DEFAULTS:
-        return [slot]
-    return sorted({name for needed in DEFAULTS[slot] for name in _lacking(tables, needed)})
+        has = partial(has_slot, tables)
+        lost = [slot for slot in _WITH_DEFAULT if not host_offers(has, slot)]
+        empty = [slot.name for slot in FILESYSTEM_OPS.slots[:_OLDEST] if not has(slot.name)]
+        expect(
+            not lost,
+            f"scheme {tables.scheme!r} cannot {', '.join(lost)}",
+            found=f"NULL are {', '.join(empty)}",
+        )

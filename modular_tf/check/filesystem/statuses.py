@@ -1,0 +1,65 @@
+"""Checks of the statuses that operations set, whatever they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.check import RAW, CheckList
+from modular_tf.check.expectation import Blocked, expect
+from modular_tf.check.filesystem.answers import code_found
+from modular_tf.check.filesystem.tour import failures, is_success, successes
+from modular_tf.check.level import Level
+from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.tour import Call
+
+CHECKS = CheckList("filesystem", "statuses")
+
+_CODES = range(1, 17)
+
+
+@CHECKS.check("FS-136", Level.WORKS, passes=RAW, rows=(36,))
+def success_is_said(ground: FilesystemGround) -> None:
+    """Look for operations that work and leave their status as it came."""
+    worked = [(slot, answer) for slot, answer in successes(ground) if is_success(answer)]
+    if not worked:
+        raise Blocked("no operation works: see the checks of each")
+    silent = sorted({slot for slot, answer in worked if answer.touched is False})
+    expect(
+        not silent,
+        f"{len(silent)} operations do not set their status",
+        expected="OK, set in each call",
+        found=", ".join(silent),
+    )
+
+
+@CHECKS.check("FS-137", Level.WORKS, passes=RAW, rows=(37,))
+def failures_are_explained(ground: FilesystemGround) -> None:
+    """Look at codes and messages of operations that fail."""
+    for slot, answer in _failed(ground):
+        expect(
+            answer.code in _CODES,
+            f"{slot} fails with a number that is no code",
+            expected="1 to 16",
+            found=code_found(answer),
+        )
+        expect(answer.message_is_text, f"the message of {slot} is not UTF-8", found=answer.message)
+        expect(answer.message, f"{slot} fails without a message", found=code_found(answer))
+
+
+@CHECKS.check("FS-138", Level.WORKS, passes=RAW, rows=(38,))
+def what_is_offered_is_there(ground: FilesystemGround) -> None:
+    """Look for operations that are set, and answer UNIMPLEMENTED."""
+    answers = [*successes(ground), *failures(ground)]
+    empty = sorted({slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED})
+    expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
+
+
+def _failed(ground: FilesystemGround) -> list[Call]:
+    """Return the operations that failed where they must; UNIMPLEMENTED is FS-138."""
+    found = [call for call in failures(ground) if not call[1].ok]
+    if not found:
+        raise Blocked("no operation fails: see the checks of each")
+    return found
