@@ -11,6 +11,7 @@ from modular_tf.check.filesystem.answers import expect_code, expect_ok
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import rounds_of
 from modular_tf.codes import Code
+from modular_tf.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
@@ -168,6 +169,29 @@ def lists_strange_names(ground: FilesystemGround) -> None:
     answer = ground.subject.get_children(f"{directory}/")
     same = answer.ok and sorted(answer.value) == sorted(_STRANGE)
     advise(same, "a slash behind the directory's URI changes the list", found=repr(answer.value))
+
+
+@CHECKS.check("FS-291", Level.ROBUST, passes=RAW, needs=_NEEDS, traits=_WRITES, rows=(191,))
+def gives_blocks_that_can_be_freed(ground: FilesystemGround) -> None:
+    """The subject frees each entry, then the array: misuse is seen there, and here what is left.
+
+    What is left can be told with the checking allocator only.
+    """
+    directory = ground.make_full_dir("freed")
+    ground.make_file("freed/second")
+    _children(ground, directory)  # what is made once and kept is no leak
+    rounds, before = rounds_of(ground.target.options, _CALLS), _live_blocks()
+    for _ in range(rounds):
+        _children(ground, directory)
+    left = _live_blocks() - before
+    message = "get_children leaves memory behind that nobody can free"
+    expect(left < rounds, message, found=f"{left} blocks after {rounds} calls")
+
+
+def _live_blocks() -> int:
+    """Return how many heap blocks the plugin has; 0 where that is not known."""
+    allocator = checking_allocator()
+    return 0 if allocator is None else allocator.use().live_blocks
 
 
 @CHECKS.check("FS-292", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(192,))
