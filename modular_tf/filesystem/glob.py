@@ -26,20 +26,29 @@ def has_magic(pattern: str) -> bool:
     return _MAGIC.search(pattern) is not None
 
 
-def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
-    """Return the URIs that match, sorted.
+def require_plain_host(fs: Filesystem, pattern: str) -> None:
+    """Refuse a pattern that leaves open where the store is.
 
     Raises:
         InvalidArgumentError: A glob character stands in the scheme or host.
     """
-    scheme, host, path = parse_uri(pattern)
-    if has_magic(host):
+    if has_magic(parse_uri(pattern).host):
         raise InvalidArgumentError(
             f"get_matching_paths {pattern!r}: wildcards may stand in the path only",
             plugin=fs.plugin,
             path=pattern,
             operation="get_matching_paths",
         )
+
+
+def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
+    """Return the URIs that match, sorted.
+
+    Raises:
+        InvalidArgumentError: A glob character stands in the scheme or host.
+    """
+    require_plain_host(fs, pattern)
+    scheme, host, path = parse_uri(pattern)
     if not pattern:
         return []
     if not has_magic(path):

@@ -261,6 +261,9 @@ class PluginFilesystem(PluginSettings):
 
     def get_matching_paths(self, pattern: str) -> list[str]:
         """Return the URIs that match a glob pattern, sorted."""
+        from modular_tf.filesystem.glob import require_plain_host  # noqa: PLC0415  (rarely used)
+
+        require_plain_host(self, pattern)
         paths = _new("mtf_strings *")
         error = lib.mtf_get_matching_paths(self._handle, encode(pattern), paths)
         if error:
