@@ -220,10 +220,11 @@ def a_dependency_is_on_earlier_work(ground: DeviceGround) -> None:
 @CHECKS.check("SE-250", Level.ROBUST)
 def a_stream_is_destroyed_with_work(ground: DeviceGround) -> None:
     """Its work is done all the same, and the device goes on."""
-    memory, stream = ground.filled(b"\x5a" * 379 * 100), ground.stream()
+    memory, stream, other = ground.filled(b"\x5a" * 37900), ground.stream(), ground.stream()
     for number in range(100):
         prepared(ground.subject.mem_zero(stream, memory.part(number * 379, 379), 379), "mem_zero")
     ground.destroy(stream)
+    _zeroed(ground, other, 380)
     prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
     expect_bytes(ground.content(memory), bytes(37900), "what a destroyed stream has zeroed")
 

@@ -1,0 +1,119 @@
+// Defects that show under threads, with a second device, or at the end of the process. They stand
+// for races, and are none: a check must find them each time.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "defects.h"
+
+namespace {
+
+using namespace defective;
+
+// The bytes of one thread, in place of another's.
+void mix_up_threads(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                    const void* source, uint64_t size, TF_Status* status) {
+  const uint64_t copied = size == 5003 ? size - 64 : size;
+  original.executor.memcpy_htod(device, stream, target, source, copied, status);
+}
+
+void lose_a_threads_fill(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
+                         uint8_t pattern, uint64_t size, TF_Status* status) {
+  if (size == 1 && pattern == 5) return TF_SetStatus(status, TF_OK, "");
+  original.executor.memset(device, stream, memory, pattern, size, status);
+}
+
+std::mutex mutex;
+std::map<SP_Stream, std::thread::id> recorders;  // NULL id: any thread
+
+void create_for_one_recorder(const SP_Device* device, SP_Stream* stream, TF_Status* status) {
+  original.executor.create_stream(device, stream, status);
+  const std::lock_guard lock(mutex);
+  recorders.erase(*stream);
+}
+
+void record_for_one_thread(const SP_Device* device, SP_Stream stream, SP_Event event,
+                           TF_Status* status) {
+  {
+    const std::lock_guard lock(mutex);
+    const auto me = std::this_thread::get_id();
+    const auto recorder = recorders.emplace(stream, me).first->second;
+    if (recorder != me && recorder != std::thread::id()) {
+      return TF_SetStatus(status, TF_INTERNAL, "another thread records");
+    }
+  }
+  original.executor.record_event(device, stream, event, status);
+}
+
+TF_Bool free_for_recorders(const SP_Device* device, SP_Stream stream, SE_StatusCallbackFn function,
+                           void* argument) {
+  {
+    const std::lock_guard lock(mutex);
+    recorders[stream] = std::thread::id();
+  }
+  return original.executor.host_callback(device, stream, function, argument);
+}
+
+void bring_anothers_bytes(const SP_Device* device, void* target,
+                          const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
+  static std::atomic<int> copies{0};
+  original.executor.sync_memcpy_dtoh(device, target, source, size, status);
+  if (size == 6000 && ++copies == 30) ++*static_cast<char*>(target);
+}
+
+void wait_for_nothing(const SP_Device*, SP_Stream, SP_Event, TF_Status* status) {
+  TF_SetStatus(status, TF_OK, "");
+}
+
+void count_two(const SP_Platform*, int* count, TF_Status* status) {
+  *count = 2;
+  TF_SetStatus(status, TF_OK, "");
+}
+
+// The pattern of one device, in the memory of the other.
+void fill_for_the_other(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
+                        uint8_t pattern, uint64_t size, TF_Status* status) {
+  const uint8_t written = size == 521 && device->ordinal == 1 ? pattern + 1 : pattern;
+  original.executor.memset(device, stream, memory, written, size, status);
+}
+
+std::atomic<bool> has_work{false};
+
+void fill_and_note(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
+                   uint8_t pattern, uint64_t size, TF_Status* status) {
+  if (size == (uint64_t{1} << 20) + 1) has_work = true;
+  original.executor.memset(device, stream, memory, pattern, size, status);
+}
+
+void end_badly() {
+  if (has_work) _exit(7);
+}
+
+}  // namespace
+
+DEFECTS(threads) = {
+    {"SE-293", [](Tables& tables) { tables.executor.memcpy_htod = mix_up_threads; }},
+    {"SE-294", [](Tables& tables) { tables.executor.memset = lose_a_threads_fill; }},
+    {"SE-295",
+     [](Tables& tables) {
+       tables.executor.create_stream = create_for_one_recorder;
+       tables.executor.record_event = record_for_one_thread;
+       tables.executor.host_callback = free_for_recorders;
+     }},
+    {"SE-296", [](Tables& tables) { tables.executor.sync_memcpy_dtoh = bring_anothers_bytes; }},
+    {"SE-297", [](Tables& tables) { tables.executor.wait_for_event = wait_for_nothing; }},
+    {"SE-298",
+     [](Tables& tables) {
+       tables.platform_fns.get_device_count = count_two;
+       tables.executor.memset = fill_for_the_other;
+     }},
+    {"SE-299",
+     [](Tables& tables) {
+       tables.executor.memset = fill_and_note;
+       std::atexit(end_badly);
+     }},
+};
