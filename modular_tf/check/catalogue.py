@@ -36,6 +36,14 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "memory",
     ),
     "device": (
+        "registration",
+        "entry_point",
+        "creation",
+        "facts",
+        "memory",
+        "host_memories",
+        "exhaustion",
+        "accounting",
         "copies",
         "fills",
         "streams",
@@ -44,6 +52,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "callbacks",
         "errors",
         "threads",
+        "lifetime",
     ),
 }
 """The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in

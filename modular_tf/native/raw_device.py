@@ -14,6 +14,7 @@ from modular_tf.native.ffi import ffi
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+ENTRY = "SE_PlatformRegistrationParams"
 PLATFORM = "SP_PlatformFns"
 DEVICE = "SP_DeviceFns"
 EXECUTOR = "SP_StreamExecutor"
@@ -34,6 +35,11 @@ _BLOCK_BY = "void *(*)(void *, void *, uint64_t)"  # the RFC's: with an allocato
 
 # Booleans come back as a byte, enumerations as an int: a plugin's may be any number.
 _TYPES: Mapping[str, Mapping[str, str]] = {
+    ENTRY: {
+        "SE_InitPlugin": _TWO,
+        "destroy_platform": "void(*)(void *)",
+        "destroy_platform_fns": "void(*)(void *)",
+    },
     PLATFORM: {
         "get_device_count": "void(*)(void *, int *, void *)",
         "create_device": _THREE,
@@ -155,9 +161,9 @@ def view_of(address: int, size: int) -> memoryview:
     return memoryview(ffi.buffer(ffi.cast("char *", address), size)).cast("B")
 
 
-def int_out() -> Any:
-    """Return an `int *` for an answer; -1 until somebody writes to it."""
-    return ffi.new("int *", -1)
+def int_out(preset: int) -> Any:
+    """Return an `int *` for an answer."""
+    return ffi.new("int *", preset)
 
 
 def callback(function: Callable[[Any], None]) -> Any:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.call_journal import CallJournal
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_table import DeviceTable
+    from modular_tf.loading.device_tables import DeviceTables
+
+_NAME = "plugin"
 
 
 class RawPlatform:
@@ -28,16 +31,12 @@ class RawPlatform:
         allocator: The RFC's allocator, None for other plugins.
     """
 
-    def __init__(self, library: ExportingLibrary, *, plugin: str, journal: CallJournal) -> None:
-        """Initialise a plugin that is mapped and was not initialised yet.
+    def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
+        """Create the RFC's allocator, if there is one; no device yet.
 
         Raises:
-            ModularTFError: The plugin is refused.
+            ModularTFError: The allocator cannot be created, or not be used.
         """
-        announce_calls(journal.enter)
-        tables = read_device_tables(library, plugin=plugin)
-        if isinstance(tables, RefusedDeviceTables):
-            raise tables.error()
         self.tables = tables
         functions = tables.platform_fns, tables.device_fns, tables.executor
         slots = RawDeviceSlots({table.layout.name: addresses_of(table) for table in functions})
@@ -47,12 +46,21 @@ class RawPlatform:
             slots.add(self.allocator.fns.layout.name, addresses_of(self.allocator.fns))
         self._has_timer_fns = False
 
-    def device_count(self) -> Answer:
-        """Ask for the number of devices; the value is what was left there, -1 for untouched."""
+    @property
+    def counts_by_function(self) -> bool:
+        """Whether the layout has get_device_count; the oldest announce a number."""
+        return self.tables.visible_device_count is None
+
+    def device_count(self, preset: int = 0) -> Answer:
+        """Ask for the number of devices; the value is what was left there.
+
+        Args:
+            preset: What is there before; 0, as hosts have it.
+        """
         announced = self.tables.visible_device_count
         if announced is not None:
             return Answer(0, value=announced)
-        count = int_out()
+        count = int_out(preset)
         platform = as_pointer(self.tables.platform.address)
         answer = self.caller.ask("get_device_count", "platform", platform, count, table=PLATFORM)
         return Answer(answer.code, answer.message, int(count[0]), touched=answer.touched)
@@ -89,6 +97,26 @@ class RawPlatform:
         failures = [] if self.allocator is None else self.allocator.destroy()
         failures += self.tables.registration.tear_down()
         return [failure.message for failure in failures]
+
+
+def read_tables(
+    library: ExportingLibrary, journal: CallJournal
+) -> DeviceTables | RefusedDeviceTables:
+    """Initialise a plugin that is mapped, and judge what it leaves, as a service does."""
+    announce_calls(journal.enter)
+    return read_device_tables(library, plugin=_NAME)
+
+
+def accepted_tables(library: ExportingLibrary, journal: CallJournal) -> DeviceTables:
+    """Initialise a plugin that is mapped and was not initialised yet.
+
+    Raises:
+        RefusedDevicePluginError: It breaks rules.
+    """
+    tables = read_tables(library, journal)
+    if isinstance(tables, RefusedDeviceTables):
+        raise tables.error()
+    return tables
 
 
 def addresses_of(table: DeviceTable) -> dict[str, int]:

@@ -19,6 +19,7 @@ from modular_tf.native.strings import read_string
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from modular_tf.check.device.ground import DeviceGround
     from modular_tf.check.device.raw_platform import RawPlatform
     from modular_tf.check.device.subject import Work
     from modular_tf.device.plugin_device import PluginDevice
@@ -272,3 +273,11 @@ def created_device(platform: RawPlatform, ordinal: int) -> RawDeviceSubject:
     if not answer.ok:
         raise Blocked(f"create_device({ordinal}) failed: {answer.message}")
     return RawDeviceSubject(platform, answer.value)
+
+
+def raw_subject(ground: DeviceGround) -> RawDeviceSubject:
+    """Return the device of a ground in the raw pass, for what the protocol has no word for."""
+    subject = ground.subject
+    if not isinstance(subject, RawDeviceSubject):
+        raise TypeError("the check is for the raw pass only")
+    return subject

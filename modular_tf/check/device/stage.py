@@ -19,36 +19,52 @@ if TYPE_CHECKING:
     from modular_tf.check.device.subject import DeviceSubject
     from modular_tf.check.target import Target
 
-_NAME = "plugin"
-
 
 class DeviceStage:
     """One device of one plugin; see `modular_tf.check.target.Stage`.
 
+    A plugin without devices has a stage too: there, each check is skipped, and says why.
+
     Attributes:
         journal: The calls.
-        subject: The device.
     """
 
     def __init__(self, target: Target) -> None:
         """Load the plugin and create the device.
 
         Raises:
-            Unsupported: The plugin has no such device, or none at all.
             Blocked: It cannot be loaded, or the device cannot be created.
         """
         self.journal = CallJournal()
         self._target = target
+        self._opened: tuple[DeviceSubject, Callable[[], object]] | None = None
+        self._why_none = ""
         open_device = _raw_device if target.reached is Pass.RAW else _hosted_device
-        self.subject, self._close = open_device(target, self.journal)
+        try:
+            self._opened = open_device(target, self.journal)
+        except Unsupported as unsupported:
+            self._why_none = str(unsupported)
 
     @property
     def calls(self) -> list[str]:
         """The calls of the current check."""
         return self.journal.calls
 
+    @property
+    def subject(self) -> DeviceSubject:
+        """The device.
+
+        Raises:
+            Unsupported: The plugin has no such device, or none at all.
+        """
+        if self._opened is None:
+            raise Unsupported(self._why_none)
+        return self._opened[0]
+
     def lacks(self, needs: tuple[str, ...]) -> str | None:
         """Return the first of these slots that is not there."""
+        if self._opened is None:
+            return None  # the ground says what there is not
         is_raw = self._target.reached is Pass.RAW
         there = self.subject.has if is_raw else self.subject.offers
         return next((slot for slot in needs if not there(slot)), None)
@@ -67,7 +83,8 @@ class DeviceStage:
 
     def close(self) -> None:
         """Destroy the device and take the platform down."""
-        self._close()
+        if self._opened is not None:
+            self._opened[1]()
 
 
 def _close_quietly(ground: DeviceGround) -> None:
@@ -77,13 +94,16 @@ def _close_quietly(ground: DeviceGround) -> None:
 
 
 def _raw_device(target: Target, journal: CallJournal) -> tuple[DeviceSubject, Callable[[], object]]:
-    from modular_tf.check.device.raw_platform import RawPlatform  # noqa: PLC0415  (one of the two)
+    from modular_tf.check.device.raw_platform import (  # noqa: PLC0415  (one of the two)
+        RawPlatform,
+        accepted_tables,
+    )
     from modular_tf.check.device.raw_subject import created_device  # noqa: PLC0415  (likewise)
     from modular_tf.loading.loader import map_file  # noqa: PLC0415  (likewise)
 
     try:
         library = map_file(target.path, target.companions, target.absent)
-        platform = RawPlatform(library, plugin=_NAME, journal=journal)
+        platform = RawPlatform(accepted_tables(library, journal), journal)
     except ModularTFError as error:
         raise Blocked(error.message) from None
     count = platform.device_count()
@@ -108,8 +128,8 @@ def _hosted_device(
     from modular_tf.service import PluginService  # noqa: PLC0415  (likewise)
 
     service = PluginService(config=Config(first_contact="never", load="eager"), bundled=False)
-    record = service.load(target.path).plugins
-    reasons = "; ".join(reason.message for one in record for reason in one.reasons)
+    service.load(target.path)
+    reasons = "; ".join(reason.message for reason in service.entry(target.path).record().reasons)
     devices = [one for one in service.devices() if isinstance(one.factory, DevicePlatform)]
     if not devices and reasons:
         raise Blocked(reasons)

@@ -1,0 +1,147 @@
+"""SE_InitPlugin and what follows it, with structs that have just the size of TensorFlow 2.21's."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from modular_tf.abi.layouts import layout
+from modular_tf.check.device.raw_call import RawDeviceCaller
+from modular_tf.check.expectation import Blocked
+from modular_tf.loading.device_dialect import HOSTED
+from modular_tf.native.guarded_memory import GuardedMemory
+from modular_tf.native.host_struct import unpack_field
+from modular_tf.native.library import is_executable
+from modular_tf.native.raw_device import ENTRY, PLATFORM, RawDeviceSlots, as_pointer
+from modular_tf.native.strings import read_string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.check.device.subject import Answer
+    from modular_tf.check.filesystem.call_journal import CallJournal
+
+_STRUCTS = {
+    "params": "SE_PlatformRegistrationParams",
+    "platform": "SP_Platform",
+    "platform_fns": "SP_PlatformFns",
+    "device_fns": "SP_DeviceFns",
+    "stream_executor": "SP_StreamExecutor",
+}
+_CREATED = ("device_fns", "stream_executor")
+_REGISTERED = ("platform", "platform_fns")
+_DESTROYED = (*_CREATED, *_REGISTERED)
+_PATCH = 1
+
+
+class EntryTrial:
+    """One call of SE_InitPlugin. [one thread]
+
+    Attributes:
+        answer: Its status.
+        name: The platform's name, as it was right after the call.
+        device_type: The type of its devices, likewise.
+    """
+
+    def __init__(self, entry: int, journal: CallJournal) -> None:
+        """Call SE_InitPlugin.
+
+        Args:
+            entry: Its address.
+            journal: Is told of each call.
+        """
+        self._structs = {part: _lent(part) for part in _STRUCTS if part != "params"}
+        platform, platform_fns = (self._structs[part].address for part in _REGISTERED)
+        params = _lent("params", patch_version=_PATCH, platform=platform, platform_fns=platform_fns)
+        self._structs["params"] = params
+        self._slots = RawDeviceSlots({ENTRY: {"SE_InitPlugin": entry}})
+        self._caller = RawDeviceCaller(self._slots, journal)
+        self._made: list[str] = []
+        self._kept: list[GuardedMemory] = []
+        self.answer: Answer = self._caller.ask(
+            "SE_InitPlugin", "params", params.pointer, table=ENTRY
+        )
+        if self.answer.ok:
+            self._made += _REGISTERED
+        self.name, self.device_type = self.read_names()
+
+    def read_names(self) -> tuple[str | None, str | None]:
+        """Return name and device type as they are now, None for what cannot be read."""
+        name, device_type = (self.value("platform", field) for field in ("name", "type"))
+        return _text(name), _text(device_type)
+
+    def value(self, part: str, field: str) -> int:
+        """Return a field of a struct: `params`, `platform`, `platform_fns`, ..."""
+        return unpack_field(self._structs[part].raw(), layout(_STRUCTS[part], HOSTED).field(field))
+
+    def overruns(self, *parts: str) -> Iterator[str]:
+        """Yield what was written beside structs."""
+        for part in parts:
+            where = self._structs[part].breach()
+            if where is not None:
+                yield f"{_STRUCTS[part]}: {where}"
+
+    def create(self, part: str) -> None:
+        """Have `device_fns` or `stream_executor` filled, unless it is.
+
+        Raises:
+            Blocked: It cannot be.
+        """
+        if part in self._made:
+            return
+        self._learn_slots()
+        params = GuardedMemory.words(24, 0, self._structs[part].address)
+        self._kept.append(params)
+        platform = self._structs["platform"].pointer
+        call = f"create_{part}"
+        answer = self._caller.ask(
+            call, "platform, params", platform, params.pointer, table=PLATFORM
+        )
+        if not answer.ok:
+            raise Blocked(f"{call} failed: {answer.message}")
+        self._made.insert(0, part)
+
+    def destroy(self) -> None:
+        """Call the destroy functions of what was made, in TensorFlow's order; twice does nothing.
+
+        Raises:
+            Blocked: One is missing.
+        """
+        self._learn_slots()
+        made, self._made = self._made, []
+        for part in _DESTROYED:
+            if part in made:
+                self._destroy(part)
+
+    def _destroy(self, part: str) -> None:
+        struct = self._structs[part].pointer
+        arguments = [self._structs["platform"].pointer, struct] if part in _CREATED else [struct]
+        table = PLATFORM if part in _CREATED else ENTRY
+        self._caller.ask_plainly(f"destroy_{part}", part, *arguments, table=table)
+
+    def _learn_slots(self) -> None:
+        names = [f"{verb}_{part}" for part in _CREATED for verb in ("create", "destroy")]
+        functions = {name: self.value("platform_fns", name) for name in names}
+        ends = {
+            name: self.value("params", name)
+            for name in ("destroy_platform", "destroy_platform_fns")
+        }
+        for name, address in {**functions, **ends}.items():
+            if not is_executable(address):
+                raise Blocked(f"{name} is no function")
+        self._slots.add(PLATFORM, functions)
+        self._slots.add(ENTRY, ends)
+
+
+def _lent(part: str, **values: int) -> GuardedMemory:
+    """Return a struct that has its size set, as TensorFlow sets it, and some other fields."""
+    shape = layout(_STRUCTS[part], HOSTED)
+    content = bytearray(shape.size)
+    for name, value in {"struct_size": shape.struct_size or shape.size, **values}.items():
+        field = shape.field(name)
+        content[field.offset : field.end] = value.to_bytes(field.size, sys.byteorder)
+    return GuardedMemory(shape.size, bytes(content))
+
+
+def _text(address: int) -> str | None:
+    return read_string(as_pointer(address)) if address else None

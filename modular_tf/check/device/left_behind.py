@@ -1,0 +1,45 @@
+"""Whether memory that is taken again and again is given back as often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def expect_no_bytes_left(work: Callable[[], None], n_bytes: int, rounds: int, what: str) -> None:
+    """Take memory and give it back, again and again.
+
+    Where it is the device's own, there is none left one day. Where it is the host's, which is not
+    taken before it is written to, the process grows.
+
+    Args:
+        work: One round; it fails where there is no memory.
+        n_bytes: What a round takes.
+        rounds: How often.
+        what: It does, such as `allocate and deallocate`.
+
+    Raises:
+        Deviation: The process has grown by more than half of what was taken.
+    """
+    work()  # what is made once and kept is no leak
+    before = _address_space()
+    for _ in range(rounds):
+        work()
+    grown = _address_space() - before
+    expect(
+        grown < n_bytes * rounds // 2,
+        f"{what} leave memory behind",
+        expected="a process as large as before",
+        found=f"{grown >> 20} MiB more, after {rounds} times {n_bytes >> 20} MiB",
+    )
+
+
+def _address_space() -> int:
+    """Return the size of the process in bytes."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        sizes = (line.split()[1] for line in status if line.startswith("VmSize:"))
+        return int(next(sizes)) << 10

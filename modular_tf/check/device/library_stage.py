@@ -1,0 +1,159 @@
+"""The library of a device plugin, mapped and not initialised until a check needs it."""
+
+from __future__ import annotations
+
+import os
+import random
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from modular_tf.check.device.entry_trial import EntryTrial
+from modular_tf.check.device.raw_platform import RawPlatform, read_tables
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.filesystem.call_journal import CallJournal
+from modular_tf.errors import ModularTFError
+from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
+from modular_tf.loading.loader import map_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.target import Target
+    from modular_tf.loading.device_tables import DeviceTables
+    from modular_tf.native.library import Library
+
+
+class DeviceLibraryStage:
+    """A library, initialised once for all checks of one process; see `Stage`.
+
+    Attributes:
+        target: What is checked.
+        journal: The calls.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.journal = CallJournal()
+
+    @property
+    def calls(self) -> list[str]:
+        """The calls of the current check."""
+        return self.journal.calls
+
+    def lacks(self, needs: tuple[str, ...]) -> str | None:
+        """Return None: checks of a library find out by themselves."""
+        del needs
+        return None
+
+    @contextmanager
+    def ground(self, check: Check) -> Iterator[DeviceLibraryGround]:
+        """Return what the check's function is given."""
+        numbers = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (repeatable)
+        yield DeviceLibraryGround(self, numbers)
+
+    def close(self) -> None:
+        """Do nothing: TensorFlow takes nothing down either, and a check does so where it must."""
+
+    @cached_property
+    def library(self) -> Library:
+        """The mapped library.
+
+        Raises:
+            PluginError: It cannot be mapped.
+        """
+        call = f"dlopen({os.path.basename(self.target.path)})"
+        self.journal.enter(call)
+        return map_file(self.target.path, self.target.companions, self.target.absent)
+
+    @cached_property
+    def verdict(self) -> DeviceTables | RefusedDeviceTables:
+        """What the loader makes of the plugin; this initialises it."""
+        return read_tables(self.library, self.journal)
+
+    @cached_property
+    def platform(self) -> RawPlatform:
+        """The accepted platform, its functions ready to be called."""
+        verdict = self.verdict
+        if isinstance(verdict, RefusedDeviceTables):
+            raise verdict.error()
+        return RawPlatform(verdict, self.journal)
+
+    @cached_property
+    def trial(self) -> EntryTrial:
+        """SE_InitPlugin as TensorFlow calls it; this initialises the plugin."""
+        return self.init()
+
+    def init(self) -> EntryTrial:
+        """Call SE_InitPlugin as TensorFlow does."""
+        entry = self.library.symbol(ENTRY_POINT)
+        if entry is None:
+            raise Blocked(f"{ENTRY_POINT} is not exported")
+        return EntryTrial(entry, self.journal)
+
+
+class DeviceLibraryGround:
+    """What a check of a device library is given; each process initialises the plugin in one way.
+
+    Attributes:
+        target: What is checked.
+        random: Seeded by the run's seed and the check's id.
+    """
+
+    def __init__(self, stage: DeviceLibraryStage, random: random.Random) -> None:
+        self.target = stage.target
+        self.random = random
+        self._stage = stage
+
+    @property
+    def verdict(self) -> DeviceTables | RefusedDeviceTables:
+        """What the loader makes of the plugin.
+
+        Raises:
+            Blocked: The library cannot be mapped.
+        """
+        try:
+            return self._stage.verdict
+        except ModularTFError as error:
+            raise Blocked(error.message) from None
+
+    @property
+    def platform(self) -> RawPlatform:
+        """The platform that the loader accepts.
+
+        Raises:
+            Blocked: It accepts none.
+        """
+        try:
+            return self._stage.platform
+        except ModularTFError as error:
+            raise Blocked(error.message) from None
+
+    @property
+    def trial(self) -> EntryTrial:
+        """What SE_InitPlugin left when it was called as TensorFlow does.
+
+        Raises:
+            Blocked: The library cannot be mapped.
+        """
+        try:
+            return self._stage.trial
+        except ModularTFError as error:
+            raise Blocked(error.message) from None
+
+    @property
+    def accepted_trial(self) -> EntryTrial:
+        """Likewise, where it succeeded.
+
+        Raises:
+            Blocked: It failed.
+        """
+        trial = self.trial
+        if not trial.answer.ok:
+            raise Blocked(f"SE_InitPlugin failed: {trial.answer.message}")
+        return trial
+
+    def init_again(self) -> EntryTrial:
+        """Call SE_InitPlugin once more, the first platform having been destroyed."""
+        return self._stage.init()
