@@ -17,7 +17,7 @@ pytest_plugins = ["modular_tf.check.pytest_plugin"]  # in the top conftest.py
 
 def test_my_store(conformance):
     report = conformance("build/libmystore.so", level=3)
-    assert report.conforms, report
+    assert report.conforms, str(report)
 ```
 
 It is no plugin that pytest loads by itself: for that pytest would rewrite the whole package.

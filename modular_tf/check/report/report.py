@@ -94,6 +94,18 @@ class Report:
     plugins: tuple[PluginReport, ...]
     seconds: float = 0.0
 
+    def __str__(self) -> str:
+        from modular_tf.check.report.text import (  # noqa: PLC0415  (it is about this class)
+            plugin_lines,
+            summary_line,
+        )
+
+        return "\n".join(
+            line
+            for plugin in self.plugins
+            for line in (*plugin_lines(plugin, verbose=False), summary_line(plugin))
+        )
+
     @property
     def counts(self) -> Counter[Verdict]:
         """How many outcomes there are of each verdict."""

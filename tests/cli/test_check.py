@@ -1,0 +1,197 @@
+"""`modular-tf check`: what it says, writes and ends with."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.report.json_report import SCHEMA_PATH
+from modular_tf.cli.exit_codes import Exit
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
+
+GOOD = "ram_filesystem"
+QUICK = ("--only", "reading", "--skip", "FS-168")
+SPOILT = "FS-157"  # what the plugin of `spoilt` does wrong
+
+
+@pytest.fixture
+def spoilt(monkeypatch) -> str:
+    """The library of a plugin that breaks one rule, and no other."""
+    monkeypatch.setenv(DEFECT_VARIABLE, SPOILT)
+    return str(defective_plugin("filesystem"))
+
+
+def test_a_good_plugin_conforms(mtf):
+    ended = mtf("check", GOOD, "--level", 3)
+
+    assert ended.code == Exit.DONE
+    assert "conforms; reaches level 3 of 3" in ended.lines[-1]
+    assert not any(line.startswith("FAILED") for line in ended.lines)
+
+
+def test_a_defect_is_told_with_its_rule_and_remedy(mtf, spoilt):
+    ended = mtf("check", spoilt, *QUICK)
+    text = "\n".join(ended.lines)
+
+    assert ended.code == Exit.NO
+    assert f"FAILED {SPOILT} (reading, level 3) defect:// raw and host" in ended.lines
+    assert all_checks()[SPOILT].rule.remedy in text
+    assert "does not conform; reaches no level" in ended.lines[-1] or "reaches" in ended.lines[-1]
+    assert sum(line.startswith("FAILED") for line in ended.lines) == 1
+
+
+def test_only_what_is_named_is_tried(mtf):
+    ended = mtf("check", GOOD, "--only", SPOILT, "--json")
+    (plugin,) = ended.object["plugins"]
+
+    assert {(check["check_id"], check["reached"]) for check in plugin["checks"]} == {
+        (SPOILT, "raw"),
+        (SPOILT, "host"),
+    }
+
+
+def test_json_is_what_the_schema_says(mtf, spoilt):
+    from jsonschema import validate
+
+    with open(SCHEMA_PATH, encoding="utf-8") as stream:  # noqa: PTH123
+        schema = json.load(stream)
+    ended = mtf("check", spoilt, GOOD, *QUICK, "--json")
+
+    assert ended.code == Exit.NO
+    validate(ended.object, schema)
+    assert [plugin["conforms"] for plugin in ended.object["plugins"]] == [False, True]
+    assert ended.object["summary"]["failed"] == 2
+
+
+def test_a_run_is_compared_with_an_earlier_one(mtf, spoilt, tmp_path, monkeypatch):
+    before = tmp_path / "before.json"
+    mtf("check", spoilt, *QUICK, "--write-json", before)
+    monkeypatch.delenv(DEFECT_VARIABLE)
+
+    ended = mtf("check", spoilt, *QUICK, "--compare", before)
+
+    assert ended.code == Exit.DONE
+    assert "since then: 2 better, 0 worse, 0 added, 0 gone" in ended.lines
+    assert any(line.startswith(f"better {SPOILT}") for line in ended.lines)
+
+
+def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
+    path = tmp_path / "junit.xml"
+
+    ended = mtf("check", spoilt, *QUICK, "--junit", path, "--annotations", "github")
+
+    suites = ET.parse(path).getroot()
+    assert sum(int(suite.get("failures")) for suite in suites) == 2
+    assert sum(line.startswith("::error title=") for line in ended.lines) == 2
+
+
+def test_a_seed_is_told_and_taken(mtf):
+    first = mtf("check", GOOD, "--only", SPOILT, "--json").object["plugins"][0]["seed"]
+
+    assert (
+        mtf("check", GOOD, "--only", SPOILT, "--seed", first, "--json").object["plugins"][0]["seed"]
+        == first
+    )
+
+
+def test_a_known_deviation_conforms_with_its_reason(mtf, spoilt, tmp_path):
+    settings = tmp_path / "check.toml"
+    settings.write_text(f'[[known]]\ncheck = "{SPOILT}"\nreason = "the store says so"\n')
+
+    ended = mtf("check", spoilt, *QUICK, "--settings", settings)
+
+    assert ended.code == Exit.DONE
+    assert any("known deviation: the store says so" in line for line in ended.lines)
+
+
+def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):
+    settings = tmp_path / "check.toml"
+    settings.write_text(f'[[known]]\ncheck = "{SPOILT}"\nreason = "once"\n')
+
+    ended = mtf("check", GOOD, *QUICK, "--settings", settings)
+
+    assert any(f"{SPOILT} is no known deviation any more" in line for line in ended.lines)
+
+
+# ---- Nothing checked -----------------------------------------------------------------------------
+
+
+def test_an_empty_folder_is_no_success(mtf, tmp_path):
+    ended = mtf("check", tmp_path)
+
+    assert ended.code == Exit.NOTHING
+    assert "nothing was checked" in ended.err
+
+
+def test_a_path_that_is_not_there_is_no_success(mtf, tmp_path):
+    ended = mtf("check", tmp_path / "none.so")
+
+    assert ended.code == Exit.NOTHING
+    assert "LD-001" in ended.err
+
+
+def test_checks_that_are_all_skipped_are_no_success(mtf):
+    ended = mtf("check", GOOD, "--only", "FS-303")  # transactions: it has none
+
+    assert ended.code == Exit.NOTHING
+    assert ended.lines[-1].endswith(": nothing was checked")
+
+
+def test_a_file_that_is_no_library_does_not_conform(mtf, tmp_path):
+    path = tmp_path / "libtext.so"
+    path.write_text("not a library at all\n")
+
+    ended = mtf("check", path)
+
+    assert ended.code == Exit.NO
+    assert any(line.startswith("FAILED LD-") for line in ended.lines)
+
+
+# ---- Usage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        (GOOD, "--level", "6"),
+        (GOOD, "--only", "NO-SUCH"),
+        (GOOD, "--profile", "none"),
+        (GOOD, "--patience", "0"),
+        (GOOD, "--jobs", "0"),
+        (GOOD, "--settings", "/no/such/file.toml"),
+        (GOOD, "--compare", "/no/such/report.json"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(mtf, words):
+    ended = mtf("check", *words)
+
+    assert ended.code == Exit.USAGE
+    assert ended.err.strip()
+    assert not ended.out
+
+
+def test_a_name_that_nobody_has_is_a_failure(mtf):
+    ended = mtf("check", "no_such_plugin")
+
+    assert ended.code == Exit.NO
+    assert GOOD in ended.err
+
+
+# ---- The list ------------------------------------------------------------------------------------
+
+
+def test_every_check_is_listed(mtf):
+    ended = mtf("check", "--list", "--level", 5)
+
+    assert [line.split("\t")[0] for line in ended.lines] == list(all_checks())
+
+
+def test_the_list_is_also_for_programs(mtf):
+    listed = mtf("check", "--list", "--only", SPOILT, "--json").object
+
+    assert [check["id"] for check in listed["checks"]] == [SPOILT]
+    assert "object-store" in listed["profiles"]
