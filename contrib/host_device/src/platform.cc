@@ -39,7 +39,15 @@ void get_device_count(const SP_Platform*, int* device_count, TF_Status* status) 
 // NULL says "not known"; an empty name would be one.
 const char* or_null(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
+bool is_there(int32_t ordinal) {
+  int count = 0;
+  return wished_count(count) && ordinal >= 0 && ordinal < count;
+}
+
 void create_device(const SP_Platform*, SE_CreateDeviceParams* params, TF_Status* status) {
+  if (!is_there(params->ordinal)) {
+    return TF_SetStatus(status, TF_INVALID_ARGUMENT, "there is no device of this ordinal");
+  }
   reported(status, [&] {
     auto made = std::make_unique<Device>();
     SP_Device& device = *params->device;
