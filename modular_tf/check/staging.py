@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.check.outcome import Pass
+from modular_tf.loading.known_defects import known_defects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,11 +34,25 @@ def stage_of(target: Target) -> Stage:
     return cast("Stage", getattr(import_module(module), name)(target))
 
 
+_IMPORTED_LATE = (
+    "modular_tf.filesystem.answered",
+    "modular_tf.filesystem.answered_filesystem",
+    "modular_tf.filesystem.descriptor_check",
+    "modular_tf.filesystem.endpoint_check",
+    "modular_tf.filesystem.library_check",
+    "modular_tf.filesystem.store_lookup",
+)
+"""What opening a filesystem through the host imports when it is needed."""
+
+
 def import_stages() -> None:
-    """Import what stages need, in a process whose forks are to make them.
+    """Do once what making a stage would do again, in a process whose forks are to make them.
 
     A stage whose extra is not installed fails where it is made.
     """
     for module, _ in _STAGES.values():
         with suppress(ImportError):
             import_module(module)
+    for module in _IMPORTED_LATE:
+        import_module(module)
+    known_defects()
