@@ -116,20 +116,23 @@ class FilesystemModel:
 
     def _content(self, path: str) -> bytes:
         found = self.find(path)
-        assert isinstance(found, bytes), path  # noqa: S101  (the callers have looked)
-        return found
+        if isinstance(found, bytes):
+            return found
+        raise LookupError(f"no file {path!r}")
+
+    def _directory(self, path: str) -> Directory:
+        found = self.find(path)
+        if isinstance(found, dict):
+            return found
+        raise LookupError(f"no directory {path!r}")
 
     def _put(self, path: str, node: Node) -> None:
         parent, _, name = path.rpartition("/")
-        directory = self.find(parent)
-        assert isinstance(directory, dict), path  # noqa: S101  (the callers have looked)
-        directory[name] = node
+        self._directory(parent)[name] = node
 
     def _remove(self, path: str) -> None:
         parent, _, name = path.rpartition("/")
-        directory = self.find(parent)
-        assert isinstance(directory, dict), path  # noqa: S101  (the callers have looked)
-        del directory[name]
+        del self._directory(parent)[name]
 
     # -- files: rows 50 to 105 ------------------------------------------------------------------
 
@@ -186,10 +189,10 @@ class FilesystemModel:
         return Expected(OK, None, lambda: self._make_all(path))
 
     def _make_all(self, path: str) -> None:
-        node: Node = self.root
+        made = ""
         for name in filter(None, path.split("/")):
-            assert isinstance(node, dict), path  # noqa: S101  (the callers have looked)
-            node = node.setdefault(name, {})
+            self._directory(made).setdefault(name, {})
+            made = f"{made}/{name}"
 
     def delete_file(self, path: str) -> Expected:
         """Rows 120 to 123."""
