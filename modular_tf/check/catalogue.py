@@ -21,6 +21,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "translation",
         "reading",
         "writing",
+        "closing",
         "appending",
         "regions",
         "directories",

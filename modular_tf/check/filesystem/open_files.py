@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.answers import code_found, expect_code
+from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
@@ -45,6 +45,18 @@ def writer_of(ground: FilesystemGround, uri: str, *, append: bool = False) -> It
         yield writer
     finally:
         writer.cleanup()
+
+
+def open_writer(ground: FilesystemGround, name: str) -> Writer:
+    """Open a file below the root for writing; closing and cleanup are the caller's.
+
+    Raises:
+        Blocked: It cannot be opened; another check is about that.
+        Unsupported: The plugin opens none.
+    """
+    uri = ground.path(name)
+    writer: Writer = handle(ground.subject.new_writable_file(uri), f"new_writable_file({uri})")
+    return writer
 
 
 @contextmanager
@@ -114,3 +126,14 @@ def expect_refused(answer: Answer, what: str, *codes: Code) -> None:
         if hasattr(answer.value, "cleanup"):
             answer.value.cleanup()
     expect_code(answer, what, *codes)
+
+
+def append_and_close(writer: Writer, *pieces: bytes) -> None:
+    """Append pieces and close.
+
+    Raises:
+        Deviation: One of it failed.
+    """
+    for piece in pieces:
+        expect_ok(writer.append(piece), f"append of {len(piece)} bytes")
+    expect_ok(writer.close(), "close")

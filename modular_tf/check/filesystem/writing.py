@@ -1,4 +1,4 @@
-"""Checks of files that are written: created, filled, closed, abandoned."""
+"""Checks of files that are written: created, filled, seen by readers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.check.check import HOST, RAW, CheckList
+from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
-from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
+from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.aftermath import expect_content
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
+from modular_tf.check.filesystem.answers import code_found, expect_ok
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import expect_refused, expect_step, handle, writer_of
+from modular_tf.check.filesystem.open_files import (
+    append_and_close,
+    expect_refused,
+    expect_step,
+    open_writer,
+    writer_of,
+)
 from modular_tf.check.level import Level
-from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
@@ -31,22 +36,13 @@ _TELL = (*_APPEND, "tell")
 _WRITES = ("writes",)
 _BIG_APPENDS, _BIG = 5, 1 << 20
 _SMALL_APPENDS = 1000
-_MOST_ABANDONED = 256
-_OPEN_AT_ONCE = 16
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
-
-
-def _write(writer: Writer, *pieces: bytes) -> None:
-    """Append pieces and close, all of which is the check's."""
-    for piece in pieces:
-        expect_ok(writer.append(piece), f"append of {len(piece)} bytes")
-    expect_ok(writer.close(), "close")
 
 
 def _expect_written(ground: FilesystemGround, name: str, *pieces: bytes) -> None:
     uri = ground.path(name)
     with writer_of(ground, uri) as writer:
-        _write(writer, *pieces)
+        append_and_close(writer, *pieces)
     expect_content(ground, uri, b"".join(pieces), "the content of the closed file")
 
 
@@ -140,7 +136,7 @@ def tells_twice(ground: FilesystemGround) -> None:
         expect_step(writer.append(b"ab"), "append")
         first = expect_ok(writer.tell(), "tell")
         expect_equal(expect_ok(writer.tell(), "tell"), first, "tell, asked again")
-        _write(writer, b"cd")
+        append_and_close(writer, b"cd")
     expect_content(ground, uri, CONTENT, "the content of a file whose position was asked for")
 
 
@@ -211,115 +207,8 @@ def shows_what_is_closed(ground: FilesystemGround) -> None:
     """A reader that is opened before cleanup."""
     uri = ground.path("finished")
     with writer_of(ground, uri) as writer:
-        _write(writer, b"one ", b"two ", b"end")
+        append_and_close(writer, b"one ", b"two ", b"end")
         expect_content(ground, uri, b"one two end", "the content right after close")
-
-
-@CHECKS.check("FS-184", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(84,))
-def cleans_up_what_is_closed(ground: FilesystemGround) -> None:
-    """Close, then cleanup, of several files in another order than they were opened in."""
-    names = ("ended-1", "ended-2", "ended-3")
-    writers = [_open(ground, name) for name in names]
-    for writer in writers:
-        _write(writer, CONTENT)
-    for writer in writers:
-        writer.cleanup()
-    for name in names:
-        expect_content(ground, ground.path(name), CONTENT, "the content after cleanup")
-
-
-def _open(ground: FilesystemGround, name: str) -> Writer:
-    writer: Writer = handle(ground.subject.new_writable_file(ground.path(name)), f"open {name}")
-    return writer
-
-
-@CHECKS.check("FS-185", Level.ROBUST, passes=RAW, needs=_OPEN, traits=_WRITES, rows=(85,))
-def cleans_up_what_is_abandoned(ground: FilesystemGround) -> None:
-    """Cleanup without close; what becomes of the bytes is worth knowing."""
-    uri = ground.path("abandoned")
-
-    def abandon() -> None:
-        with writer_of(ground, uri) as writer:
-            writer.append(CONTENT)
-
-    rounds = rounds_of(ground.target.options, _MOST_ABANDONED)
-    expect_no_leak(abandon, rounds, "cleanup without close")
-    kept = ground.exists(uri) and ground.content(uri) == CONTENT
-    if not kept:
-        note("a file that is cleaned up without close loses what was appended to it")
-
-
-@CHECKS.check("FS-186", Level.WORKS, passes=RAW, needs=_APPEND, traits=_WRITES, rows=(86,))
-def leaves_cleanup_to_the_host(ground: FilesystemGround) -> None:
-    """Many files that are closed before the first is cleaned up; memory freed twice shows then."""
-    writers = [_open(ground, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
-    handles = [getattr(writer, "handle", None) for writer in writers]
-    for writer in writers:
-        expect_step(writer.close(), "close")
-    left = [getattr(writer, "handle", None) for writer in writers]
-    expect_equal(left, handles, "plugin_file after close")
-    for writer in writers:
-        writer.cleanup()
-
-
-@CHECKS.check("FS-187", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(87,))
-def cleans_up_after_a_failing_close(ground: FilesystemGround) -> None:
-    """A few bytes where there is no room: most plugins learn of it at close."""
-    with file_without_room(ground, "full-at-close") as uri, writer_of(ground, uri) as writer:
-        answers = [writer.append(CONTENT), writer.close()]
-        writer.cleanup()
-    _expect_told(answers)
-    again = ground.make_file("after-failure")
-    expect_content(ground, again, CONTENT, "the content of the next file")
-
-
-def _expect_told(answers: list[Answer]) -> None:
-    expect(
-        not all(answer.ok for answer in answers),
-        "a file that found no room is written and closed without an error",
-        expected="another code than OK from append, flush or close",
-    )
-
-
-@CHECKS.check("FS-188", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(88,))
-def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
-    """1 MiB where there is no room."""
-    with file_without_room(ground, "full") as uri, writer_of(ground, uri) as writer:
-        answers = [writer.append(_LONGER_THAN_BUFFERS)]
-        with suppress(Unsupported):
-            answers.append(writer.flush())
-        answers.append(writer.close())
-    _expect_told(answers)
-    expect(
-        Code.RESOURCE_EXHAUSTED in [answer.code for answer in answers],
-        "nothing says that there is no room",
-        expected="RESOURCE_EXHAUSTED (8) from append, flush or close",
-        found=", ".join(code_found(answer) for answer in answers),
-    )
-    advise(
-        not answers[-1].ok,
-        "close of a file that is not whole is OK, though an append before it failed",
-        expected="the same error again",
-        found=code_found(answers[-1]),
-    )
-
-
-@CHECKS.check("FS-189", Level.WORKS, passes=HOST, needs=_APPEND, traits=_WRITES, rows=(89,))
-def refuses_what_is_closed(ground: FilesystemGround) -> None:
-    """Each operation after close; flush and sync where the plugin has none."""
-    uri = ground.path("guarded")
-    with writer_of(ground, uri) as writer:
-        expect_step(writer.append(CONTENT), "append")
-        expect_ok(writer.flush(), "flush, which a plugin may lack")
-        expect_ok(writer.sync(), "sync, which a plugin may lack")
-        expect_ok(writer.close(), "close")
-        expect_code(writer.close(), "close, again", Code.OK, Code.FAILED_PRECONDITION)
-        refused = Code.FAILED_PRECONDITION
-        expect_code(writer.append(b"more"), "append after close", refused)
-        expect_code(writer.flush(), "flush after close", refused)
-        expect_code(writer.sync(), "sync after close", refused)
-        expect_code(writer.tell(), "tell after close", refused)
-    expect_content(ground, uri, CONTENT, "the content of a file that was used after close")
 
 
 @CHECKS.check("FS-190", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(90,))
@@ -327,10 +216,10 @@ def writes_in_two_threads(ground: FilesystemGround) -> None:
     """Two files, a thousand appends each."""
     names = ("thread-0", "thread-1")
     pieces = [bytes([65 + number]) * 100 for number in range(len(names))]
-    writers = [_open(ground, name) for name in names]
+    writers = [open_writer(ground, name) for name in names]
     try:
         works = [
-            partial(_write, writer, *[piece] * _SMALL_APPENDS)
+            partial(append_and_close, writer, *[piece] * _SMALL_APPENDS)
             for writer, piece in zip(writers, pieces, strict=True)
         ]
         run_at_once(works)
