@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LIBRARY = "libmodular_tf_checking_allocator.so"
 _PRELOAD = "LD_PRELOAD"
 _SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
+_SANITIZERS = ("asan", "tsan", "msan")
+"""In the names of libraries that watch the heap themselves, and have to be loaded first."""
 _LONGEST = 160
 _CDECLS = {
     "enter": "void(*)(void)",
@@ -129,13 +131,17 @@ def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return an environment whose processes run with the checking allocator, if there is one.
 
     Args:
-        environment: What they have besides; a library that is preloaded already stays so.
+        environment: What they have besides; a library that is preloaded already stays so. Beside a
+            sanitizer's there is no room for another allocator.
     """
     path = allocator_path()
     if path is None or any(mark in path for mark in _SEPARATORS):
         return dict(environment)
-    others = environment.get(_PRELOAD)
-    return {**environment, _PRELOAD: f"{path}:{others}" if others else path}
+    others = _listed(environment.get(_PRELOAD, ""))
+    names = [os.path.basename(other) for other in others]
+    if any(word in name for name in names for word in _SANITIZERS):
+        return dict(environment)
+    return {**environment, _PRELOAD: ":".join([path, *others])}
 
 
 def forget_preload() -> None:
@@ -143,15 +149,15 @@ def forget_preload() -> None:
 
     The process itself keeps its own.
     """
-    kept = [path for path in _preloaded() if os.path.basename(path) != LIBRARY]
+    listed = _listed(os.environ.get(_PRELOAD, ""))
+    kept = [path for path in listed if os.path.basename(path) != LIBRARY]
     if kept:
         os.environ[_PRELOAD] = ":".join(kept)
     else:
         os.environ.pop(_PRELOAD, None)
 
 
-def _preloaded() -> list[str]:
-    listed = os.environ.get(_PRELOAD, "")
+def _listed(preload: str) -> list[str]:
     for mark in _SEPARATORS:
-        listed = listed.replace(mark, ":")
-    return [path for path in listed.split(":") if path]
+        preload = preload.replace(mark, ":")
+    return [path for path in preload.split(":") if path]

@@ -1,0 +1,48 @@
+// The plugin in memory, whose path_exists misuses the heap as FIXTURE_MISUSE says.
+#include <cstdlib>
+#include <cstring>
+
+#include "modular_tf/filesystem.h"
+#include "modular_tf/status.h"
+
+extern "C" void reference_init_plugin(TF_FilesystemPluginInfo* info);
+
+namespace {
+
+decltype(TF_FilesystemOps::path_exists) original;
+
+bool is_to(const char* misuse) {
+  const char* chosen = std::getenv("FIXTURE_MISUSE");
+  return chosen != nullptr && std::strcmp(chosen, misuse) == 0;
+}
+
+// The compiler must not see what is wrong.
+char* unseen(char* pointer) {
+  asm volatile("" : "+r"(pointer));
+  return pointer;
+}
+
+void misuse_heap() {
+  static char* kept;
+  if (kept != nullptr) return;
+  kept = static_cast<char*>(std::malloc(24));
+  char* again = unseen(kept);
+  if (!is_to("free-twice")) *unseen(kept + 24) = 'x';
+  if (!is_to("kept-overrun")) std::free(kept);
+  if (is_to("free-twice")) std::free(again);
+}
+
+void exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
+  misuse_heap();
+  original(filesystem, path, status);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void TF_InitPlugin(
+    TF_FilesystemPluginInfo* info) {
+  reference_init_plugin(info);
+  auto* operations = static_cast<TF_FilesystemOps*>(info->ops[0].filesystem_ops);
+  original = operations->path_exists;
+  operations->path_exists = exists;
+}
