@@ -4,7 +4,7 @@
 their folders. Every `*.cc` there is part of them.
 
 Most defects of filesystems are those of the plugin in memory; the few that need rights or links are
-the local disk's.
+the local disk's, and those of plain names have a plugin of plain paths.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPILERS_AT_ONCE = 2
 _LISTED = re.compile(r'^\s*\{"([A-Z]{2}-\d{3})",', re.MULTILINE)
 
 
-FIXTURES = ("filesystem", "local_filesystem", "device")
+FIXTURES = ("filesystem", "local_filesystem", "plain_filesystem", "device")
 """The switchable plugins."""
 
 
@@ -42,6 +42,9 @@ _RECIPES = {
     "local_filesystem": _Recipe(
         "posix_filesystem", "TF_InitPlugin", ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES="file"')
     ),
+    "plain_filesystem": _Recipe(
+        "posix_filesystem", "TF_InitPlugin", ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES=""')
+    ),
     "device": _Recipe(
         "host_device",
         "SE_InitPlugin",
@@ -50,6 +53,7 @@ _RECIPES = {
 }
 _SHARED = {
     "local_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
+    "plain_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
 }
 
 

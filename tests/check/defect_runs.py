@@ -19,6 +19,7 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
+from tests.check.unfit_libraries import UNFIT, unfit_library
 from tests.fixtures.broken_libraries import LibraryBreaker
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
@@ -40,6 +41,9 @@ _SETTINGS = {
     "device": {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"},
 }
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
+_QUICKLY = {"large_bytes": 1 << 16, "many": 40, "repeat": 64}
+"""Options of all subjects: what a defect needs beyond them, `defects.toml` says."""
+
 _UNTRIED = frozenset({Verdict.SKIPPED, Verdict.BLOCKED})
 
 
@@ -71,7 +75,7 @@ class Subject:
             reached=reached,
             scheme=self.scheme if of_filesystem else None,
             ordinal=0 if check.kind == "device" and not is_library else None,
-            options=self.options,
+            options={**_QUICKLY, **self.options},
         )
         return Job(target, self.fixture, tuple(ids), self.environment)
 
@@ -96,7 +100,7 @@ def expected_finders(check_id: str) -> frozenset[str]:
 def checks_with_defects() -> list[str]:
     """Return the ids of all checks that a defect is known for."""
     table = read_table("defects.toml")
-    known = {*fixtures_by_check(), *table["variants"], *table["damages"]}
+    known = {*fixtures_by_check(), *table["variants"], *table["damages"], *UNFIT}
     return [check_id for check_id in all_checks() if check_id in known]
 
 
@@ -118,13 +122,15 @@ class Subjects:
             return self._variant(check.kind, self._table["variants"][check.id], options)
         if check.id in self._table["damages"]:
             return self._damaged(check, self._table["damages"][check.id], options)
+        if check.id in UNFIT:
+            return self._unfit(check, options)
         fixture = fixtures_by_check()[check.id]
         return self._switchable(fixture, options, {DEFECT_VARIABLE: check.id})
 
     def sound(self, check: Check) -> Subject:
         """Return the same without the defect."""
         options = self._table["options"].get(check.id, {})
-        if check.id in {**self._table["variants"], **self._table["damages"]}:
+        if check.id in {*self._table["variants"], *self._table["damages"], *UNFIT}:
             return self._variant(check.kind, "good", options)
         return self._switchable(fixtures_by_check()[check.id], options, {})
 
@@ -137,6 +143,11 @@ class Subjects:
     def _variant(self, kind: str, name: str, options: dict[str, Any]) -> Subject:
         path = str(build_plugin(variants(kind)[name], _SETTINGS[kind]))
         return Subject(name, path, "fixture", options)
+
+    def _unfit(self, check: Check, options: dict[str, Any]) -> Subject:
+        folder = self._folder / check.id
+        folder.mkdir()
+        return Subject("unfit", str(unfit_library(check.id, folder)), "fixture", options)
 
     def _damaged(self, check: Check, damage: str, options: dict[str, Any]) -> Subject:
         good = build_plugin(variants(check.kind)["good"], _SETTINGS[check.kind])

@@ -16,6 +16,7 @@ from tests.check.defect_runs import (
     read_table,
 )
 from tests.check.mutants import MUTATED_START
+from tests.check.unfit_libraries import UNFIT
 
 _IDS = checks_with_defects()
 
@@ -90,7 +91,7 @@ def test_every_check_has_a_defect():
 def test_every_defect_has_a_check_and_one_place():
     table = read_table("defects.toml")
     listed = [check_id for fixture in FIXTURES for check_id in listed_defects(fixture)]
-    listed += [*table["variants"], *table["damages"]]
+    listed += [*table["variants"], *table["damages"], *UNFIT]
 
     assert sorted(set(listed) - all_checks().keys()) == []
     assert len(listed) == len(set(listed))

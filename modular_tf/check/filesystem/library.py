@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import LIBRARY, CheckList
@@ -28,7 +29,7 @@ _FILE_RULES = (
 
 _LINK_RULES = ("LD-013", "LD-014", "LD-015", "LD-016", "LD-017")
 _ROWS = {
-    **dict.fromkeys(("LD-001", "LD-002", "LD-003", "LD-004", "LD-005"), (1,)),
+    **dict.fromkeys(("LD-002", "LD-003", "LD-004", "LD-005"), (1,)),
     **dict.fromkeys(_LINK_RULES, (2,)),
     **dict.fromkeys(("LD-010", "LD-011", "LD-012"), (4,)),
 }
@@ -39,13 +40,15 @@ _SHOWN = 5
 
 def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
     def check(ground: LibraryGround) -> None:
+        if not os.path.lexists(ground.target.path):
+            raise Blocked("there is no such file: see LD-001")
         problems = ground.probe.problems
-        for problem in problems:
-            if problem.rule == rule_id:
-                raise Deviation(problem.message, found=problem.remedy)
         for problem in problems:
             if problem.is_error and _hides(problem.rule, rule_id):
                 raise Blocked(f"it cannot be told: see {problem.rule}")
+        for problem in problems:
+            if problem.rule == rule_id:
+                raise Deviation(problem.message, expected=problem.remedy)
 
     return check
 
@@ -57,7 +60,14 @@ def _hides(broken: str, rule_id: str) -> bool:
     return rule_id in _LINK_RULES or _FILE_RULES.index(broken) < _FILE_RULES.index(rule_id)
 
 
-for _rule in (*_FILE_RULES, *_LINK_RULES):
+@CHECKS.check("LD-001", Level.LOADS, passes=LIBRARY, rows=(1,))
+def is_there(ground: LibraryGround) -> None:
+    """Look for it; a link that leads nowhere is there."""
+    path = ground.target.path
+    expect(os.path.lexists(path), f"{path} does not exist")
+
+
+for _rule in (*_FILE_RULES[1:], *_LINK_RULES):
     CHECKS.check(_rule, Level.LOADS, passes=LIBRARY, rows=_ROWS.get(_rule, ()))(
         _asks_the_probe(_rule)
     )
@@ -119,7 +129,10 @@ def can_be_mapped(ground: LibraryGround) -> None:
 @CHECKS.check("LD-053", Level.LOADS, passes=LIBRARY)
 def can_be_bound(ground: LibraryGround) -> None:
     """Lead its need of TensorFlow's library to the host."""
-    _passes_unless("LD-053", ground.library)
+    ground.require_loadable()
+    if not ground.trial.mapped and not ground.trial.refused:
+        raise Blocked("the library cannot be mapped: see LD-050")
+    _passes_unless("LD-053", ground.map)
 
 
 def _passes_unless(rule_id: str, act: Callable[[], object]) -> None:

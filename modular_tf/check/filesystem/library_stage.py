@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.loading.filesystem_tables import FilesystemTables
 from modular_tf.loading.loader import map_file
@@ -74,7 +76,16 @@ class FilesystemLibraryStage:
     @cached_property
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
-        return try_loading(self.target)
+        return try_loading(self._to_load)
+
+    @cached_property
+    def _to_load(self) -> Target:
+        """The target with all that mapping it takes, where nobody has said that yet."""
+        facts = LoadFacts.of(self.probe)
+        companions = self.target.companions or facts.companions
+        return replace(
+            self.target, companions=companions, absent=self.target.absent or facts.absent
+        )
 
     def map(self) -> Library:
         """Map the library, whatever comes of it.
@@ -83,7 +94,7 @@ class FilesystemLibraryStage:
             PluginError: It cannot be mapped (LD-050, LD-053).
         """
         if self._library is None:
-            target, call = self.target, f"dlopen({os.path.basename(self.target.path)})"
+            target, call = self._to_load, f"dlopen({os.path.basename(self.target.path)})"
             self.journal.enter(call)
             self._library = map_file(target.path, target.companions, target.absent)
             self.journal.leave(call)
@@ -156,6 +167,8 @@ class LibraryGround:
         Raises:
             Blocked: Something does.
         """
+        if not os.path.lexists(self.target.path):
+            raise Blocked("there is no such file: see LD-001")
         broken = [problem.rule for problem in self.probe.problems if problem.is_error]
         if broken:
             raise Blocked(f"the library will not load here: see {', '.join(broken)}")

@@ -4,7 +4,9 @@
  * environment variable FIXTURE_SCHEME_NOW overrides. One of
  * FIXTURE_NO_INIT, FIXTURE_UNRESOLVED, FIXTURE_INIT_{CRASHES,ABORTS,EXITS,HANGS,THROWS} and
  * FIXTURE_CONSTRUCTOR_CRASHES makes a binary that does not get as far as a registration;
- * FIXTURE_COMPANION makes one that needs companion.c's library. */
+ * FIXTURE_COMPANION makes one that needs companion.c's library, FIXTURE_NEEDS_THE_INSIDE one that
+ * asks for a C++ function of TensorFlow's, FIXTURE_EXPORTS_THE_INTERFACE one that shows a function of
+ * the C API as its own, FIXTURE_CONSTRUCTOR_PRINTS one that writes to standard error when mapped. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdlib.h>
@@ -30,6 +32,23 @@ extern int fixture_companion(void);
 
 #ifdef FIXTURE_CONSTRUCTOR_CRASHES
 __attribute__((constructor)) static void crash_while_loading(void) { raise(SIGSEGV); }
+#endif
+
+#ifdef FIXTURE_CONSTRUCTOR_PRINTS
+__attribute__((constructor)) static void print_while_loading(void) {
+  static const char words[] = "fixture: here I am\n";
+  if (write(STDERR_FILENO, words, sizeof(words) - 1) < 0) abort();
+}
+#endif
+
+#ifdef FIXTURE_NEEDS_THE_INSIDE
+extern void _ZN3tsl5mutex6unlockEv(void* mutex);
+void (*const fixture_inside)(void* mutex) = _ZN3tsl5mutex6unlockEv;
+#endif
+
+#ifdef FIXTURE_EXPORTS_THE_INTERFACE
+/* As a plugin does that TensorFlow was linked into; nothing here calls it. */
+TF_CAPI_EXPORT uint64_t TF_NowSeconds(void) { return 0; }
 #endif
 
 #ifndef FIXTURE_NO_INIT

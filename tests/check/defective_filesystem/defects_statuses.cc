@@ -1,0 +1,34 @@
+// Defects of the statuses that operations leave.
+#include "defects.h"
+#include "paths.h"
+
+DEFECTS(statuses) = {
+    {"FS-136",  // says nothing of success
+     [](Tables& tables) {
+       tables.filesystem.get_file_size = [](const TF_Filesystem* filesystem, const char* path,
+                                            TF_Status* status) -> int64_t {
+         TF_Status* own = TF_NewStatus();
+         const int64_t size = original.filesystem.get_file_size(filesystem, path, own);
+         if (TF_GetCode(own) != TF_OK) TF_SetStatus(status, TF_GetCode(own), TF_Message(own));
+         TF_DeleteStatus(own);
+         return size;
+       };
+     }},
+    {"FS-137",  // says nothing of failure
+     [](Tables& tables) {
+       tables.filesystem.delete_file = [](const TF_Filesystem* filesystem, const char* path,
+                                          TF_Status* status) {
+         original.filesystem.delete_file(filesystem, path, status);
+         const TF_Code code = TF_GetCode(status);
+         if (code != TF_OK) TF_SetStatus(status, code, "");
+       };
+     }},
+    {"FS-138",
+     [](Tables& tables) {
+       tables.filesystem.get_matching_paths = [](const TF_Filesystem*, const char* pattern, char***,
+                                                 TF_Status* status) {
+         TF_SetStatus(status, TF_UNIMPLEMENTED, pattern);
+         return -1;
+       };
+     }},
+};

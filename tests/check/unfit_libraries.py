@@ -1,0 +1,116 @@
+"""Files that are no plugin, or none for this machine: the defects of checks of a file.
+
+Each is made from nothing, or from a good plugin; `tests/plugins` has those that load.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from tests.discovery.elf_builder import ElfBuilder
+from tests.fixtures.broken_libraries import LibraryBreaker
+from tests.fixtures.compiler import compile_object, link_library
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_DAMAGES = {
+    "LD-004": "text",
+    "LD-005": "half",
+    "LD-009": "program",
+}
+_M68K = 4
+_VISIBLE = '__attribute__((visibility("default")))'
+_DATA = f"{_VISIBLE} int TF_InitPlugin = 1;"
+_KERNEL = f"{_VISIBLE} void TF_InitKernel(void) {{}}"
+_WITH_KERNELS = f"""
+    void TF_RegisterKernelBuilder(void);
+    {_VISIBLE} void TF_InitPlugin(void* info) {{ (void)info; }}
+    {_VISIBLE} void SE_InitPlugin(void* params) {{ (void)params; TF_RegisterKernelBuilder(); }}
+"""
+# What the file says is a function, and lies in memory that is not executable.
+_NO_CODE = """
+    __asm__(".data\\n.globl TF_InitPlugin\\n.type TF_InitPlugin, @function\\n"
+            "TF_InitPlugin: .quad 0\\n.size TF_InitPlugin, 8\\n.text\\n");
+"""
+_NEEDY = f"int from_there(void); {_VISIBLE} void TF_InitPlugin(void) {{ from_there(); }}"
+
+
+def unfit_library(check_id: str, folder: Path) -> Path:
+    """Make the file that a check must find wanting, in an empty folder."""
+    if check_id in _DAMAGES:
+        good = build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": "fixture"})
+        return LibraryBreaker(folder, good)(_DAMAGES[check_id])
+    return _MAKERS[check_id](folder)
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "libnowhere.so"
+
+
+def _directory(folder: Path) -> Path:
+    path = folder / "libdirectory.so"
+    path.mkdir()
+    return path
+
+
+def _without_permission(folder: Path) -> Path:
+    """Make a link to itself: even the superuser may not open it, who may read everything."""
+    path = folder / "libforbidden.so"
+    path.symlink_to(path)
+    return path
+
+
+def _foreign(**differences: Any) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / "libforeign.so"
+        path.write_bytes(ElfBuilder(**differences).build())
+        return path
+
+    return make
+
+
+def _compiled(text: str, *options: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        source = folder / "unfit.c"
+        source.write_text(text, encoding="utf-8")
+        return link_library("libunfit.so", [compile_object(source)], options)
+
+    return make
+
+
+def _versioned(soname: str, version: str) -> Callable[[Path], Path]:
+    """Return the maker of a library that needs a version that nobody has, of a library of all."""
+
+    def make(folder: Path) -> Path:
+        script = folder / "versions"
+        script.write_text(f"{version} {{ *; }};", encoding="utf-8")
+        source = folder / "stub.c"
+        source.write_text(f"{_VISIBLE} int from_there(void) {{ return 1; }}", encoding="utf-8")
+        options = [f"-Wl,-soname,{soname}", f"-Wl,--version-script={script}"]
+        stub = link_library(f"stub-{soname}", [compile_object(source)], options)
+        return _compiled(_NEEDY, os.fspath(stub))(folder)
+
+    return make
+
+
+_MAKERS: Mapping[str, Callable[[Path], Path]] = {
+    "LD-001": _missing,
+    "LD-002": _directory,
+    "LD-003": _without_permission,
+    "LD-006": _foreign(bits=32),
+    "LD-007": _foreign(order=">"),
+    "LD-008": _foreign(machine=_M68K),
+    "LD-011": _compiled(_DATA),
+    "LD-012": _compiled(_KERNEL),
+    "LD-015": _versioned("libc.so.6", "GLIBC_2.999"),
+    "LD-016": _versioned("libm.so.6", "GLIBCXX_3.4.999"),
+    "LD-017": _compiled(_WITH_KERNELS),
+    "LD-051": _compiled(_NO_CODE),
+}
+UNFIT = frozenset({*_DAMAGES, *_MAKERS})
+"""The checks that find such a file wanting."""
