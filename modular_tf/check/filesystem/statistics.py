@@ -91,10 +91,18 @@ def tells_the_time(ground: FilesystemGround) -> None:
         earliest <= found <= latest,
         "the time of change is not that of the last write, in nanoseconds since 1970",
         expected=f"{earliest} to {latest}",
-        found=str(found),
+        found=f"{found}: {_likely_fault(found, earliest, latest)}",
     )
     if found % _SECOND == 0:
         note("times of change are kept in whole seconds", found=str(found))
+
+
+def _likely_fault(found: int, earliest: int, latest: int) -> str:
+    """Say what somebody did who took this for the time."""
+    for unit, factor in (("seconds", _SECOND), ("milliseconds", 10**6), ("microseconds", 10**3)):
+        if earliest <= found * factor <= latest:
+            return f"it counts {unit}"
+    return "the store's clock is wrong, or the time not that of the write" if found else "no time"
 
 
 @CHECKS.check("FS-270", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(170,))
@@ -197,9 +205,13 @@ def agrees_with_stat(ground: FilesystemGround) -> None:
     statistics = _stat(ground, file, "F")
     if ground.subject.offers("get_file_size"):
         size = expect_ok(ground.subject.get_file_size(file), "get_file_size(F)")
-        expect_equal(size, statistics.length, "get_file_size beside the length of stat")
+        expect_equal(
+            size, statistics.length, "get_file_size(F), which must be the length that stat gives,"
+        )
     if ground.subject.offers("is_directory"):
         for uri in (file, directory):
             answer = ground.subject.is_directory(uri)
             found, told = answer.ok and bool(answer.value), _stat(ground, uri, uri).is_directory
-            expect_equal(found, told, f"is_directory({uri}) beside the flag of stat")
+            expect_equal(
+                found, told, f"is_directory({uri}), which must be the flag that stat gives,"
+            )
