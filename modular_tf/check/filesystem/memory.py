@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import RAW, CheckList
@@ -41,14 +42,14 @@ def _use_file(ground: FilesystemGround, length: int) -> None:
     reader = ground.subject.new_random_access_file(_name(ground, length)).value
     if reader is not None:
         for offset, n in ((0, length), (length - 1, 2), (0, 2 * length), (length, 1)):
-            _attempt(lambda offset=offset, n=n: reader.read(offset, n))
+            _attempt(partial(reader.read, offset, n))
         reader.close()
 
 
 def _ask(ground: FilesystemGround, length: int) -> None:
     uri, subject = _name(ground, length), ground.subject
     for question in (subject.path_exists, subject.stat, subject.is_directory):
-        _attempt(lambda question=question: question(uri))
+        _attempt(partial(question, uri))
     _attempt(lambda: subject.get_file_size(uri))
     _attempt(lambda: subject.paths_exist([uri, ground.missing()]))
 

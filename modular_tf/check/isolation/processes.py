@@ -14,9 +14,10 @@ from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.isolation.zygote import zygote_command
 from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.first_contact.zygote_process import ZygoteProcess
+from modular_tf.native.checking_allocator import preload_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -72,12 +73,15 @@ class CheckProcesses:
             raise OSError("this process is no Python command, and names none")
         command = zygote_command(python, limits=self._limits, scratch=self._scratch)
         try:
-            zygote = ZygoteProcess(command=command, environment=os.environ)
+            zygote = ZygoteProcess(command=command, environment=self._environment())
         except ValueError as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():
             raise OSError(f"the process of checks {zygote.close()} before it began")
         return zygote
+
+    def _environment(self) -> Mapping[str, str]:
+        return preload_environment(os.environ) if self._limits.preload else os.environ
 
     def _end_zygote(self) -> None:
         self._zygote.close()
