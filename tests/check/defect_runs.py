@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.layouts import Dialect
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
@@ -20,6 +21,7 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
 from tests.check.unfit_libraries import UNFIT, unfit_library
+from tests.device.dialects.building import Build
 from tests.fixtures.broken_libraries import LibraryBreaker
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
@@ -30,7 +32,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from modular_tf.check.check import Check
     from modular_tf.check.outcome import Outcome
@@ -100,7 +102,13 @@ def expected_finders(check_id: str) -> frozenset[str]:
 def checks_with_defects() -> list[str]:
     """Return the ids of all checks that a defect is known for."""
     table = read_table("defects.toml")
-    known = {*fixtures_by_check(), *table["variants"], *table["damages"], *UNFIT}
+    known = {
+        *fixtures_by_check(),
+        *table["variants"],
+        *table["damages"],
+        *table["dialects"],
+        *UNFIT,
+    }
     return [check_id for check_id in all_checks() if check_id in known]
 
 
@@ -122,6 +130,8 @@ class Subjects:
             return self._variant(check.kind, self._table["variants"][check.id], options)
         if check.id in self._table["damages"]:
             return self._damaged(check, self._table["damages"][check.id], options)
+        if check.id in self._table["dialects"]:
+            return self._dialect(self._table["dialects"][check.id], options)
         if check.id in UNFIT:
             return self._unfit(check, options)
         fixture = fixtures_by_check()[check.id]
@@ -130,6 +140,8 @@ class Subjects:
     def sound(self, check: Check) -> Subject:
         """Return the same without the defect."""
         options = self._table["options"].get(check.id, {})
+        if check.id in self._table["dialects"]:
+            return self._dialect({**self._table["dialects"][check.id], "macros": {}}, options)
         if check.id in {*self._table["variants"], *self._table["damages"], *UNFIT}:
             return self._variant(check.kind, "good", options)
         return self._switchable(fixtures_by_check()[check.id], options, {})
@@ -143,6 +155,10 @@ class Subjects:
     def _variant(self, kind: str, name: str, options: dict[str, Any]) -> Subject:
         path = str(build_plugin(variants(kind)[name], _SETTINGS[kind]))
         return Subject(name, path, "fixture", options)
+
+    def _dialect(self, build: Mapping[str, Any], options: dict[str, Any]) -> Subject:
+        path = str(Build(**{**build, "dialect": Dialect(build["dialect"])}).compile())
+        return Subject("dialect", path, "", options)
 
     def _unfit(self, check: Check, options: dict[str, Any]) -> Subject:
         folder = self._folder / check.id

@@ -91,7 +91,7 @@ def test_every_check_has_a_defect():
 def test_every_defect_has_a_check_and_one_place():
     table = read_table("defects.toml")
     listed = [check_id for fixture in FIXTURES for check_id in listed_defects(fixture)]
-    listed += [*table["variants"], *table["damages"], *UNFIT]
+    listed += [*table["variants"], *table["damages"], *table["dialects"], *UNFIT]
 
     assert sorted(set(listed) - all_checks().keys()) == []
     assert len(listed) == len(set(listed))

@@ -1,6 +1,6 @@
-"""Files that are no plugin, or none for this machine: the defects of checks of a file.
+"""Libraries that are not fit to be loaded: no plugin, none for this machine, or a dangerous one.
 
-Each is made from nothing, or from a good plugin; `tests/plugins` has those that load.
+They are the defects of checks of files, and of what loading does to the process.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tests.discovery.elf_builder import ElfBuilder
+from tests.first_contact.conftest import build_misdeed
 from tests.fixtures.broken_libraries import LibraryBreaker
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import build_plugin
@@ -98,6 +99,11 @@ def _versioned(soname: str, version: str) -> Callable[[Path], Path]:
     return make
 
 
+def _misdeed(deed: str) -> Callable[[Path], Path]:
+    """Return the maker of a plugin that does something in its entry point."""
+    return lambda _: build_misdeed(deed, kind="filesystem")
+
+
 _MAKERS: Mapping[str, Callable[[Path], Path]] = {
     "LD-001": _missing,
     "LD-002": _directory,
@@ -111,6 +117,16 @@ _MAKERS: Mapping[str, Callable[[Path], Path]] = {
     "LD-016": _versioned("libm.so.6", "GLIBCXX_3.4.999"),
     "LD-017": _compiled(_WITH_KERNELS),
     "LD-051": _compiled(_NO_CODE),
+    "LD-060": _misdeed("ABORT"),
+    "LD-061": _misdeed("HANG"),
+    "LD-062": _misdeed("CLOSE_OUTPUT"),
+    "LD-064": _misdeed("ALLOCATE"),
+    "LD-065": _misdeed("UNFLUSHED"),
+    "LD-066": _misdeed("CATCH_INTERRUPT"),
+    "LD-067": _misdeed("CHANGE_LOCALE"),
+    "LD-068": _misdeed("FORK"),
+    "LD-069": _misdeed("CHANGE_UMASK"),
+    "SE-001": _compiled(_KERNEL),
 }
 UNFIT = frozenset({*_DAMAGES, *_MAKERS})
 """The checks that find such a file wanting."""

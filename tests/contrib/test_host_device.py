@@ -46,7 +46,9 @@ def test_names_come_from_the_machine(device: PluginProcess) -> None:
 
 
 def test_ordinal_is_kept() -> None:
-    process = PluginProcess("device", installed_plugin("host_device"), "3")
+    process = PluginProcess(
+        "device", installed_plugin("host_device"), "3", env={"MTF_HOST_DEVICE_COUNT": "4"}
+    )
     assert process.facts()["ordinal"] == 3
     assert process.close() == 0
 

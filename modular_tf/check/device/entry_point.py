@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 CHECKS = CheckList("device", "entry point")
 
 
-def _expect_no_overrun(trial: EntryTrial, function: str, *parts: str) -> None:
-    found = "; ".join(trial.overruns(*parts))
+_PARTS = ("params", "platform", "platform_fns", "device_fns", "stream_executor")
+
+
+def _expect_no_overrun(trial: EntryTrial, function: str, *parts: str, but: str = "") -> None:
+    found = "; ".join(one for one in trial.overruns(*parts) if one not in but)
     expect(
         not found,
         f"{function} wrote beside the structs that it was lent",
@@ -84,9 +87,9 @@ def destroying_leaves_the_structs(ground: DeviceLibraryGround) -> None:
     trial = ground.accepted_trial
     trial.create("device_fns")
     trial.create("stream_executor")
+    before = "; ".join(trial.overruns(*_PARTS))
     trial.destroy()
-    parts = ("params", "platform", "platform_fns", "device_fns", "stream_executor")
-    _expect_no_overrun(trial, "a destroy function", *parts)
+    _expect_no_overrun(trial, "a destroy function", *_PARTS, but=before)
 
 
 @CHECKS.check("SE-109", Level.ROBUST, passes=LIBRARY)

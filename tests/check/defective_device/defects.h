@@ -22,12 +22,18 @@
 
 namespace defective {
 
+// What the entry point ends with.
+struct Outcome {
+  TF_Status* status;       // OK, until a defect sets it
+  bool is_untold = false;  // the host's status is left as it is
+};
+
 // What the reference plugin registered, and what its create_* functions hand out: the host sees
 // what the defect makes of it. A defect that replaces create_device_fns, create_stream_executor or
 // create_timer_fns calls the one in `original.platform_fns`, which fills in the changed table.
 struct Tables {
   SE_PlatformRegistrationParams& params;
-  TF_Status* status;  // of the entry point; OK
+  Outcome& outcome;
   SP_Platform& platform;
   SP_PlatformFns& platform_fns;
   SP_DeviceFns& device_fns;

@@ -58,12 +58,17 @@ void hand_out_tables(SP_PlatformFns& fns) {
 extern "C" TF_CAPI_EXPORT void SE_InitPlugin(SE_PlatformRegistrationParams* params,
                                              TF_Status* status) {
   using namespace defective;
-  reference_init_plugin(params, status);
-  if (TF_GetCode(status) != TF_OK) return;
-  fill_tables(*params->platform, *params->platform_fns, status);
-  hand_out_tables(*params->platform_fns);
-  original = {*params, *params->platform_fns, device_fns, executor, timer_fns};
-  Tables tables{*params,    status,   *params->platform, *params->platform_fns,
-                device_fns, executor, timer_fns};
-  apply_chosen_defect(tables);
+  TF_Status* own = TF_NewStatus();
+  reference_init_plugin(params, own);
+  Outcome outcome{own};
+  if (TF_GetCode(own) == TF_OK) {
+    fill_tables(*params->platform, *params->platform_fns, own);
+    hand_out_tables(*params->platform_fns);
+    original = {*params, *params->platform_fns, device_fns, executor, timer_fns};
+    Tables tables{*params,    outcome,  *params->platform, *params->platform_fns,
+                  device_fns, executor, timer_fns};
+    apply_chosen_defect(tables);
+  }
+  if (!outcome.is_untold) TF_SetStatus(status, TF_GetCode(own), TF_Message(own));
+  TF_DeleteStatus(own);
 }
