@@ -80,7 +80,8 @@ bool forget_a_status(const TF_Filesystem* filesystem, char** paths, int count,
 }
 
 bool stop_early(const TF_Filesystem* filesystem, char** paths, int count, TF_Status** statuses) {
-  const int looked_at = count > 100 ? 100 : count;
+  constexpr int kOnePage = 10;
+  const int looked_at = count > kOnePage ? kOnePage : count;
   return original.filesystem.paths_exist(filesystem, paths, looked_at, statuses);
 }
 
