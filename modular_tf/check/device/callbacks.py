@@ -139,7 +139,7 @@ def a_failed_callback_shows(ground: DeviceGround) -> None:
 @CHECKS.check("SE-285", Level.ROBUST, needs=_NEEDS)
 def callbacks_of_many_streams(ground: DeviceGround) -> None:
     """50 on each of eight, in turn."""
-    streams, calls = [ground.stream() for _ in range(_STREAMS)], [0] * _STREAMS
+    streams, calls = [_stream(ground, 497) for _ in range(_STREAMS)], [0] * _STREAMS
 
     def count(number: int) -> None:  # one stream calls one at a time
         calls[number] += 1

@@ -51,7 +51,7 @@ def on_device(ground: DeviceGround, target: Memory, source: Memory, n_bytes: int
 def synchronous_copies_bring_bytes_back(ground: DeviceGround) -> None:
     """4092 bytes to the device and back."""
     data, back = ground.bytes(4092), ground.buffer(4092)
-    memory, subject = ground.memory(4092), ground.subject
+    memory, subject = ground.filled(bytes(4092)), ground.subject
     expect_ok(subject.sync_memcpy_htod(memory, ground.buffer(data), 4092), "sync_memcpy_htod")
     expect_ok(subject.sync_memcpy_dtoh(back, memory, 4092), "sync_memcpy_dtoh")
     expect_bytes(back.content(), data, "what sync_memcpy_dtoh brought back")
@@ -69,7 +69,7 @@ def synchronous_copies_on_the_device(ground: DeviceGround) -> None:
 @CHECKS.check("SE-202", Level.WORKS, needs=("memcpy_htod",))
 def a_stream_copies_to_the_device(ground: DeviceGround) -> None:
     """4100 bytes."""
-    data, memory = ground.bytes(4100), ground.memory(4100)
+    data, memory = ground.bytes(4100), ground.filled(bytes(4100))
     to_device(ground, memory, ground.buffer(data), 4100)
     expect_bytes(ground.content(memory), data, "the target of memcpy_htod")
 
@@ -193,7 +193,7 @@ def copies_on_the_device_write_nothing_beside(ground: DeviceGround) -> None:
 @CHECKS.check("SE-213", Level.WORKS)
 def copies_leave_their_source(ground: DeviceGround) -> None:
     """In each direction."""
-    data, memory = ground.bytes(341), ground.memory(341)
+    data, memory = ground.bytes(341), ground.filled(bytes(341))
     host, back = ground.buffer(data), ground.buffer(341)
     to_device(ground, memory, host, 341)
     expect_bytes(host.content(), data, "the source of memcpy_htod")
@@ -256,7 +256,7 @@ def copies_between_ranges_that_overlap(ground: DeviceGround) -> None:
 @CHECKS.check("SE-217", Level.WORKS)
 def a_host_buffer_is_free_behind_an_event(ground: DeviceGround) -> None:
     """It is written over when the event is COMPLETE, and the device must not see that."""
-    data, memory = ground.bytes(347), ground.memory(347)
+    data, memory = ground.bytes(347), ground.filled(bytes(347))
     host, stream = ground.buffer(data), ground.stream()
     expect_ok(ground.subject.memcpy_htod(stream, memory, host, 347), "memcpy_htod")
     expect_passed(ground, marked(ground, stream), "the event behind a copy")
@@ -267,7 +267,7 @@ def a_host_buffer_is_free_behind_an_event(ground: DeviceGround) -> None:
 @CHECKS.check("SE-218", Level.WORKS, needs=("sync_memcpy_htod",))
 def synchronous_copies_are_done(ground: DeviceGround) -> None:
     """The source is written over when the copy has returned."""
-    data, memory = ground.bytes(349), ground.memory(349)
+    data, memory = ground.bytes(349), ground.filled(bytes(349))
     host = ground.buffer(data)
     expect_ok(ground.subject.sync_memcpy_htod(memory, host, 349), "sync_memcpy_htod")
     host.view[:] = bytes(349)
@@ -278,7 +278,7 @@ def synchronous_copies_are_done(ground: DeviceGround) -> None:
 def host_buffers_at_any_address(ground: DeviceGround) -> None:
     """1, 2 and 4 bytes beside an aligned address."""
     for shift in (1, 2, 4):
-        data, memory = ground.bytes(353), ground.memory(353)
+        data, memory = ground.bytes(353), ground.filled(bytes(353))
         back = ground.buffer(353, shift=shift)
         to_device(ground, memory, ground.buffer(data, shift=shift), 353)
         to_host(ground, back, memory, 353)
@@ -289,7 +289,7 @@ def host_buffers_at_any_address(ground: DeviceGround) -> None:
 @CHECKS.check("SE-220", Level.WORKS, needs=("host_memory_allocate",))
 def copies_with_the_plugins_host_memory(ground: DeviceGround) -> None:
     """To the device from one block, and back into another."""
-    data, memory = ground.bytes(359), ground.memory(359)
+    data, memory = ground.bytes(359), ground.filled(bytes(359))
     source, back = ground.host_block(359), ground.host_block(359)
     source.view[:359] = data
     to_device(ground, memory, source, 359)

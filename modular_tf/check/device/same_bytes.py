@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from modular_tf.rules import Severity
 
 _SHOWN_BYTES = 16
+_PIECE_BYTES = 1 << 16
+"""Compared at once: most of many MiB is mostly right."""
 
 
 def expect_bytes(
@@ -28,7 +30,11 @@ def expect_bytes(
     """
     if found == expected:
         return
-    wrong = [at for at in range(len(expected)) if found[at] != expected[at]]
+    wrong = [
+        at
+        for start in range(0, len(expected), _PIECE_BYTES)
+        for at in _differing(found, expected, start)
+    ]
     at = wrong[0]
     raise Deviation(
         f"{what} differs in {len(wrong)} of {len(expected)} bytes, from byte {at} on",
@@ -36,6 +42,15 @@ def expect_bytes(
         found=_shown(found, at),
         severity=severity,
     )
+
+
+def _differing(found: bytes, expected: bytes, start: int) -> list[int]:
+    """Return where one piece differs."""
+    piece = slice(start, start + _PIECE_BYTES)
+    if found[piece] == expected[piece]:
+        return []
+    end = min(start + _PIECE_BYTES, len(expected))
+    return [at for at in range(start, end) if found[at] != expected[at]]
 
 
 def _shown(data: bytes, at: int) -> str:

@@ -104,8 +104,9 @@ TF_Bool lose_the_failure(const SP_Device* device, SP_Stream stream, SE_StatusCal
 
 TF_Bool drop_one_of_many(const SP_Device* device, SP_Stream stream, SE_StatusCallbackFn function,
                          void* argument) {
-  static int taken = 0;
-  if (streams() == 8 && ++taken == 100) return 1;
+  static int until_drop = 0;
+  if (take_mark()) until_drop = 100;
+  if (until_drop > 0 && --until_drop == 0) return 1;
   return original.executor.host_callback(device, stream, function, argument);
 }
 
@@ -141,11 +142,7 @@ DEFECTS(callbacks) = {
     {"SE-282", [](Tables& tables) { tables.executor.memcpy_htod = write_at_once; }},
     {"SE-283", [](Tables& tables) { watch_callbacks(tables, 479, call_at_once); }},
     {"SE-284", [](Tables& tables) { watch_callbacks(tables, 487, lose_the_failure); }},
-    {"SE-285",
-     [](Tables& tables) {
-       count_streams(tables);
-       tables.executor.host_callback = drop_one_of_many;
-     }},
+    {"SE-285", [](Tables& tables) { watch_callbacks(tables, 497, drop_one_of_many); }},
     {"SE-286", [](Tables& tables) { tables.executor.memset = refuse_in_a_callback; }},
     {"SE-287",
      [](Tables& tables) {

@@ -31,29 +31,29 @@ void spoil_sync_dtoh(const SP_Device* device, void* target, const SP_DeviceMemor
 
 void spoil_sync_dtod(const SP_Device* device, SP_DeviceMemoryBase* target,
                      const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
-  const uint64_t copied = size == 2048 ? size - 1 : size;
+  const uint64_t copied = size == 2048 ? size - 4 : size;
   original.executor.sync_memcpy_dtod(device, target, source, copied, status);
 }
 
-// Copies one byte less, where that many are asked for.
-template <uint64_t kSize>
+// Copies some bytes less, where that many are asked for.
+template <uint64_t kSize, uint64_t kMissing = 4>
 void shorten_htod(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
                   const void* source, uint64_t size, TF_Status* status) {
-  const uint64_t copied = size == kSize ? size - 1 : size;
+  const uint64_t copied = size == kSize ? size - kMissing : size;
   original.executor.memcpy_htod(device, stream, target, source, copied, status);
 }
 
-template <uint64_t kSize>
+template <uint64_t kSize, uint64_t kMissing = 4>
 void shorten_dtoh(const SP_Device* device, SP_Stream stream, void* target,
                   const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
-  const uint64_t copied = size == kSize ? size - 1 : size;
+  const uint64_t copied = size == kSize ? size - kMissing : size;
   original.executor.memcpy_dtoh(device, stream, target, source, copied, status);
 }
 
-template <uint64_t kSize>
+template <uint64_t kSize, uint64_t kMissing = 4>
 void shorten_dtod(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
                   const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
-  const uint64_t copied = size == kSize ? size - 1 : size;
+  const uint64_t copied = size == kSize ? size - kMissing : size;
   original.executor.memcpy_dtod(device, stream, target, source, copied, status);
 }
 
@@ -171,7 +171,7 @@ DEFECTS(copies) = {
     {"SE-202", [](Tables& tables) { tables.executor.memcpy_htod = shorten_htod<4100>; }},
     {"SE-203", [](Tables& tables) { tables.executor.memcpy_dtoh = shorten_dtoh<4104>; }},
     {"SE-204", [](Tables& tables) { tables.executor.memcpy_dtod = shorten_dtod<4108>; }},
-    {"SE-205", [](Tables& tables) { tables.executor.memcpy_htod = shorten_htod<5>; }},
+    {"SE-205", [](Tables& tables) { tables.executor.memcpy_htod = shorten_htod<5, 1>; }},
     {"SE-206",
      [](Tables& tables) {
        tables.executor.sync_memcpy_htod = refuse_no_bytes;
