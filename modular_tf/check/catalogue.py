@@ -15,6 +15,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "filesystem": (
         "library",
         "registration",
+        "first_contact",
         "initialisation",
         "handed_over",
         "statuses",

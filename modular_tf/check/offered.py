@@ -32,12 +32,13 @@ class Offered:
     notes: tuple[Note, ...]
 
 
-def offered_by(probe: Probe, facts: LoadFacts) -> Offered:
+def offered_by(probe: Probe, facts: LoadFacts, limits: Limits | None = None) -> Offered:
     """Try a library as a host does before it loads it.
 
     Args:
         probe: Of the library.
         facts: Likewise.
+        limits: What loading may take; None for the usual.
     """
     task = Task(
         plugin=probe.candidate.name,
@@ -46,7 +47,7 @@ def offered_by(probe: Probe, facts: LoadFacts) -> Offered:
         absent=facts.absent,
         kinds=tuple(sorted(kind.value for kind in facts.kinds)),
     )
-    (finding,) = try_plugins([task], Limits())
+    (finding,) = try_plugins([task], limits or Limits())
     offer = finding.offer
     platform = None if offer is None else offer.platform
     return Offered(

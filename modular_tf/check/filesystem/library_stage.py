@@ -13,10 +13,12 @@ from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
+from modular_tf.check.offered import offered_by
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.host_offer import host_offer
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
+from modular_tf.first_contact.limits import Limits
 from modular_tf.loading.filesystem_tables import FilesystemTables
 from modular_tf.loading.loader import map_file
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.check.check import Check
     from modular_tf.check.filesystem.load_trial import LoadTrial
     from modular_tf.check.filesystem.registration_memory import Entry
+    from modular_tf.check.offered import Offered
     from modular_tf.check.target import Target
     from modular_tf.discovery.probe import Probe
     from modular_tf.loading.filesystem_tables import RefusedTables
@@ -34,11 +37,14 @@ if TYPE_CHECKING:
     from modular_tf.rules import Violation
 
 
+_TRIAL_S = 10.0
+
+
 class FilesystemLibraryStage:
     """A library that is mapped when the first check needs it; see `Stage`.
 
     What a check cannot survive is tried in a child before: a check that is about something else
-    is blocked by it.
+    is blocked by it. An option of the target: `load_seconds`, which is how long loading may take.
 
     Attributes:
         target: What is checked.
@@ -76,7 +82,16 @@ class FilesystemLibraryStage:
     @cached_property
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
-        return try_loading(self._to_load)
+        return try_loading(self._to_load, self._load_seconds(_TRIAL_S))
+
+    @cached_property
+    def first_contact(self) -> Offered:
+        """What loading it as a host does came to, in a child that is watched."""
+        limits = Limits(seconds=self._load_seconds(Limits().seconds))
+        return offered_by(self.probe, LoadFacts.of(self.probe), limits)
+
+    def _load_seconds(self, default: float) -> float:
+        return float(self.target.options.get("load_seconds", default))
 
     @cached_property
     def _to_load(self) -> Target:
@@ -147,6 +162,15 @@ class LibraryGround:
     def trial(self) -> LoadTrial:
         """How far loading came in a child."""
         return self._stage.trial
+
+    def first_contact(self) -> Offered:
+        """Return what loading it as a host does came to, in a child that is watched.
+
+        Raises:
+            Blocked: The file says that it will not load.
+        """
+        self.require_loadable()
+        return self._stage.first_contact
 
     @property
     def journal(self) -> CallJournal:

@@ -19,7 +19,6 @@ from modular_tf.loading.loader import map_file
 if TYPE_CHECKING:
     from modular_tf.check.target import Target
 
-_LIMIT_S = 10.0
 _WORDS_SHOWN = 400
 _MAPPED, _RETURNED, _TAKEN, _REPEATED = "mapped", "returned", "taken", "repeated"
 _REFUSED = "refused"
@@ -51,8 +50,13 @@ class LoadTrial:
     words: str = ""
 
 
-def try_loading(target: Target) -> LoadTrial:
-    """Load the library of a target in a child process, which ends with it. [one thread]"""
+def try_loading(target: Target, limit_s: float) -> LoadTrial:
+    """Load the library of a target in a child process, which ends with it. [one thread]
+
+    Args:
+        target: The library.
+        limit_s: How many seconds it may take before the child is killed.
+    """
     words = os.memfd_create("modular_tf_words")
     reader, writer = os.pipe()
     try:
@@ -60,7 +64,7 @@ def try_loading(target: Target) -> LoadTrial:
         if child == 0:
             _load_and_exit(target, writer, words)
         os.close(writer)
-        told = _read_until_end(reader, child)
+        told = _read_until_end(reader, child, limit_s)
         return _trial_of(told, os.pread(words, _WORDS_SHOWN, 0))
     finally:
         os.close(reader)
@@ -111,9 +115,9 @@ def _tell(writer: int, step: str) -> None:
     os.write(writer, f"{step}\n".encode())
 
 
-def _read_until_end(reader: int, child: int) -> str:
+def _read_until_end(reader: int, child: int, limit_s: float) -> str:
     """Return what the child told until it ended, or its time did, which ends it."""
-    end = time.monotonic() + _LIMIT_S
+    end = time.monotonic() + limit_s
     told = b""
     while (left := end - time.monotonic()) > 0 and select.select([reader], [], [], left)[0]:
         piece = os.read(reader, 4096)
