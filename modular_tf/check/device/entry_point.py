@@ -95,15 +95,11 @@ def destroying_leaves_the_structs(ground: DeviceLibraryGround) -> None:
 @CHECKS.check("SE-109", Level.ROBUST, passes=LIBRARY)
 def can_be_set_up_again(ground: DeviceLibraryGround) -> None:
     """Everything once more, and to its end."""
-    first = ground.accepted_trial
-    first.destroy()
+    ground.accepted_trial.destroy()
     again = ground.init_again()
     if not again.answer.ok:
         message = "SE_InitPlugin failed when it was called after the platform was destroyed"
         raise Deviation(message, expected="status OK", found=code_found(again.answer))
-    expect_equal(
-        (again.name, again.device_type), (first.name, first.device_type), "the second platform"
-    )
     try:
         again.create("device_fns")
         again.create("stream_executor")

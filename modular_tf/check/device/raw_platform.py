@@ -29,6 +29,7 @@ class RawPlatform:
         tables: The accepted tables, all in the newest layout.
         caller: Calls the slots.
         allocator: The RFC's allocator, None for other plugins.
+        devices_created: How many times create_device has succeeded here.
     """
 
     def __init__(self, tables: DeviceTables, journal: CallJournal) -> None:
@@ -38,6 +39,7 @@ class RawPlatform:
             ModularTFError: The allocator cannot be created, or not be used.
         """
         self.tables = tables
+        self.devices_created = 0
         functions = tables.platform_fns, tables.device_fns, tables.executor
         slots = RawDeviceSlots({table.layout.name: addresses_of(table) for table in functions})
         self.caller = RawDeviceCaller(slots, journal)
@@ -74,6 +76,7 @@ class RawPlatform:
             self.caller.journal.leave(call, error.code.name)
             return Answer(int(error.code), error.message)
         self.caller.journal.leave(call, "OK")
+        self.devices_created += 1
         return Answer(0, value=device)
 
     def fill_timer_fns(self) -> None:

@@ -104,7 +104,7 @@ int take_watched(const void* opaque) {
   return -1;
 }
 
-void spoil(void* memory) { static_cast<unsigned char*>(memory)[0] ^= 0xff; }
+void spoil(void* memory) { ++static_cast<unsigned char*>(memory)[0]; }
 
 // Spoils the newest of the others with every deallocation.
 void give_back_and_spoil(const SP_Device* device, SP_DeviceMemoryBase* memory) {
