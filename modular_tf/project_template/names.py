@@ -93,7 +93,7 @@ def _require_project(name: str) -> None:
 
 
 def _require_scheme(scheme: str) -> None:
-    if scheme_of(f"{scheme}://") != scheme:
+    if not scheme or scheme_of(f"{scheme}://") != scheme:
         raise InvalidArgumentError(
             f"{scheme!r} cannot be a scheme: hosts find schemes of a letter, then one or more "
             "letters, digits and dots; give another with --scheme"

@@ -1,0 +1,76 @@
+"""`modular-tf new`: a project in one command, and mistakes that leave nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.cli.exit_codes import Exit
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_project_is_written_where_one_is(mtf, somewhere):
+    ended = mtf("new", "filesystem", "My-Store")
+
+    assert (ended.code, ended.err) == (Exit.DONE, "")
+    assert [path.name for path in somewhere.iterdir()] == ["My-Store"]
+    assert str(somewhere / "My-Store" / "src" / "plugin.cc") in ended.lines
+    assert 'strdup("mystore")' in (somewhere / "My-Store" / "src" / "plugin.cc").read_text()
+
+
+def test_or_where_it_is_wanted_under_the_names_that_are_wanted(mtf, somewhere):
+    ended = mtf("new", "device", "npu2", "--type", "NPU", "--directory", "here", "--json")
+
+    assert ended.code == Exit.DONE
+    assert ended.object.pop("files") == sorted(
+        str(path.relative_to(somewhere / "here"))
+        for path in (somewhere / "here").rglob("*")
+        if path.is_file()
+    )
+    assert {
+        name: ended.object[name] for name in ("directory", "kind", "library", "registered")
+    } == {
+        "directory": str(somewhere / "here"),
+        "kind": "device",
+        "library": "npu2",
+        "registered": "NPU",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("filesystem", "2fast"), "'2fast' cannot be the name of a project"),
+        (("device", "npu2"), "'NPU2' cannot be a device type"),
+        (("filesystem", "ram"), "'ram' is taken already"),
+        (("filesystem", "store", "--type", "STORE"), "give --scheme"),
+        (("kernel", "mine"), "invalid choice: 'kernel'"),
+        (("device",), "required: NAME"),
+    ],
+)
+def test_a_mistake_is_explained(mtf, somewhere, words, said):
+    ended = mtf("new", *words)
+
+    assert ended.code == Exit.USAGE
+    assert said in ended.err
+    assert list(somewhere.iterdir()) == []
+
+
+def test_what_is_there_is_not_written_over(mtf, somewhere):
+    (somewhere / "store").mkdir()
+    ended = mtf("new", "filesystem", "store")
+
+    assert ended.code == Exit.NO
+    assert f"{somewhere / 'store'}: it exists already" in ended.err
+    assert list((somewhere / "store").iterdir()) == []
+
+
+def test_a_missing_parent_is_named(mtf, somewhere):
+    ended = mtf("new", "filesystem", "store", "--directory", "a/b")
+
+    assert ended.code == Exit.NO
+    assert str(somewhere / "a") in ended.err

@@ -1,0 +1,90 @@
+"""`find_package(modular_tf)`: the headers for C11 and C++17, wherever it is looked for."""
+
+from __future__ import annotations
+
+import subprocess
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import modular_tf
+from modular_tf.headers import cmake_directory, include_directory
+from tests.project_template.building import TOOLS, configure_and_build
+
+PROJECT = """\
+cmake_minimum_required(VERSION 3.20)
+project(user LANGUAGES {languages})
+find_package(modular_tf {version} CONFIG REQUIRED)
+find_package(modular_tf CONFIG REQUIRED)
+add_library(user OBJECT {sources})
+target_link_libraries(user PRIVATE modular_tf::headers)
+target_compile_options(user PRIVATE -Wall -Wextra -Wpedantic -Werror)
+"""
+SOURCES = {
+    "C": ("user.c", '_Static_assert(__STDC_VERSION__ >= 201112L, "older than C11");\n'),
+    "CXX": ("user.cc", "static_assert(__cplusplus >= 201703L);\n"),
+}
+VERSION = ".".join(modular_tf.__version__.split(".")[:2])
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Write a project that uses the package."""
+
+    def write(*languages: str, version: str = VERSION) -> Path:
+        names = []
+        for language in languages:
+            name, assertion = SOURCES[language]
+            (tmp_path / name).write_text(f'#include "modular_tf/modular_tf.h"\n{assertion}')
+            names.append(name)
+        text = PROJECT.format(
+            languages=" ".join(languages), sources=" ".join(names), version=version
+        )
+        (tmp_path / "CMakeLists.txt").write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("languages", [("C",), ("CXX",), ("C", "CXX")], ids="+".join)
+def test_a_project_in_any_language_builds(project, languages):
+    configure_and_build(project(*languages), [f"-Dmodular_tf_DIR={cmake_directory()}"])
+
+
+def test_builds_of_wheels_find_it_by_themselves(project):
+    """scikit-build-core makes a prefix of each directory of what the entry point names."""
+    (found,) = entry_points(group="cmake.prefix", name="modular_tf")
+    prefixes = ";".join(found.load().__path__)
+
+    build = configure_and_build(project("C"), [f"-DCMAKE_PREFIX_PATH={prefixes}"])
+    cache = (build / "CMakeCache.txt").read_text()
+    assert f"modular_tf_DIR:PATH={cmake_directory()}\n" in cache
+
+
+def test_a_newer_one_is_asked_for_in_vain(project):
+    source = project("C", version="99.0")
+    command = [
+        "cmake",
+        "-S",
+        source,
+        "-B",
+        source / "build",
+        f"-Dmodular_tf_DIR={cmake_directory()}",
+    ]
+    done = subprocess.run(command, env=TOOLS, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert "99.0" in done.stderr
+    assert f"version: {modular_tf.__version__}" in done.stderr
+
+
+def test_it_is_of_the_version_of_the_package():
+    text = Path(cmake_directory(), "modular_tf-config-version.cmake").read_text()
+
+    assert f'set(PACKAGE_VERSION "{modular_tf.__version__}")' in text
+
+
+def test_the_directories_are_beside_each_other():
+    """The package finds the headers from where it lies itself."""
+    assert Path(cmake_directory(), "..", "include").resolve() == Path(include_directory()).resolve()

@@ -1,0 +1,155 @@
+"""A new project is written whole or not at all, and its files fit each other."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import re
+import stat
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import modular_tf
+from modular_tf.project_template import project
+from modular_tf.project_template.names import KINDS, project_names
+from modular_tf.project_template.project import render_project, write_project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+EVERY_PROJECT_HAS = {
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "CMakeLists.txt",
+    "README.md",
+    "pyproject.toml",
+    "src/exports.map",
+    "src/plugin.cc",
+    "tests/test_conformance.py",
+}
+ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
+
+
+@pytest.fixture(params=KINDS)
+def names(request):
+    return project_names(request.param, "My-Sample")
+
+
+@pytest.fixture
+def files(names):
+    return render_project(names)
+
+
+def test_the_files_are_what_was_rendered(names, files, tmp_path):
+    written = write_project(names, str(tmp_path / "made"))
+
+    assert list(written) == sorted(files)
+    assert set(written) >= EVERY_PROJECT_HAS
+    assert files == {
+        str(path.relative_to(tmp_path / "made")): path.read_text(encoding="utf-8")
+        for path in (tmp_path / "made").rglob("*")
+        if path.is_file()
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_names_have_taken_every_place(files):
+    left = {name: re.findall(r"@\w+@", content) for name, content in files.items()}
+
+    assert {name: found for name, found in left.items() if found} == {}
+
+
+def test_files_end_in_one_line_end_and_are_not_wide(files):
+    for name, content in files.items():
+        assert content.endswith("\n"), name
+        assert not content.endswith("\n\n"), name
+        if not name.endswith(".md"):
+            wide = [line for line in content.splitlines() if len(line) > 100]
+            assert wide == [], name
+
+
+def test_cmake_builds_every_source(files):
+    named = re.findall(r"^  (src/\S+\.cc)", files["CMakeLists.txt"], re.MULTILINE)
+
+    assert sorted(named) == sorted(name for name in files if name.endswith(".cc"))
+
+
+def test_the_entry_point_is_what_is_exported(names, files):
+    entry_point = ENTRY_POINTS[names.kind]
+
+    assert re.findall(r"global: (.*?);", files["src/exports.map"]) == [entry_point]
+    assert f" {entry_point}(" in files["src/plugin.cc"]
+
+
+def test_the_readme_names_files_that_are_there(files):
+    named = set(re.findall(r"`((?:src|tests)/[^`]+)`", files["README.md"]))
+    sources = {name for name in files if name.startswith("src/")}
+
+    assert named <= files.keys()
+    assert sources - named <= {"src/exports.map", "src/slots.h"}
+
+
+def test_the_project_is_python_s_to_build(names, files):
+    settings = tomllib.loads(files["pyproject.toml"])
+
+    assert settings["project"]["name"] == names.project
+    assert f"modular_tf>={modular_tf.__version__}" in settings["build-system"]["requires"]
+    assert settings["tool"]["scikit-build"]["wheel"]["py-api"] == "py3"
+    ast.parse(files["tests/test_conformance.py"])
+
+
+def test_a_place_that_is_taken_is_left_alone(names, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    for place in list(tmp_path.iterdir()):
+        with pytest.raises(FileExistsError):
+            write_project(names, str(place))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "link"]
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_missing_parent_is_named(names, tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        write_project(names, str(tmp_path / "missing" / "made"))
+
+    assert raised.value.filename == str(tmp_path / "missing")
+
+
+def test_nothing_is_left_of_a_project_that_could_not_be_written(names, tmp_path, monkeypatch):
+    write = project._write
+    written = []
+
+    def write_two(path, content):
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "no space left", path)
+        write(path, content)
+        written.append(path)
+
+    monkeypatch.setattr(project, "_write", write_two)
+    with pytest.raises(OSError, match="no space left"):
+        write_project(names, str(tmp_path / "made"))
+
+    assert len(written) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_has_the_permissions_that_others_get(names, tmp_path):
+    (tmp_path / "usual").mkdir()
+
+    write_project(names, str(tmp_path / "made"))
+
+    assert _mode(tmp_path / "made") == _mode(tmp_path / "usual")
+    assert _mode(tmp_path / "made" / "src") == _mode(tmp_path / "usual")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)

@@ -1,0 +1,69 @@
+"""The README of a new project: each command in turn, in an environment of its own, as it stands."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from modular_tf.project_template.names import KINDS, project_names
+from modular_tf.project_template.project import write_project
+from tests.architecture.document import blocks
+from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
+from tests.fixtures.process_group import run_in_group
+from tests.project_template.building import TOOLS
+
+MODULAR_TF = """\
+#!{python}
+from modular_tf.cli.main import run
+raise SystemExit(run())
+"""
+MAY_BE_LOST = "my_program.py"  # the reader's own, with TensorFlow
+
+
+@pytest.fixture
+def environment(tmp_path, isolated_machine):
+    """Make an environment that has what this one has, and keeps to itself what it installs."""
+    made = tmp_path / "environment"
+    command = [sys.executable, "-m", "venv", "--without-pip", str(made)]
+    assert run_in_group(command, cwd=tmp_path, env=TOOLS, timeout=100).returncode == 0
+    python = made / "bin" / "python"
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(made), "platbase": str(made)}))
+    shared = sysconfig.get_path("purelib")
+    (site / "shared.pth").write_text(f"import site; site.addsitedir({shared!r})\n")
+    script = made / "bin" / "modular-tf"
+    script.write_text(MODULAR_TF.format(python=python))
+    script.chmod(0o755)
+    homes = {name: os.environ[name] for name in os.environ if name.startswith("XDG_")}
+    path = os.pathsep.join((str(python.parent), TOOLS["PATH"]))
+    return {**DEVELOPER_ENVIRONMENT, **homes, "PATH": path, "VIRTUAL_ENV": str(made)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_command_works(kind, environment, tmp_path):
+    names = project_names(kind, f"walked-{kind}")
+    project = tmp_path / "project"
+    write_project(names, str(project))
+    said = []
+    for block in blocks((project / "README.md").read_text()):
+        for command in _commands(block.language, block.text):
+            done = run_in_group(command, cwd=project, env=environment, timeout=200)
+            assert done.returncode == 0, f"{command[-1]}\n{done.stdout}{done.stderr}"
+            said.append((command[-1], done.stdout))
+    listed = next(out for command, out in said if command == "modular-tf list")
+    found = next(line.split("\t") for line in listed.splitlines() if names.library in line)
+
+    assert any(f"lib{names.library}.so: conforms" in out for _, out in said)
+    assert found[:2] == [names.library, "loaded"]
+    assert found[4] == "tensorflow-plugins"
+    assert str(tmp_path / "environment") in found[5]
+
+
+def _commands(language: str, text: str) -> list[list[str]]:
+    """Return what a reader types for one block, and a user without TensorFlow can."""
+    if language == "python":
+        return [] if "import tensorflow" in text else [["python", "-W", "error", "-c", text]]
+    return [["bash", "-c", line] for line in text.splitlines() if MAY_BE_LOST not in line]
