@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_FRAMES = 64
-_HOST = ("_core.", "libpython", "python")  # what follows them is the host's own way to the call
+_HOST = (
+    "_cffi_backend.",
+    "_core.",
+    "libffi",
+    "libpython",
+    "python",
+)  # what follows them is the host's own way to the call
 _COPY = "/memfd:"
 _LONGEST_SHOWN = 1024
 _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it

@@ -6,6 +6,7 @@ import faulthandler
 import gc
 import os
 import resource
+import signal
 import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
@@ -61,6 +62,7 @@ def _settle_in(job: Job, log: CallLog) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     if most != 0:
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody but the plugin sends it here
     faulthandler.disable()  # the environment may ask for it, and it would take our signals
     gc.enable()
     os.environ.update(job.environment)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modular_tf.check.isolation.job import Job
 
 _MOST_CALLS = 20
+_CRASHES = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP})
 
 
 @dataclass
@@ -111,6 +112,8 @@ def _how(ending: Ending, number: int) -> str:
         return f"aborted with {name} (signal {number})"
     if number == signal.SIGKILL:
         return f"was killed with {name} (signal {number}, perhaps for want of memory)"
+    if number not in _CRASHES:
+        return f"was ended by {name} (signal {number})"
     overflow = "overflowed the stack and " if ending.overflow else ""
     return f"{overflow}crashed with {name} (signal {number})"
 

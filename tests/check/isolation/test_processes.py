@@ -1,0 +1,149 @@
+"""The processes themselves: order, faults of the kit, interruption, and their end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from modular_tf.check.isolation.lane import CheckFaultError
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Verdict
+from modular_tf.check.planning import PluginPlan
+from modular_tf.check.run import run_checks
+from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of, misbehaving
+
+_FAULTY_START = """\
+import json, sys
+path, job = json.loads(sys.argv[1])
+sys.path[:] = path
+from dataclasses import replace
+from modular_tf.check.catalogue import all_checks
+def divide(ground): 1 / 0
+checks = all_checks()
+checks["FS-235"] = replace(checks["FS-235"], run=divide)
+from modular_tf.check.isolation.zygote import serve
+serve(**job)
+"""
+
+
+def _plan(*jobs):
+    steps = tuple((job.target, job.checks) for job in jobs)
+    return PluginPlan(jobs[0].target.path, "misdeed", ("filesystem",), None, steps, 0)
+
+
+def test_outcomes_come_in_the_order_of_the_plan():
+    first, second = job_of("NOTHING"), job_of("NOTHING", checks=(READS_AGAIN, READS))
+    told = []
+    outcomes = run_checks(_plan(first, second), Limits(jobs=2), told.append)
+
+    assert [outcome.check_id for outcome in outcomes] == [*GROUP, READS_AGAIN, READS]
+    assert {outcome.subject for outcome in outcomes} == {"misdeed://"}
+    assert sorted(told, key=str) == sorted(outcomes, key=str)
+
+
+def test_a_fault_of_the_kit_is_no_verdict(monkeypatch):
+    monkeypatch.setattr("modular_tf.check.isolation.zygote._START", _FAULTY_START)
+
+    with pytest.raises(
+        CheckFaultError, match=r"(?s)FS-235 on misdeed://.*ZeroDivisionError"
+    ) as got:
+        run_checks(_plan(job_of("NOTHING")), Limits(jobs=1))
+
+    assert got.value.check_id == RENAMES
+
+
+def test_jobs_that_want_to_be_alone_have_one_watcher():
+    job = replace(job_of("NOTHING", checks=(READS,)), alone="device")
+    with CheckProcesses(Limits(jobs=2)) as processes:
+        results = processes.run([job, job])
+        assert len(processes._lanes) == 1
+
+    assert [len(result.outcomes) for result in results] == [1, 1]
+
+
+def test_processes_can_be_used_again_and_end():
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        runs = [processes.run([job_of("NOTHING", checks=(READS,))]) for _ in range(2)]
+        scratch = processes._scratch
+
+    assert [run[0].outcomes[0].verdict for run in runs] == [Verdict.PASSED, Verdict.PASSED]
+    assert not Path(scratch).exists()
+    processes.close()
+
+
+def test_a_zygote_that_cannot_start_is_an_error(monkeypatch):
+    monkeypatch.setattr("modular_tf.check.isolation.zygote._START", "raise SystemExit('no way')")
+
+    with pytest.raises(OSError, match="no way"):
+        CheckProcesses(Limits())
+
+
+def test_a_zygote_that_a_plugin_ends_is_replaced():
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        os.kill(processes._zygote._pid, signal.SIGKILL)
+        (result,) = processes.run([job_of("NOTHING", checks=(READS,))])
+
+    assert [outcome.verdict for outcome in result.outcomes] == [Verdict.PASSED]
+
+
+_INTERRUPTED = """
+    import sys
+    from modular_tf.check.limits import Limits
+    from modular_tf.check.outcome import Pass
+    from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.run import InterruptedRun, run_checks
+    from modular_tf.check.target import Target
+    target = Target(sys.argv[1], "filesystem", Pass.RAW, scheme="misdeed")
+    plan = PluginPlan(sys.argv[1], "x", ("filesystem",), None, ((target, ("FS-156", "FS-235")),), 0)
+    def tell(outcome):
+        print(outcome.check_id, outcome.verdict.value, flush=True)
+    try:
+        run_checks(plan, Limits(patience=100), tell)
+    except InterruptedRun as run:
+        print("kept", *(outcome.check_id for outcome in run.outcomes))
+"""
+
+
+def test_an_interrupted_run_keeps_what_is_known_and_leaves_nothing(tmp_path):
+    note = tmp_path / "pid"
+    with subprocess.Popen(
+        [sys.executable, "-c", dedent(_INTERRUPTED), misbehaving("HANG")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "MISDEED_PID": str(note)},
+        start_new_session=True,
+    ) as child:
+        assert child.stdout.readline() == "FS-156 passed\n"
+        while not (note.exists() and note.read_text().endswith("\n")):
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.read() == "kept FS-156\n"
+
+    assert child.returncode == 0
+    assert not Path("/proc", note.read_text().strip()).exists()
+
+
+def test_in_this_process_outcomes_are_the_same(run_python):
+    child = run_python(
+        """
+        import sys
+        from modular_tf.check.outcome import Pass
+        from modular_tf.check.run import run_in_process
+        from modular_tf.check.target import Target
+        target = Target(sys.argv[1], "filesystem", Pass.HOST, scheme="misdeed")
+        for outcome in run_in_process(target, ["FS-156", "FS-235"], subject="misdeed://"):
+            print(outcome.check_id, outcome.subject, outcome.reached.value, outcome.verdict.value)
+        """,
+        misbehaving("NOTHING"),
+    )
+
+    assert child.stdout == "FS-156 misdeed:// host passed\nFS-235 misdeed:// host passed\n"

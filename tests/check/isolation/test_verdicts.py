@@ -1,0 +1,185 @@
+"""What a plugin does to the process of its checks is the verdict of one, and the others go on."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+_PATIENCE = 0.2
+
+
+def _middle(outcomes):
+    """Return the outcome in the middle, after a look at those around it."""
+    assert [outcome.check_id for outcome in outcomes] == list(GROUP)
+    before, middle, after = outcomes
+    assert (before.verdict, after.verdict) == (Verdict.PASSED, Verdict.PASSED), outcomes
+    return middle
+
+
+@pytest.mark.parametrize(
+    ("deed", "number", "words"),
+    [
+        ("CRASH", signal.SIGSEGV, "crashed with SIGSEGV"),
+        ("CALL_NULL", signal.SIGSEGV, "crashed with SIGSEGV"),
+        ("OVERFLOW", signal.SIGSEGV, "overflowed the stack"),
+        ("ABORT", signal.SIGABRT, "aborted with SIGABRT"),
+        ("KILLED", signal.SIGKILL, "was killed with SIGKILL"),
+        ("TERMINATE", signal.SIGTERM, "was ended by SIGTERM"),
+        ("INTERRUPT", signal.SIGINT, "was ended by SIGINT"),
+    ],
+)
+def test_a_signal_is_a_crash(deed, number, words, outcomes_with):
+    crashed = _middle(outcomes_with(deed))
+
+    assert crashed.verdict is Verdict.CRASHED
+    assert words in crashed.message
+    assert crashed.incident.signal == number
+    assert crashed.incident.last_call.startswith("rename_file(")
+    assert crashed.calls[-1] == crashed.incident.last_call
+
+
+def test_a_crash_has_a_backtrace_that_begins_in_the_plugin(outcomes_with):
+    frames = _middle(outcomes_with("CRASH")).incident.backtrace
+
+    assert "libcrash_at_rename.so" in frames[0]
+    assert not any("python" in frame for frame in frames)
+
+
+def test_an_exception_that_nobody_catches_is_named(outcomes_with):
+    crashed = _middle(outcomes_with("THROW"))
+
+    assert (crashed.verdict, crashed.incident.signal) == (Verdict.CRASHED, signal.SIGABRT)
+    assert "no such driver" in crashed.incident.said
+
+
+@pytest.mark.parametrize(("deed", "status"), [("EXIT_0", 0), ("EXIT_3", 3), ("LEAVE_3", 3)])
+def test_an_end_of_the_process_is_an_exit(deed, status, outcomes_with):
+    exited = _middle(outcomes_with(deed))
+
+    assert exited.verdict is Verdict.EXITED
+    assert (exited.incident.exit_status, exited.incident.signal) == (status, None)
+    assert exited.message == f"the plugin ended the process with exit status {status}"
+
+
+def test_the_last_words_are_kept(outcomes_with):
+    assert "no driver" in _middle(outcomes_with("LAST_WORDS")).incident.said
+
+
+def test_who_does_not_come_back_hangs():
+    with CheckProcesses(Limits(jobs=2, patience=_PATIENCE)) as processes:
+        results = processes.run([job_of("HANG"), job_of("SPIN")])
+
+    for name, result in zip(("libhang", "libspin"), results, strict=True):
+        hung = _middle(result.outcomes)
+        assert (hung.verdict, hung.incident.signal) == (Verdict.HUNG, None)
+        assert hung.incident.last_call.startswith("rename_file(")
+        assert any(name in frame for frame in hung.incident.backtrace)
+
+
+@pytest.mark.parametrize("deed", ["NOISE", "COMPLAIN", "UNFLUSHED", "SCRIBBLE", "THREAD"])
+def test_what_a_process_survives_is_no_finding(deed, outcomes_with):
+    assert _middle(outcomes_with(deed)).verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [("CLOSE_ALL", "closed a descriptor"), ("CLOSE_OUTPUT", "closed or replaced standard output")],
+)
+def test_descriptors_of_others_are_not_the_plugins_to_close(deed, words, outcomes_with):
+    failed = _middle(outcomes_with(deed))
+
+    assert failed.verdict is Verdict.FAILED
+    assert words in failed.message
+
+
+def _is_gone(file: Path) -> bool:
+    """Tell whether the process that has left its number in a file has ended, in a while."""
+    directory = Path("/proc", file.read_text().strip())
+    deadline = time.monotonic() + 30
+    while directory.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("deed", "verdict"),
+    [
+        ("FORK", Verdict.PASSED),
+        ("DAEMON", Verdict.PASSED),
+        ("FORK_AND_CRASH", Verdict.CRASHED),
+    ],
+)
+def test_no_process_of_a_plugin_is_left(deed, verdict, processes, tmp_path):
+    note = tmp_path / "pid"
+    job = replace(job_of(deed), environment={"MISDEED_PID": str(note)})
+    (result,) = processes.run([job])
+
+    assert _middle(result.outcomes).verdict is verdict
+    assert _is_gone(note)
+
+
+def test_a_plugin_that_ends_the_watcher_is_found_out(outcomes_with):
+    exited = _middle(outcomes_with("KILL_PARENT"))
+
+    assert exited.verdict is Verdict.EXITED
+    assert "watched over" in exited.message
+
+
+@pytest.mark.parametrize("place", ["CONSTRUCTOR", "INIT"])
+def test_a_crash_while_loading_is_the_first_checks(place, outcomes_with):
+    first, *others = outcomes_with("CRASH", place)
+
+    assert (first.check_id, first.verdict) == (READS, Verdict.CRASHED)
+    assert "while the plugin was loaded" in first.message
+    assert [other.verdict for other in others] == [Verdict.BLOCKED, Verdict.BLOCKED]
+    assert all(READS in other.message for other in others)
+
+
+def test_a_crash_at_the_end_is_the_last_checks(outcomes_with):
+    *others, last = outcomes_with("CRASH", "CLEANUP")
+
+    assert {other.verdict for other in others} == {Verdict.PASSED}
+    assert (last.check_id, last.verdict) == (READS_AGAIN, Verdict.CRASHED)
+    assert "taken down" in last.message
+
+
+def test_what_cannot_be_loaded_blocks_all(processes):
+    path = str(
+        build_plugin(variants("filesystem")["needed-missing"], {"FIXTURE_SCHEME": "fixture"})
+    )
+    job = Job(Target(path, "filesystem", Pass.RAW, scheme="fixture"), "fixture://", GROUP)
+    (result,) = processes.run([job])
+
+    assert [outcome.verdict for outcome in result.outcomes] == [Verdict.BLOCKED] * len(GROUP)
+    assert all("libnobody_has_this" in outcome.message for outcome in result.outcomes)
+
+
+def test_a_plugin_that_takes_every_process_down_is_still_judged(outcomes_with):
+    outcomes = outcomes_with("CRASH", checks=(RENAMES, RENAMES, READS))
+
+    assert [outcome.verdict for outcome in outcomes] == [
+        Verdict.CRASHED,
+        Verdict.CRASHED,
+        Verdict.PASSED,
+    ]
+
+
+def test_nothing_of_the_scratch_directories_is_left():
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        (result,) = processes.run([job_of("CRASH")])
+        assert list(Path(processes._scratch).iterdir()) == []
+
+    assert _middle(result.outcomes).verdict is Verdict.CRASHED
