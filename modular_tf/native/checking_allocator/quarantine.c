@@ -4,7 +4,7 @@
 #include "guards.h"
 
 enum { MOST_BLOCKS = 4096 };
-static const size_t most_bytes = (size_t)32 << 20;
+static const size_t most_bytes = (size_t)8 << 20;
 
 typedef struct kept_block {
   block_table* table;
