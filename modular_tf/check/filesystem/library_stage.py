@@ -102,6 +102,16 @@ class FilesystemLibraryStage:
             self.target, companions=companions, absent=self.target.absent or facts.absent
         )
 
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the library is mapped here."""
+        return self._library is not None
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether `TF_InitPlugin` has returned here."""
+        return "registration" in vars(self)
+
     def map(self) -> Library:
         """Map the library, whatever comes of it.
 
@@ -204,7 +214,7 @@ class LibraryGround:
             Blocked: It cannot be mapped, or ends the process that maps it.
         """
         self.require_loadable()
-        if not self.trial.mapped:
+        if not self._stage.is_mapped and not self.trial.mapped:
             raise Blocked("the library cannot be mapped: see LD-050 and LD-053")
         return self.map()
 
@@ -225,7 +235,7 @@ class LibraryGround:
             Blocked: It did not return.
         """
         self.library()
-        if not self.trial.returned:
+        if not self._stage.is_registered and not self.trial.returned:
             raise Blocked("TF_InitPlugin does not return: see FS-130, LD-051 and LD-052")
         return self._stage.registration
 
