@@ -53,6 +53,7 @@ class AnsweredWriter(WritableFile):
         try:
             self._touch_now()
         finally:
+            self._position = None  # from now on the file is asked, which refuses
             self._file.close()
 
     def _touch_now(self) -> None:

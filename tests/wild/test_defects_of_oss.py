@@ -17,6 +17,7 @@ def test_oss_short_read_is_ok(oss_store, run_subject):
             expect(file.tell(), 7)
             file.append(b"more")
             expect(file.tell(), 11)
+        expect_error(ValueError, file.tell)
         expect(get("file"), b"contentmore")
         expect(fs.stat(uri("file")).mtime_nsec, 0)
         """,

@@ -29,6 +29,27 @@ def expect_content(ground: FilesystemGround, uri: str, content: bytes, what: str
     expect_equal(found, content, what)
 
 
+def expect_empty(ground: FilesystemGround, uri: str, what: str) -> None:
+    """Demand that a file has no bytes, by its statistics where there are any.
+
+    Stores that cannot read an empty file have it all the same.
+
+    Args:
+        ground: Where it stands.
+        uri: The file's.
+        what: What has no bytes, such as `the length of a new file`.
+
+    Raises:
+        Deviation: It has some, or cannot be looked at.
+    """
+    if not ground.subject.offers("stat"):
+        expect_content(ground, uri, b"", what)
+        return
+    answer = ground.subject.stat(uri)
+    expect(answer.ok and answer.value is not None, f"{what} cannot be had", found=answer.message)
+    expect_equal(answer.value.length, 0, what)
+
+
 def expect_missing(ground: FilesystemGround, uri: str, message: str) -> None:
     """Demand that nothing is there; the message says what it means that something is."""
     expect(not ground.exists(uri), message)

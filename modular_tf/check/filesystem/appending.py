@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
 from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, writer_of
@@ -22,9 +22,7 @@ _OPEN = ("new_appendable_file",)
 _TRAITS = ("writes", "append")
 
 
-def _expect_appended(
-    ground: FilesystemGround, uri: str, added: bytes, expected: bytes, what: str
-) -> None:
+def _append(ground: FilesystemGround, uri: str, added: bytes, what: str) -> None:
     writer = expect_ok(ground.subject.new_appendable_file(uri), f"new_appendable_file({what})")
     expect(writer is not None, f"new_appendable_file({what}) is OK and left no file")
     try:
@@ -33,6 +31,12 @@ def _expect_appended(
         expect_ok(writer.close(), "close")
     finally:
         writer.cleanup()
+
+
+def _expect_appended(
+    ground: FilesystemGround, uri: str, added: bytes, expected: bytes, what: str
+) -> None:
+    _append(ground, uri, added, what)
     expect_content(ground, uri, expected, f"the content of {what} after it")
 
 
@@ -40,8 +44,9 @@ def _expect_appended(
 def creates_a_file(ground: FilesystemGround) -> None:
     """X."""
     uri = ground.path("log")
-    _expect_appended(ground, uri, b"", b"", "X")
+    _append(ground, uri, b"", "X")
     expect(ground.exists(uri), "a file that was opened for appending and closed is not there")
+    expect_empty(ground, uri, "the length of a file that nothing was appended to")
 
 
 @CHECKS.check("FS-193", Level.WORKS, needs=_OPEN, traits=_TRAITS, rows=(93,))

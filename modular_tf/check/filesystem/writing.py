@@ -10,7 +10,7 @@ from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
 from modular_tf.check.filesystem.answers import code_found, expect_ok
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
@@ -56,7 +56,7 @@ def creates_a_file(ground: FilesystemGround) -> None:
     writer.cleanup()
     expect_ok(closed, "close of a file without appends")
     expect(ground.exists(uri), "a file that was created and closed is not there")
-    expect_content(ground, uri, b"", "the content of a file that nothing was appended to")
+    expect_empty(ground, uri, "the length of a file that nothing was appended to")
 
 
 @CHECKS.check("FS-171", Level.WORKS, needs=_OPEN, traits=("writes", "parents"), rows=(71,))
@@ -92,8 +92,10 @@ def replaces_content(ground: FilesystemGround) -> None:
 @CHECKS.check("FS-175", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(75,))
 def empties_a_file(ground: FilesystemGround) -> None:
     """F, with nothing."""
-    ground.make_file("emptied")
-    _expect_written(ground, "emptied")
+    uri = ground.make_file("emptied")
+    with writer_of(ground, uri) as writer:
+        append_and_close(writer)
+    expect_empty(ground, uri, "the length of a file that was opened for writing and closed")
 
 
 @CHECKS.check("FS-176", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(76,))
