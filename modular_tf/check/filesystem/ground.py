@@ -59,8 +59,11 @@ class FilesystemGround:
         return uri
 
     def make_empty_file(self, name: str = "E") -> str:
-        """Make an empty file and return its URI."""
-        return self.make_file(name, b"")
+        """Make an empty file, of which some stores keep nothing, and return its URI."""
+        uri = self.make_file(name, b"")
+        if self.subject.offers("path_exists") and not self.exists(uri):
+            raise Blocked(f"nothing is left of the empty file {uri} once it is closed")
+        return uri
 
     def make_dir(self, name: str = "D") -> str:
         """Make an empty directory and return its URI."""
