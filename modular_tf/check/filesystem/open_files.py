@@ -75,18 +75,6 @@ def region_of(ground: FilesystemGround, uri: str) -> Iterator[Region]:
         region.close()
 
 
-def make_lasting_empty_file(ground: FilesystemGround, name: str) -> str:
-    """Make an empty file that is really there afterwards, and return its URI.
-
-    Raises:
-        Blocked: It is not: some stores forget files that nothing was written to.
-    """
-    uri = ground.make_empty_file(name)
-    if not ground.exists(uri):
-        raise Blocked(f"an empty file does not stay: {uri}")
-    return uri
-
-
 def handle(answer: Answer, what: str) -> Any:
     """Return what an opening gave, where that is only a step of a check.
 

@@ -11,12 +11,7 @@ from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import (
-    expect_refused,
-    handle,
-    make_lasting_empty_file,
-    reader_of,
-)
+from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
@@ -150,7 +145,7 @@ def reads_nothing(ground: FilesystemGround) -> None:
 @CHECKS.check("FS-161", Level.WORKS, needs=_READ, traits=("writes", "empty-files"), rows=(61,))
 def reads_an_empty_file(ground: FilesystemGround) -> None:
     """Offset 0, n 1 of E."""
-    with reader_of(ground, make_lasting_empty_file(ground, "empty")) as reader:
+    with reader_of(ground, ground.make_empty_file("empty")) as reader:
         _expect_read(reader.read(0, 1), b"", "read(0, 1) of E", Code.OUT_OF_RANGE)
 
 

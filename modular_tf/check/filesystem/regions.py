@@ -10,12 +10,7 @@ from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
-from modular_tf.check.filesystem.open_files import (
-    expect_refused,
-    expect_step,
-    make_lasting_empty_file,
-    region_of,
-)
+from modular_tf.check.filesystem.open_files import expect_refused, expect_step, region_of
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
@@ -56,8 +51,7 @@ def _expect_unmappable(ground: FilesystemGround, uri: str, what: str, code: Code
 @CHECKS.check("FS-200", Level.WORKS, needs=_NEEDS, traits=("writes", "empty-files"), rows=(100,))
 def refuses_an_empty_file(ground: FilesystemGround) -> None:
     """E."""
-    uri = make_lasting_empty_file(ground, "E")
-    _expect_unmappable(ground, uri, "E", Code.INVALID_ARGUMENT)
+    _expect_unmappable(ground, ground.make_empty_file(), "E", Code.INVALID_ARGUMENT)
 
 
 @CHECKS.check("FS-201", Level.WORKS, needs=_NEEDS, rows=(101,))
