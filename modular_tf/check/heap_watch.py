@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _MOST_LOOKED_AT = 2048
 
+_told = 0
+"""How many violations were told."""
+
 
 class Depth(Enum):
     """How closely the heap is looked at."""
@@ -27,11 +30,13 @@ class Depth(Enum):
 
 
 class HeapWatch:
-    """Tells of each misuse of the heap once. Without the allocator it sees nothing. [any thread]"""
+    """Tells of each misuse of the heap; without the allocator it sees nothing. [any thread]
+
+    What one watch has told, no other one tells again.
+    """
 
     def __init__(self) -> None:
         self._allocator = checking_allocator()
-        self._seen = self._allocator.inspect() if self._allocator is not None else 0
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the plugin; what it allocates is counted as its own."""
@@ -49,10 +54,11 @@ class HeapWatch:
         allocator = self._allocator
         if allocator is None:
             return None
+        global _told
         count = self._count(allocator, depth)
-        if count <= self._seen:
+        if count <= _told:
             return None
-        first, self._seen = self._seen, count
+        first, _told = _told, count
         told = (allocator.violation(index) for index in range(first, count))
         return "; ".join(text for text in told if text is not None) or "the heap was misused"
 

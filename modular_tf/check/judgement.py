@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.check.breach import MEMORY_RULES, Breach, raise_breach
+from modular_tf.check.damage import note_damage
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.rules import Severity
 
@@ -41,7 +44,7 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
     begun = time.monotonic()
     verdict, message, expected, found = Verdict.PASSED, "", "", ""
     try:
-        _run(check, stage, reached)
+        _run_watched(check, stage, reached)
     except Deviation as deviation:
         verdict = _verdict(check, deviation)
         message, expected, found = deviation.message, deviation.expected, deviation.found
@@ -62,6 +65,13 @@ def tried(check: Check, stage: Stage, *, subject: str, reached: Pass) -> Outcome
     )
 
 
+def _run_watched(check: Check, stage: Stage, reached: Pass) -> None:
+    try:
+        _run(check, stage, reached)
+    finally:  # whatever else is found: it may come of this
+        raise_breach(HeapWatch(), "the check", MEMORY_RULES[check.kind], Depth.ALL)
+
+
 def _run(check: Check, stage: Stage, reached: Pass) -> None:
     # Through the host, defaults may stand in for what the plugin lacks.
     lacking = stage.lacks(check.needs) if reached is Pass.RAW else None
@@ -72,6 +82,9 @@ def _run(check: Check, stage: Stage, reached: Pass) -> None:
 
 
 def _verdict(check: Check, deviation: Deviation) -> Verdict:
+    if isinstance(deviation, Breach):
+        note_damage()
+        return Verdict.FAILED
     by_rule = check.rule.severity
     severities = list(_VERDICTS)
     return _VERDICTS[min(by_rule, deviation.severity or by_rule, key=severities.index)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.breach import MEMORY_RULES, READ_BUFFER_RULE, Breach, raise_breach
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.breach import MEMORY, READ_BUFFER, Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
 from modular_tf.check.filesystem.subject import Answer
 from modular_tf.check.heap_watch import Depth, HeapWatch
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from modular_tf.native.guarded_memory import GuardedMemory
+
+_MEMORY_RULE = MEMORY_RULES["filesystem"]
 
 
 class RawCaller:
@@ -119,7 +121,7 @@ class RawCaller:
         if address:
             self.journal.enter("plugin_memory_free")
             self.heap.call(self.slots.free, address)
-            raise_breach(self.heap, "plugin_memory_free", Depth.TOLD)
+            raise_breach(self.heap, "plugin_memory_free", _MEMORY_RULE, Depth.TOLD)
 
     def _look_for_breaches(
         self,
@@ -131,9 +133,9 @@ class RawCaller:
         for memory in (*lent, *constant):
             where = memory.breach()
             if where is not None:
-                rule_id = READ_BUFFER if slot == "read" else MEMORY
+                rule_id = READ_BUFFER_RULE if slot == "read" else _MEMORY_RULE
                 raise Breach(rule_id, f"{slot} wrote outside of its output", found=where)
         for memory in constant:
             if not memory.is_unchanged:
-                raise Breach(MEMORY, f"{slot} wrote to an input that is const", found=call)
-        raise_breach(self.heap, call)
+                raise Breach(_MEMORY_RULE, f"{slot} wrote to an input that is const", found=call)
+        raise_breach(self.heap, call, _MEMORY_RULE)

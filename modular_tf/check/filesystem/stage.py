@@ -6,13 +6,12 @@ import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.check.filesystem.breach import Breach, raise_breach
+from modular_tf.check.breach import Breach
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.raw_access import RawAccess
 from modular_tf.check.filesystem.stage_root import StageRoot
-from modular_tf.check.heap_watch import Depth
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ class FilesystemStage:
     Attributes:
         target: The same.
         subject: The filesystem, initialised.
-        is_spoiled: Whether the plugin did harm to this process, so that another one had better try
-            what is left.
 
     Raises:
         Blocked: It offers no such scheme, its tables were refused, or its `init` failed.
@@ -43,7 +40,6 @@ class FilesystemStage:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.is_spoiled = False
         self._journal = CallJournal()
         kind = RawAccess if target.reached is Pass.RAW else HostAccess
         self._access: RawAccess | HostAccess = kind(target, self._journal)
@@ -65,17 +61,10 @@ class FilesystemStage:
 
         Raises:
             Blocked: The directory could not be made.
-            Breach: On the way out: the plugin did harm that no call has shown.
+            Breach: On the way out: the plugin did harm while the directory was removed.
         """
-        try:
-            root = self._root.make(self.subject, check)
-            self.calls.clear()
-            yield from self._lend(check, root)
-        except Breach:
-            self.is_spoiled = True
-            raise
-
-    def _lend(self, check: Check, root: str) -> Iterator[FilesystemGround]:
+        root = self._root.make(self.subject, check)
+        self.calls.clear()
         seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
         try:
             yield FilesystemGround(self.subject, root, self.target, seeded)
@@ -86,13 +75,12 @@ class FilesystemStage:
         self._tidy(root)
 
     def _tidy(self, root: str) -> None:
-        """Remove what is left, and look for harm that no call has shown."""
+        """Remove what is left, behind the calls of the check."""
         kept = list(self.calls)
         try:
             self._root.remove(self.subject, root)
         finally:
             self.calls[:] = kept
-        raise_breach(self.subject.heap, "the check", Depth.ALL)
 
     def close(self) -> None:
         """Take the filesystem down."""

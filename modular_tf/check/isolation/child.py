@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.check.announcement import listen
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.damage import is_damaged
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.group_stage import stage_of_group
 from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.staging import stage_of
 from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.descriptors import REPORT, take_descriptors
 from modular_tf.first_contact.process_state import flush_output
@@ -73,7 +74,7 @@ def _settle_in(job: Job, log: CallLog) -> None:
 def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
     progress.begin()
     try:
-        stage = stage_of(job.target)
+        stage = stage_of_group(job.target, job.checks[0])
     except (Blocked, ModularTFError) as error:
         progress.block(str(error))
         return
@@ -93,8 +94,7 @@ def _try(check: Check, stage: Stage, job: Job, progress: Progress) -> None:
     outcome = tried(check, stage, subject=job.subject, reached=job.target.reached)
     lost = progress.lost_streams()
     progress.leave(_without_streams(outcome, lost) if lost else outcome)
-    # A stage knows whether its plugin has damaged memory: what comes next could not be trusted.
-    if lost or getattr(stage, "is_spoiled", False):
+    if lost or is_damaged():  # what comes next could not be trusted
         os._exit(FRESH_STATUS)
 
 

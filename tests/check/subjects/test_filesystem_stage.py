@@ -69,7 +69,6 @@ def test_the_directory_goes_after_a_failure_too(stage_of, reached):
         _fail_on(stage, roots)
 
     assert stage.subject.path_exists(*roots).code == Code.NOT_FOUND
-    assert not stage.is_spoiled
 
 
 @BOTH_WAYS
@@ -152,6 +151,7 @@ def test_a_plugin_without_directories_still_has_a_root(stage_of, fixture_plugin)
 _TRY = """
     import sys, tempfile
     from modular_tf.check.catalogue import all_checks
+    from modular_tf.check.damage import is_damaged
     from modular_tf.check.filesystem.stage import FilesystemStage
     from modular_tf.check.judgement import tried
     from modular_tf.check.outcome import Pass
@@ -164,7 +164,7 @@ _TRY = """
         )
         for check in checks:
             found = tried(all_checks()[check], stage, subject="", reached=Pass(reached))
-            print(check, found.verdict.value, found.message, found.found, stage.is_spoiled)
+            print(check, found.verdict.value, found.message, found.found, is_damaged())
     """
 
 
@@ -189,7 +189,7 @@ def test_a_path_that_is_written_to_is_a_breach(run_python):
     assert found.startswith("FS-329 failed path_exists wrote outside of its output (rule FS-329)")
 
 
-def test_without_a_defect_nothing_is_spoiled(run_python):
+def test_without_a_defect_nothing_is_damaged(run_python):
     found = _outcomes(run_python, "", "FS-156", "FS-329", env=preload_environment({}))
 
     assert found == ["FS-156 passed   False", "FS-329 passed   False"]

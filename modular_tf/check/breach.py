@@ -8,22 +8,25 @@ from modular_tf.check.expectation import Deviation
 from modular_tf.check.heap_watch import Depth
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from modular_tf.check.heap_watch import HeapWatch
 
-MEMORY = "FS-329"
-"""The rule that a plugin writes only where it may, and frees each block once."""
+MEMORY_RULES: Mapping[str, str] = {"filesystem": "FS-329", "device": "SE-329"}
+"""The rule of each kind that a plugin writes only where it may, and frees each block once."""
 
-READ_BUFFER = "FS-163"
+READ_BUFFER_RULE = "FS-163"
 """The rule on the buffer of `read`."""
 
 
 class Breach(Deviation):
     """The plugin wrote where it must not, or freed what it must not.
 
-    It ends the check that saw it: what comes after it in the same process cannot be trusted.
+    It is a failure of the check that saw it, however mild that one's own rule is: what comes after
+    it in the same process cannot be trusted.
 
     Attributes:
-        rule_id: The rule that it broke, whichever check it was.
+        rule_id: The rule that it broke.
     """
 
     def __init__(self, rule_id: str, message: str, *, found: str = "") -> None:
@@ -31,12 +34,13 @@ class Breach(Deviation):
         self.rule_id = rule_id
 
 
-def raise_breach(heap: HeapWatch, call: str, depth: Depth = Depth.LIVE) -> None:
+def raise_breach(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
     """Raise what happened to the heap since the last time.
 
     Args:
         heap: Sees it.
         call: The last call, as a report shows it.
+        rule_id: The rule that is broken by it.
         depth: How closely to look.
 
     Raises:
@@ -44,4 +48,4 @@ def raise_breach(heap: HeapWatch, call: str, depth: Depth = Depth.LIVE) -> None:
     """
     found = heap.new_violation(depth)
     if found is not None:
-        raise Breach(MEMORY, f"misuse of the heap was seen after {call}", found=found)
+        raise Breach(rule_id, f"misuse of the heap was seen after {call}", found=found)
