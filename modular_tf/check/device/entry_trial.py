@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.layouts import layout
 from modular_tf.check.device.raw_call import RawDeviceCaller
 from modular_tf.check.expectation import Blocked
-from modular_tf.loading.device_dialect import HOSTED
+from modular_tf.loading.device_dialect import (
+    HOSTED,
+    UNWRITTEN_FNS_SIZE,
+    UNWRITTEN_PLATFORM_SIZE,
+    describe,
+    dialects_of_registration,
+)
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.host_struct import unpack_field
 from modular_tf.native.library import is_executable
@@ -74,6 +80,20 @@ class EntryTrial:
         """Return a field of a struct: `params`, `platform`, `platform_fns`, ..."""
         return unpack_field(self._structs[part].raw(), layout(_STRUCTS[part], HOSTED).field(field))
 
+    @property
+    def other_layout(self) -> str:
+        """The name of the plugin's layout, "" where TensorFlow 2.21 can call its functions."""
+        sizes = (self.value(part, "struct_size") for part in _REGISTERED)
+        unwritten = UNWRITTEN_PLATFORM_SIZE, UNWRITTEN_FNS_SIZE
+        platform, fns = (
+            unknown if size == _preset(part) else size  # maybe nobody has set it
+            for part, size, unknown in zip(_REGISTERED, sizes, unwritten, strict=True)
+        )
+        words = memoryview(self._structs["platform_fns"].raw()).cast("Q")
+        code = frozenset(at for at, word in enumerate(words) if at > 1 and is_executable(word))
+        dialects = dialects_of_registration(platform, fns, code)
+        return "" if HOSTED in dialects else describe(dialects) or "no TensorFlow"
+
     def overruns(self, *parts: str) -> Iterator[str]:
         """Yield what was written beside structs."""
         for part in parts:
@@ -137,10 +157,16 @@ def _lent(part: str, **values: int) -> GuardedMemory:
     """Return a struct that has its size set, as TensorFlow sets it, and some other fields."""
     shape = layout(_STRUCTS[part], HOSTED)
     content = bytearray(shape.size)
-    for name, value in {"struct_size": shape.struct_size or shape.size, **values}.items():
+    for name, value in {"struct_size": _preset(part), **values}.items():
         field = shape.field(name)
         content[field.offset : field.end] = value.to_bytes(field.size, sys.byteorder)
     return GuardedMemory(shape.size, bytes(content))
+
+
+def _preset(part: str) -> int:
+    """Return the struct_size that TensorFlow sets."""
+    shape = layout(_STRUCTS[part], HOSTED)
+    return shape.struct_size or shape.size
 
 
 def _text(address: int) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.device.entry_trial import EntryTrial
 from modular_tf.check.device.raw_platform import RawPlatform, read_tables
-from modular_tf.check.expectation import Blocked
+from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
@@ -144,14 +144,17 @@ class DeviceLibraryGround:
 
     @property
     def accepted_trial(self) -> EntryTrial:
-        """Likewise, where it succeeded.
+        """Likewise, where it succeeded, and TensorFlow could go on.
 
         Raises:
             Blocked: It failed.
+            Unsupported: The functions lie elsewhere than where TensorFlow 2.21 looks for them.
         """
         trial = self.trial
         if not trial.answer.ok:
             raise Blocked(f"SE_InitPlugin failed: {trial.answer.message}")
+        if trial.other_layout:
+            raise Unsupported(f"the plugin has the layout of {trial.other_layout}")
         return trial
 
     def init_again(self) -> EntryTrial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule
+from modular_tf.rules import Rule, Severity
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
@@ -19,9 +19,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-146",
         "Addresses of host memory are multiples of 64.",
-        "Vector code crashes on them; newer hosts ask for 256.",
+        "Vector code crashes on others; hosts after TensorFlow 2.21 ask for 256.",
         "Use aligned_alloc, or what the driver has for pinned memory.",
         _OBSERVED,
+        Severity.WARNING,
     ),
     Rule(
         "SE-147",
