@@ -54,6 +54,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "callbacks",
         "errors",
         "threads",
+        "heap",
         "lifetime",
     ),
 }

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.breach import MEMORY_RULES, raise_breach
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Deviation, Unsupported
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
+from modular_tf.check.heap_watch import HeapWatch
 from modular_tf.native.raw_device import EXECUTOR, RawDeviceSlots
 from modular_tf.native.raw_status import RawStatus
 
@@ -26,12 +28,14 @@ class RawDeviceCaller:
     Attributes:
         slots: The plugin's functions.
         journal: Is told of each call.
+        heap: Sees what calls do to the heap.
         poisoned: Whether statuses are preset to UNKNOWN.
     """
 
     def __init__(self, slots: RawDeviceSlots, journal: CallJournal) -> None:
         self.slots = slots
         self.journal = journal
+        self.heap = HeapWatch()
         self.poisoned = False
 
     @contextmanager
@@ -63,18 +67,20 @@ class RawDeviceCaller:
         Raises:
             Unsupported: The slot is NULL.
             Deviation: It wrote beside what was lent.
+            Breach: It misused the heap.
         """
         function = self.function(slot, table)
         call = f"{slot}({shown})"
         self.journal.enter(call)
         with RawStatus(poisoned=self.poisoned) as status:
-            function(*arguments, status.pointer)
+            self.heap.call(function, *arguments, status.pointer)
             found = status.read()
         answer = Answer(
             found.code, found.message, touched=found.touched, message_is_text=found.is_text
         )
         self.journal.leave(call, outcome_of(answer))
         _look_for_overruns(slot, lent)
+        raise_breach(self.heap, call, MEMORY_RULES["device"])
         return answer
 
     def ask_plainly(
@@ -89,9 +95,10 @@ class RawDeviceCaller:
         function = self.function(slot, table)
         call = f"{slot}({shown})"
         self.journal.enter(call)
-        returned = function(*arguments)
+        returned = self.heap.call(function, *arguments)
         self.journal.leave(call, "" if returned is None else str(returned))
         _look_for_overruns(slot, lent)
+        raise_breach(self.heap, call, MEMORY_RULES["device"])
         return returned
 
     def function(self, slot: str, table: str = EXECUTOR) -> Any:

@@ -13,6 +13,7 @@ from modular_tf.rules.device_conformance import (
     exhaustion,
     facts,
     fills,
+    heap,
     host_memory,
     lifetime,
     memory,
@@ -38,4 +39,5 @@ RULES = (
     *callbacks.RULES,
     *errors.RULES,
     *threads.RULES,
+    *heap.RULES,
 )
