@@ -29,5 +29,6 @@ RULES: tuple[Rule, ...] = (
         "Each reload of the plugin costs file descriptors or memory.",
         "Release in cleanup all that init has acquired.",
         _HEADER,
+        Severity.WARNING,
     ),
 )
