@@ -102,19 +102,20 @@ class _Conformance:
             metafunc.parametrize("check_id", [check.id for check in checks])
 
     @pytest.fixture(scope="class")
-    def outcomes(self, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
+    @classmethod
+    def outcomes(cls, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
         """What became of the checks of this class that were collected, by id."""
         directory = os.path.dirname(request.path)
         wanted = tuple(
-            item.callspec.params["check_id"]
+            str(item.callspec.params["check_id"])
             for item in request.session.items
             if isinstance(item, pytest.Function) and item.cls is request.cls
             if "check_id" in getattr(getattr(item, "callspec", None), "params", {})
         )
-        settings = replace(self._settings(directory), only=wanted, skip=())
-        path = os.path.join(directory, self.plugin)
+        settings = replace(cls._settings(directory), only=wanted, skip=())
+        path = os.path.join(directory, cls.plugin)
         found: dict[str, list[Outcome]] = {}
-        for plugin in _run(path, settings, self.seed).plugins:
+        for plugin in _run(path, settings, cls.seed).plugins:
             for outcome in plugin.outcomes:
                 found.setdefault(outcome.check_id, []).append(outcome)
         return found
