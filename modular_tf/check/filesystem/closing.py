@@ -70,6 +70,7 @@ def leaves_cleanup_to_the_host(ground: FilesystemGround) -> None:
     writers = [open_writer(ground, f"handle-{number}") for number in range(_OPEN_AT_ONCE)]
     handles = [getattr(writer, "handle", None) for writer in writers]
     for writer in writers:
+        expect_step(writer.append(CONTENT), "append")
         expect_step(writer.close(), "close")
     left = [getattr(writer, "handle", None) for writer in writers]
     expect_equal(left, handles, "plugin_file after close")

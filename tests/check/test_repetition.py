@@ -1,0 +1,72 @@
+"""Leaks are seen by repetition, and early."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import ExitStack
+
+import pytest
+
+from modular_tf.check.expectation import Deviation
+from modular_tf.check.repetition import expect_no_leak, rounds_of
+
+_ROUNDS = 200
+
+
+@pytest.fixture
+def held():
+    """What a test leaks, until its end."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_what_gives_everything_back_does_not_leak():
+    rounds = []
+
+    def work():
+        rounds.append(os.close(os.open(os.devnull, os.O_RDONLY)))
+
+    expect_no_leak(work, _ROUNDS, "opening")
+
+    assert len(rounds) > _ROUNDS
+
+
+def test_descriptors_are_seen_long_before_there_are_none_left(held):
+    opened = []
+
+    def work():
+        opened.append(os.open(os.devnull, os.O_RDONLY))
+        held.callback(os.close, opened[-1])
+
+    with pytest.raises(Deviation, match="opening leaves descriptors behind"):
+        expect_no_leak(work, 100_000, "opening")
+    assert len(opened) < _ROUNDS
+
+
+def test_mappings_are_seen(held):
+    def work():
+        # Pages of other rights lie between them, or the kernel would make them one.
+        for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
+            held.enter_context(mmap.mmap(-1, mmap.PAGESIZE, prot=protection))
+
+    with pytest.raises(Deviation, match="mapping leaves mappings behind"):
+        expect_no_leak(work, _ROUNDS, "mapping")
+
+
+def test_what_is_made_once_and_kept_is_no_leak(held):
+    made = []
+
+    def work():
+        if not made:
+            made.append(os.open(os.devnull, os.O_RDONLY))
+            held.callback(os.close, made[0])
+
+    expect_no_leak(work, 2, "opening")
+
+
+@pytest.mark.parametrize(
+    ("options", "most", "rounds"), [({}, 5000, 2000), ({"repeat": 20}, 5000, 20), ({}, 256, 256)]
+)
+def test_the_profile_says_how_often(options, most, rounds):
+    assert rounds_of(options, most) == rounds
