@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import modular_tf
+from modular_tf.check.level import Level
+from modular_tf.check.settings import FILE_NAME, decided
 from modular_tf.project_template import project
 from modular_tf.project_template.names import KINDS, project_names
 from modular_tf.project_template.project import render_project, write_project
+from modular_tf.rules import all_rules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +32,7 @@ EVERY_PROJECT_HAS = {
     ".gitignore",
     "CMakeLists.txt",
     "README.md",
+    "modular-tf-check.toml",
     "pyproject.toml",
     "src/exports.map",
     "src/plugin.cc",
@@ -103,6 +107,16 @@ def test_the_project_is_python_s_to_build(names, files):
     assert f"modular_tf>={modular_tf.__version__}" in settings["build-system"]["requires"]
     assert settings["tool"]["scikit-build"]["wheel"]["py-api"] == "py3"
     ast.parse(files["tests/test_conformance.py"])
+
+
+def test_the_settings_of_the_checks_hold_with_and_without_their_examples(files, tmp_path):
+    text = files["modular-tf-check.toml"]
+    (tmp_path / FILE_NAME).write_text(text)
+    assert decided(str(tmp_path)).level == Level.WORKS
+
+    (tmp_path / FILE_NAME).write_text(text.replace("#   ", ""))
+    (known,) = decided(str(tmp_path)).known
+    assert all_rules()[known.check_id]
 
 
 def test_a_place_that_is_taken_is_left_alone(names, tmp_path):
