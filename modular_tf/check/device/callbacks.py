@@ -1,6 +1,6 @@
 """Checks of host callbacks.
 
-Each check fills a number of bytes of its own, by which a device can tell it from the others.
+Each check copies a number of bytes of its own, by which a device can tell it from the others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
+from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_waits, held
@@ -30,9 +31,9 @@ _EACH = 50
 
 
 def _stream(ground: DeviceGround, n_bytes: int) -> Stream:
-    """Return a stream that has zeroed so many bytes."""
-    stream, memory = ground.stream(), ground.memory(n_bytes)
-    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    """Return a stream that has copied so many bytes."""
+    stream = ground.stream()
+    enqueue_work(ground, stream, n_bytes)
     return stream
 
 
@@ -65,10 +66,10 @@ def each_callback_is_called_once(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-280", Level.WORKS, needs=_NEEDS)
 def callbacks_in_order(ground: DeviceGround) -> None:
-    """50, all enqueued before the first is called."""
+    """50, all enqueued before the first is called, where streams can be held."""
     stream = _stream(ground, 465)
     seen: list[int] = []
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     for number in range(_EACH):
         prepared(
             ground.subject.host_callback(stream, partial(seen.append, number)), "host_callback"
@@ -80,10 +81,10 @@ def callbacks_in_order(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-281", Level.WORKS, needs=_NEEDS)
 def a_callback_sees_earlier_work(ground: DeviceGround) -> None:
-    """The bytes of a copy to the host, enqueued while the stream is held back."""
+    """The bytes of a copy to the host, enqueued while the stream is busy."""
     stream, data, seen = ground.stream(), ground.bytes(467), bytearray()
     memory, back = ground.filled(data), ground.buffer(467)
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     prepared(ground.subject.memcpy_dtoh(stream, back, memory, 467), "memcpy_dtoh")
     prepared(ground.subject.host_callback(stream, lambda: seen.extend(back.view)), "host_callback")
     gate.open()
@@ -96,7 +97,7 @@ def later_work_waits_for_a_callback(ground: DeviceGround) -> None:
     """The callback writes what a copy behind it takes."""
     stream, data, memory = ground.stream(), ground.bytes(473), ground.memory(473)
     host = ground.buffer(473)
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
 
     def write() -> None:
         host.view[:] = data
@@ -155,18 +156,19 @@ def callbacks_of_many_streams(ground: DeviceGround) -> None:
 @CHECKS.check("SE-286", Level.ROBUST, needs=_NEEDS)
 def a_callback_enqueues_work(ground: DeviceGround) -> None:
     """On another stream, which does it."""
-    stream, other, memory = ground.stream(), ground.stream(), ground.filled(bytes(491))
+    stream, other, data = ground.stream(), ground.stream(), ground.bytes(491)
+    memory, source = ground.filled(bytes(491)), ground.buffer(data)
     answers = []
 
     def enqueue() -> None:
-        answers.append(ground.subject.memset(other, memory, 0xC3, 491))
+        answers.append(ground.subject.memcpy_htod(other, memory, source, 491))
 
     prepared(ground.subject.host_callback(stream, enqueue), "host_callback")
     ground.done(stream)
     expect_equal(len(answers), 1, "how often the callback was called")
-    expect_ok(answers[0], "memset in a callback")
+    expect_ok(answers[0], "memcpy_htod in a callback")
     expect_passed(ground, marked(ground, other), "a stream that a callback has given work to")
-    expect_bytes(ground.content(memory), b"\xc3" * 491, "what a callback has had filled")
+    expect_bytes(ground.content(memory), data, "what a callback has had copied")
 
 
 @CHECKS.check("SE-287", Level.WORKS, needs=_NEEDS)

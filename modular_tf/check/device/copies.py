@@ -228,8 +228,9 @@ def a_mebibyte(ground: DeviceGround) -> None:
 @CHECKS.check("SE-215", Level.ROBUST)
 def many_mebibytes(ground: DeviceGround) -> None:
     """A pattern that no power of two repeats."""
-    pattern = ground.bytes(_MIB + 7)
-    _there_and_back(ground, (pattern * 64)[: 64 * _MIB])
+    length = int(ground.target.options.get("large_bytes", 64 * _MIB))
+    pattern = ground.bytes(min(_MIB, length) + 7)
+    _there_and_back(ground, (pattern * (length // _MIB + 1))[:length])
 
 
 def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int, n: int) -> None:

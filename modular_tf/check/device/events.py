@@ -1,7 +1,7 @@
 """Checks of events.
 
 What holds an event back is a callback that waits; so no check depends on how fast anything is.
-Each check fills a number of bytes of its own, by which a device can tell it from the others.
+Each check copies a number of bytes of its own, by which a device can tell it from the others.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
+from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
     expect_passed,
@@ -26,7 +27,7 @@ from modular_tf.device.event import EventStatus
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround, Gate
-    from modular_tf.check.device.subject import Event, Memory, Stream
+    from modular_tf.check.device.subject import Event, Stream
 
 CHECKS = CheckList("device", "events")
 
@@ -36,22 +37,21 @@ _MANY = 2000
 _POLLS = 200
 
 
-def _work(ground: DeviceGround, stream: Stream, n_bytes: int) -> Memory:
-    """Enqueue zeroing of some memory, so that the stream has had something to do."""
-    memory = ground.memory(n_bytes)
-    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
-    return memory
-
-
 def _marked_behind(ground: DeviceGround, stream: Stream, n_bytes: int) -> Event:
     """Return an event that is recorded behind such work."""
-    _work(ground, stream, n_bytes)
+    enqueue_work(ground, stream, n_bytes)
     return marked(ground, stream)
 
 
 def _held_event(ground: DeviceGround, stream: Stream, n_bytes: int) -> tuple[Gate, Event]:
     """Return an event on a stream that is held back in front of it."""
     gate = held(ground, stream)
+    return gate, _marked_behind(ground, stream, n_bytes)
+
+
+def _queued_event(ground: DeviceGround, stream: Stream, n_bytes: int) -> tuple[Gate, Event]:
+    """Return the same, where the check has something to say of streams that run at once too."""
+    gate = ground.gate(stream)
     return gate, _marked_behind(ground, stream, n_bytes)
 
 
@@ -77,9 +77,9 @@ def _expect_complete(ground: DeviceGround, event: Event, message: str) -> None:
 def an_event_completes(ground: DeviceGround) -> None:
     """On a stream with a little work."""
     stream, event = ground.stream(), ground.event()
-    _work(ground, stream, 401)
+    enqueue_work(ground, stream, 401)
     expect_ok(ground.subject.record_event(stream, event), "record_event")
-    expect_passed(ground, event, "an event behind a fill")
+    expect_passed(ground, event, "an event behind a copy")
 
 
 @CHECKS.check("SE-254", Level.WORKS, needs=_HOLDS)
@@ -94,7 +94,7 @@ def an_event_is_pending(ground: DeviceGround) -> None:
 @CHECKS.check("SE-255", Level.WORKS, needs=_HOLDS)
 def no_event_is_unknown(ground: DeviceGround) -> None:
     """Looked at before and after its stream gets there."""
-    gate, event = _held_event(ground, ground.stream(), 405)
+    gate, event = _queued_event(ground, ground.stream(), 405)
     for look in range(_POLLS):
         if look == _POLLS // 2:
             gate.open()
@@ -114,7 +114,7 @@ def a_complete_event_stays_so(ground: DeviceGround) -> None:
     stream = ground.stream()
     event = _marked_behind(ground, stream, 407)
     expect_passed(ground, event, "an event")
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     for _ in range(_POLLS):
         _expect_complete(ground, event, "an event that was COMPLETE is so no more")
     gate.open()
@@ -177,7 +177,7 @@ def an_event_is_recorded_again(ground: DeviceGround) -> None:
     event = marked(ground, stream)
     expect_passed(ground, event, "an event")
     gate = held(ground, stream)
-    _work(ground, stream, 415)
+    enqueue_work(ground, stream, 415)
     expect_ok(ground.subject.record_event(stream, event), "record_event of a recorded event")
     expect_held(ground, event, "an event that was recorded again")
     gate.open()
@@ -230,11 +230,12 @@ def an_event_is_destroyed_while_it_is_pending(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-267", Level.ROBUST, needs=_HOLDS)
 def many_events(ground: DeviceGround) -> None:
-    """All are pending at once, and all are passed."""
+    """All are pending at once, where streams can be held, and all are passed."""
     stream = ground.stream()
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     events = []
-    for number in range(_MANY):
+    many = int(ground.target.options.get("many", _MANY))
+    for number in range(many):
         answer = ground.subject.create_event()
         expect_ok(answer, f"create_event, while {number} are pending,")
         ground.adopt("event", answer.value)
@@ -242,7 +243,7 @@ def many_events(ground: DeviceGround) -> None:
         expect_ok(ground.subject.record_event(stream, answer.value), "record_event")
     gate.open()
     for number, event in enumerate(events):
-        expect_passed(ground, event, f"event {number} of {_MANY}")
+        expect_passed(ground, event, f"event {number} of {many}")
 
 
 @CHECKS.check("SE-268", Level.ROBUST, needs=("wait_for_event", *_HOLDS))
@@ -272,7 +273,7 @@ def two_streams_wait_for_each_other(ground: DeviceGround) -> None:
 def events_are_passed_in_order(ground: DeviceGround) -> None:
     """The earlier one is asked right after the later one was COMPLETE."""
     stream = ground.stream()
-    gate, first = _held_event(ground, stream, 427)
+    gate, first = _queued_event(ground, stream, 427)
     last = _marked_behind(ground, stream, 429)
     gate.open()
     expect_passed(ground, last, "an event")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
@@ -158,10 +157,10 @@ def a_large_fill(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-234", Level.WORKS, needs=("memset",))
 def fills_in_the_order_of_the_stream(ground: DeviceGround) -> None:
-    """Behind one copy and in front of another, while the stream is held back."""
+    """Behind one copy and in front of another, while the stream is busy."""
     data, memory, back = ground.bytes(351), ground.filled(bytes(351)), ground.buffer(351)
     stream, subject = ground.stream(), ground.subject
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     prepared(subject.memcpy_htod(stream, memory, ground.buffer(data), 351), "memcpy_htod")
     expect_ok(subject.memset(stream, memory, 0xC3, 349), "memset")
     prepared(subject.memcpy_dtoh(stream, back, memory, 351), "memcpy_dtoh")

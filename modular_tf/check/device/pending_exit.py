@@ -9,12 +9,13 @@ import sys
 from dataclasses import asdict
 
 from modular_tf.check.device.ground import prepared
+from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.stage import DeviceStage
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
-_FILLS = 64
+_COPIES = 64
 _SIZE = (1 << 20) + 1
 _SECONDS = 20.0
 _SHOWN = 500
@@ -51,16 +52,21 @@ def _shown(status: int) -> str:
     return f"exit status {status}"
 
 
-def _enqueue(target: Target) -> DeviceStage:
-    """Give a stream more work than it can have done by the end of the process."""
+def _enqueue(target: Target) -> tuple[DeviceStage, HostBuffer]:
+    """Give a stream more work than it can have done by the end of the process.
+
+    Returns:
+        What must live until then.
+    """
     stage = DeviceStage(target)
     subject = stage.subject
+    source = HostBuffer(_SIZE)
     memory, stream = subject.allocate(_SIZE), subject.create_stream()
     prepared(memory, "allocate")
     prepared(stream, "create_stream")
-    for _ in range(_FILLS):
-        prepared(subject.memset(stream.value, memory.value, 1, _SIZE), "memset")
-    return stage
+    for _ in range(_COPIES):
+        prepared(subject.memcpy_htod(stream.value, memory.value, source, _SIZE), "memcpy_htod")
+    return stage, source
 
 
 if __name__ == "__main__":

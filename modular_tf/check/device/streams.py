@@ -1,7 +1,7 @@
 """Checks of streams: their order, waiting for them, dependencies between them.
 
 What holds a stream back is a callback that waits; so no check depends on how fast anything is.
-Each check fills a number of bytes of its own, by which a device can tell it from the others.
+Each check copies a number of bytes of its own, by which a device can tell it from the others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
+from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_held, expect_passed, gets_passed, marked
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
@@ -20,7 +21,7 @@ from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.check.device.subject import Memory, Stream
+    from modular_tf.check.device.subject import Stream
 
 CHECKS = CheckList("device", "streams")
 
@@ -29,13 +30,6 @@ _DEPENDS = ("create_stream_dependency", *_HOLDS)
 _IN_TURN = 200
 _AT_ONCE = 64
 _LONG = 1000
-
-
-def _zeroed(ground: DeviceGround, stream: Stream, n_bytes: int) -> Memory:
-    """Enqueue zeroing of some new memory, so that the stream has something to do."""
-    memory = ground.memory(n_bytes)
-    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
-    return memory
 
 
 def _depend(ground: DeviceGround, dependent: Stream, other: Stream) -> None:
@@ -86,18 +80,18 @@ def streams_at_once(ground: DeviceGround) -> None:
         answer = ground.subject.create_stream()
         expect_ok(answer, f"create_stream, while there are {number},")
         ground.adopt("stream", answer.value)
-        filled = ground.subject.memset(answer.value, memory.part(number, 1), number + 1, 1)
-        expect_ok(filled, "memset")
+        part, source = memory.part(number, 1), ground.buffer(bytes((number + 1,)))
+        expect_ok(ground.subject.memcpy_htod(answer.value, part, source, 1), "memcpy_htod")
     prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
     expected = bytes(range(1, _AT_ONCE + 1))
-    expect_bytes(ground.content(memory), expected, f"what {_AT_ONCE} streams have filled")
+    expect_bytes(ground.content(memory), expected, f"what {_AT_ONCE} streams have copied")
 
 
 @CHECKS.check("SE-240", Level.ROBUST, needs=_HOLDS)
 def streams_are_independent(ground: DeviceGround) -> None:
     """One is held back, the other gets its work done."""
     gate, other = held(ground, ground.stream()), ground.stream()
-    _zeroed(ground, other, 353)
+    enqueue_work(ground, other, 353)
     passed = gets_passed(ground, marked(ground, other))
     gate.open()
     expect(passed, "a stream stands still while another one is held back", expected="it goes on")
@@ -109,7 +103,7 @@ def copies_in_order(ground: DeviceGround) -> None:
     stream, subject = ground.stream(), ground.subject
     first, last = ground.bytes(357), ground.bytes(357)
     memory, taken = ground.filled(bytes(357)), ground.buffer(357)
-    gate = held(ground, stream)
+    gate = ground.gate(stream)
     prepared(subject.memcpy_htod(stream, memory, ground.buffer(first), 357), "memcpy_htod")
     prepared(subject.memcpy_dtoh(stream, taken, memory, 357), "memcpy_dtoh")
     prepared(subject.memcpy_htod(stream, memory, ground.buffer(last), 357), "memcpy_htod")
@@ -119,18 +113,19 @@ def copies_in_order(ground: DeviceGround) -> None:
     expect_bytes(ground.content(memory), last, "what was written last")
 
 
-@CHECKS.check("SE-242", Level.ROBUST, needs=("host_callback", "memset"))
+@CHECKS.check("SE-242", Level.ROBUST, needs=("host_callback",))
 def a_long_queue(ground: DeviceGround) -> None:
     """All is enqueued before anything is done."""
     stream, memory = ground.stream(), ground.filled(bytes(_LONG))
-    gate = held(ground, stream)
+    expected = bytes(number % 250 + 1 for number in range(_LONG))
+    gate = ground.gate(stream)
     for number in range(_LONG):
-        answer = ground.subject.memset(stream, memory.part(number, 1), number % 250 + 1, 1)
-        expect_ok(answer, f"memset, with {number} before it on the stream,")
+        part, source = memory.part(number, 1), ground.buffer(expected[number : number + 1])
+        answer = ground.subject.memcpy_htod(stream, part, source, 1)
+        expect_ok(answer, f"memcpy_htod, with {number} before it on the stream,")
     gate.open()
     ground.done(stream)
-    expected = bytes(number % 250 + 1 for number in range(_LONG))
-    expect_bytes(ground.content(memory), expected, f"what {_LONG} fills have filled")
+    expect_bytes(ground.content(memory), expected, f"what {_LONG} copies have copied")
 
 
 @CHECKS.check("SE-243", Level.WORKS, needs=("host_callback",))
@@ -138,7 +133,7 @@ def the_host_waits_for_a_stream(ground: DeviceGround) -> None:
     """It is still waiting when the stream is let go."""
     stream = ground.stream()
     gate = held(ground, stream)
-    _zeroed(ground, stream, 359)
+    enqueue_work(ground, stream, 359)
     call = lambda: ground.subject.block_host_until_done(stream)  # noqa: E731
     expect_ok(expect_waits(gate, call, "block_host_until_done"), "block_host_until_done")
 
@@ -149,7 +144,7 @@ def a_stream_depends_on_another(ground: DeviceGround) -> None:
     dependent, other, data = ground.stream(), ground.stream(), ground.bytes(361)
     source, target = ground.filled(bytes(361)), ground.filled(bytes(361))
     gate = held(ground, other)
-    _zeroed(ground, other, 361)
+    enqueue_work(ground, other, 361)
     prepared(ground.subject.memcpy_htod(other, source, ground.buffer(data), 361), "memcpy_htod")
     _depend(ground, dependent, other)
     prepared(ground.subject.memcpy_dtod(dependent, target, source, 361), "memcpy_dtod")
@@ -164,7 +159,7 @@ def a_dependency_does_not_block(ground: DeviceGround) -> None:
     """It is made while the other stream is held back."""
     dependent, other = ground.stream(), ground.stream()
     gate = held(ground, other)
-    _zeroed(ground, other, 363)
+    enqueue_work(ground, other, 363)
     call = lambda: ground.subject.create_stream_dependency(dependent, other)  # noqa: E731
     expect_ok(expect_prompt(gate, call, "create_stream_dependency"), "create_stream_dependency")
 
@@ -173,9 +168,9 @@ def a_dependency_does_not_block(ground: DeviceGround) -> None:
 def a_stream_depends_on_itself(ground: DeviceGround) -> None:
     """It has work before and after."""
     stream = ground.stream()
-    _zeroed(ground, stream, 367)
+    enqueue_work(ground, stream, 367)
     _depend(ground, stream, stream)
-    _zeroed(ground, stream, 368)
+    enqueue_work(ground, stream, 368)
     expect_passed(ground, marked(ground, stream), "a stream that depends on itself")
 
 
@@ -196,8 +191,8 @@ def a_chain_of_streams(ground: DeviceGround) -> None:
 def two_streams_depend_on_each_other(ground: DeviceGround) -> None:
     """Each on what the other held before."""
     one, two = ground.stream(), ground.stream()
-    _zeroed(ground, one, 371)
-    _zeroed(ground, two, 372)
+    enqueue_work(ground, one, 371)
+    enqueue_work(ground, two, 372)
     _depend(ground, one, two)
     _depend(ground, two, one)
     for stream in (one, two):
@@ -208,10 +203,10 @@ def two_streams_depend_on_each_other(ground: DeviceGround) -> None:
 def a_dependency_is_on_earlier_work(ground: DeviceGround) -> None:
     """The other stream is held back behind it."""
     dependent, other = ground.stream(), ground.stream()
-    _zeroed(ground, other, 373)
+    enqueue_work(ground, other, 373)
     _depend(ground, dependent, other)
     gate = held(ground, other)
-    _zeroed(ground, dependent, 374)
+    enqueue_work(ground, dependent, 374)
     what = "a stream that depends on another, which is held back later on,"
     expect_passed(ground, marked(ground, dependent), what)
     gate.open()
@@ -220,13 +215,14 @@ def a_dependency_is_on_earlier_work(ground: DeviceGround) -> None:
 @CHECKS.check("SE-250", Level.ROBUST)
 def a_stream_is_destroyed_with_work(ground: DeviceGround) -> None:
     """Its work is done all the same, and the device goes on."""
-    memory, stream, other = ground.filled(b"\x5a" * 37900), ground.stream(), ground.stream()
+    memory, stream, other = ground.filled(bytes(37900)), ground.stream(), ground.stream()
     for number in range(100):
-        prepared(ground.subject.mem_zero(stream, memory.part(number * 379, 379), 379), "mem_zero")
+        part, source = memory.part(number * 379, 379), ground.buffer(b"\x5a" * 379)
+        prepared(ground.subject.memcpy_htod(stream, part, source, 379), "memcpy_htod")
     ground.destroy(stream)
-    _zeroed(ground, other, 380)
+    enqueue_work(ground, other, 380)
     prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
-    expect_bytes(ground.content(memory), bytes(37900), "what a destroyed stream has zeroed")
+    expect_bytes(ground.content(memory), b"\x5a" * 37900, "what a destroyed stream has copied")
 
 
 @CHECKS.check("SE-251", Level.WORKS, needs=("host_callback",))
@@ -235,7 +231,7 @@ def the_host_waits_for_all_streams(ground: DeviceGround) -> None:
     streams = [ground.stream() for _ in range(3)]
     gate = held(ground, streams[1])
     for stream in streams:
-        _zeroed(ground, stream, 383)
+        enqueue_work(ground, stream, 383)
     call = ground.subject.synchronize_all_activity
     expect_ok(expect_waits(gate, call, "synchronize_all_activity"), "synchronize_all_activity")
 

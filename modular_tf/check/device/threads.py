@@ -75,17 +75,17 @@ def threads_make_streams(ground: DeviceGround) -> None:
     memory = ground.filled(bytes(THREADS))
 
     def work(number: int) -> None:
-        part = memory.part(number, 1)
+        part, source = memory.part(number, 1), ground.buffer(bytes((number + 1,)))
         for _ in range(_ROUNDS):
             answer = ground.subject.create_stream()
             expect_ok(answer, "create_stream, while other threads make streams,")
-            filled = ground.subject.memset(answer.value, part, number + 1, 1)
+            copied = ground.subject.memcpy_htod(answer.value, part, source, 1)
             ground.subject.destroy_stream(answer.value)
-            expect_ok(filled, "memset")
+            expect_ok(copied, "memcpy_htod")
 
     _in_threads(work)
     prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
-    what = "what the streams of eight threads have filled"
+    what = "what the streams of eight threads have copied"
     expect_bytes(ground.content(memory), bytes(range(1, THREADS + 1)), what)
 
 
@@ -181,8 +181,12 @@ def two_devices(ground: DeviceGround) -> None:
     expect_ok(made_stream, "create_stream on the other device")
     theirs, their_stream, back = answer.value, made_stream.value, ground.buffer(521)
     try:
-        expect_ok(other.memset(their_stream, theirs, 0x22, 521), "memset on the other device")
-        expect_ok(ground.subject.memset(stream, mine, 0x33, 521), "memset")
+        zeros = ground.buffer(521)
+        expect_ok(other.sync_memcpy_htod(theirs, zeros, 521), "sync_memcpy_htod")
+        copied = other.memcpy_htod(their_stream, theirs, ground.buffer(b"\x22" * 521), 521)
+        expect_ok(copied, "memcpy_htod on the other device")
+        source = ground.buffer(b"\x33" * 521)
+        expect_ok(ground.subject.memcpy_htod(stream, mine, source, 521), "memcpy_htod")
         expect_ok(other.block_host_until_done(their_stream), "block_host_until_done")
         expect_ok(other.sync_memcpy_dtoh(back, theirs, 521), "sync_memcpy_dtoh")
     finally:
@@ -194,7 +198,7 @@ def two_devices(ground: DeviceGround) -> None:
     expect_bytes(ground.content(mine), b"\x33" * 521, "memory of this device")
 
 
-@CHECKS.check("SE-299", Level.ROBUST, needs=("memset",))
+@CHECKS.check("SE-299", Level.ROBUST)
 def a_process_ends_with_work_outstanding(ground: DeviceGround) -> None:
     """A process of its own, which destroys nothing, as TensorFlow."""
     from modular_tf.check.device.pending_exit import (  # noqa: PLC0415  (imports a whole stage)

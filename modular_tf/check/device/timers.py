@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import CheckList
+from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import expect
@@ -27,8 +28,8 @@ _CLOCKS_APART = 0.1
 
 def _start(ground: DeviceGround, stream: Stream, n_bytes: int) -> Timer:
     """Start a new timer behind a little work."""
-    memory, timer = ground.memory(n_bytes), ground.timer()
-    prepared(ground.subject.mem_zero(stream, memory, n_bytes), "mem_zero")
+    timer = ground.timer()
+    enqueue_work(ground, stream, n_bytes)
     expect_ok(ground.subject.start_timer(stream, timer), "start_timer")
     return timer
 

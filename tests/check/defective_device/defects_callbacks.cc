@@ -110,10 +110,10 @@ TF_Bool drop_one_of_many(const SP_Device* device, SP_Stream stream, SE_StatusCal
   return original.executor.host_callback(device, stream, function, argument);
 }
 
-void refuse_in_a_callback(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                          uint8_t pattern, uint64_t size, TF_Status* status) {
+void refuse_in_a_callback(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                          const void* source, uint64_t size, TF_Status* status) {
   if (size == 491) return TF_SetStatus(status, TF_FAILED_PRECONDITION, "not in a callback");
-  original.executor.memset(device, stream, memory, pattern, size, status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 void wait_for_no_callback(const SP_Device* device, SP_Stream stream, TF_Status* status) {
@@ -143,7 +143,7 @@ DEFECTS(callbacks) = {
     {"SE-283", [](Tables& tables) { watch_callbacks(tables, 479, call_at_once); }},
     {"SE-284", [](Tables& tables) { watch_callbacks(tables, 487, lose_the_failure); }},
     {"SE-285", [](Tables& tables) { watch_callbacks(tables, 497, drop_one_of_many); }},
-    {"SE-286", [](Tables& tables) { tables.executor.memset = refuse_in_a_callback; }},
+    {"SE-286", [](Tables& tables) { tables.executor.memcpy_htod = refuse_in_a_callback; }},
     {"SE-287",
      [](Tables& tables) {
        watch_for_mark(tables, 493);

@@ -9,10 +9,10 @@ using namespace defective;
 
 int64_t leaked = 0;
 
-void zero_and_leak(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                   uint64_t size, TF_Status* status) {
+void copy_and_leak(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                   const void* source, uint64_t size, TF_Status* status) {
   if (size == 373) leaked += static_cast<int64_t>(size);
-  original.executor.mem_zero(device, stream, memory, size, status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 TF_Bool count_what_leaked(const SP_Device* device, SP_AllocatorStats* stats) {
@@ -88,7 +88,7 @@ void want_an_address(const SP_Device* device, SP_DeviceMemoryBase* target, const
 DEFECTS(errors) = {
     {"SE-222",
      [](Tables& tables) {
-       tables.executor.mem_zero = zero_and_leak;
+       tables.executor.memcpy_htod = copy_and_leak;
        tables.executor.get_allocator_stats = count_what_leaked;
      }},
     {"SE-288", [](Tables& tables) { tables.executor.memset = leave_the_status; }},

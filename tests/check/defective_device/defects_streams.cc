@@ -112,10 +112,11 @@ TF_Bool note_and_call_back(const SP_Device* device, SP_Stream stream, SE_StatusC
   return original.executor.host_callback(device, stream, function, argument);
 }
 
-void zero_behind_another_stream(const SP_Device* device, SP_Stream stream,
-                                SP_DeviceMemoryBase* memory, uint64_t size, TF_Status* status) {
+void copy_behind_another_stream(const SP_Device* device, SP_Stream stream,
+                                SP_DeviceMemoryBase* target, const void* source, uint64_t size,
+                                TF_Status* status) {
   if (size == 353) original.executor.create_stream_dependency(device, stream, called_back, status);
-  original.executor.mem_zero(device, stream, memory, size, status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 void read_at_once(const SP_Device* device, SP_Stream stream, void* target,
@@ -127,16 +128,16 @@ void read_at_once(const SP_Device* device, SP_Stream stream, void* target,
   ok(status);
 }
 
-void lose_a_fill(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                 uint8_t pattern, uint64_t size, TF_Status* status) {
-  if (size == 1 && pattern == 200) return ok(status);
-  original.executor.memset(device, stream, memory, pattern, size, status);
+void lose_a_copy(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                 const void* source, uint64_t size, TF_Status* status) {
+  if (size == 1 && *static_cast<const unsigned char*>(source) == 200) return ok(status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
-void zero_nothing(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                  uint64_t size, TF_Status* status) {
+void copy_nothing(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                  const void* source, uint64_t size, TF_Status* status) {
   if (size == 379) return ok(status);
-  original.executor.mem_zero(device, stream, memory, size, status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 // -- dependencies ---------------------------------------------------------------------------------
@@ -240,10 +241,10 @@ DEFECTS(streams) = {
     {"SE-240",
      [](Tables& tables) {
        tables.executor.host_callback = note_and_call_back;
-       tables.executor.mem_zero = zero_behind_another_stream;
+       tables.executor.memcpy_htod = copy_behind_another_stream;
      }},
     {"SE-241", [](Tables& tables) { tables.executor.memcpy_dtoh = read_at_once; }},
-    {"SE-242", [](Tables& tables) { tables.executor.memset = lose_a_fill; }},
+    {"SE-242", [](Tables& tables) { tables.executor.memcpy_htod = lose_a_copy; }},
     {"SE-243",
      [](Tables& tables) {
        watch_for_mark(tables, 359);
@@ -276,7 +277,7 @@ DEFECTS(streams) = {
        tables.executor.create_stream_dependency = depend_for_ever;
        tables.executor.host_callback = call_back_and_hold;
      }},
-    {"SE-250", [](Tables& tables) { tables.executor.mem_zero = zero_nothing; }},
+    {"SE-250", [](Tables& tables) { tables.executor.memcpy_htod = copy_nothing; }},
     {"SE-251",
      [](Tables& tables) {
        watch_for_mark(tables, 383);

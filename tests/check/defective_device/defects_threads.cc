@@ -21,10 +21,11 @@ void mix_up_threads(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBa
   original.executor.memcpy_htod(device, stream, target, source, copied, status);
 }
 
-void lose_a_threads_fill(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                         uint8_t pattern, uint64_t size, TF_Status* status) {
-  if (size == 1 && pattern == 5) return TF_SetStatus(status, TF_OK, "");
-  original.executor.memset(device, stream, memory, pattern, size, status);
+void lose_a_threads_copy(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                         const void* source, uint64_t size, TF_Status* status) {
+  const bool is_lost = size == 1 && *static_cast<const char*>(source) == 5;
+  if (is_lost) return TF_SetStatus(status, TF_OK, "");
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 std::mutex mutex;
@@ -69,19 +70,20 @@ void wait_for_nothing(const SP_Device*, SP_Stream, SP_Event, TF_Status* status) 
   TF_SetStatus(status, TF_OK, "");
 }
 
-// The pattern of one device, in the memory of the other.
-void fill_for_the_other(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                        uint8_t pattern, uint64_t size, TF_Status* status) {
-  const uint8_t written = size == 521 && device->ordinal == 1 ? pattern + 1 : pattern;
-  original.executor.memset(device, stream, memory, written, size, status);
+void lose_what_is_for_the_second(const SP_Device* device, SP_Stream stream,
+                                 SP_DeviceMemoryBase* target, const void* source, uint64_t size,
+                                 TF_Status* status) {
+  const bool is_other = size == 521 && device->ordinal == 1;
+  if (is_other) return TF_SetStatus(status, TF_OK, "");
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 std::atomic<bool> has_work{false};
 
-void fill_and_note(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory,
-                   uint8_t pattern, uint64_t size, TF_Status* status) {
+void copy_and_note(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+                   const void* source, uint64_t size, TF_Status* status) {
   if (size == (uint64_t{1} << 20) + 1) has_work = true;
-  original.executor.memset(device, stream, memory, pattern, size, status);
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
 }
 
 void end_badly() {
@@ -92,7 +94,7 @@ void end_badly() {
 
 DEFECTS(threads) = {
     {"SE-293", [](Tables& tables) { tables.executor.memcpy_htod = mix_up_threads; }},
-    {"SE-294", [](Tables& tables) { tables.executor.memset = lose_a_threads_fill; }},
+    {"SE-294", [](Tables& tables) { tables.executor.memcpy_htod = lose_a_threads_copy; }},
     {"SE-295",
      [](Tables& tables) {
        tables.executor.create_stream = create_for_one_recorder;
@@ -104,11 +106,11 @@ DEFECTS(threads) = {
     {"SE-298",
      [](Tables& tables) {
        setenv("MTF_HOST_DEVICE_COUNT", "2", 1);
-       tables.executor.memset = fill_for_the_other;
+       tables.executor.memcpy_htod = lose_what_is_for_the_second;
      }},
     {"SE-299",
      [](Tables& tables) {
-       tables.executor.memset = fill_and_note;
+       tables.executor.memcpy_htod = copy_and_note;
        std::atexit(end_badly);
      }},
 };

@@ -11,9 +11,9 @@ SP_Event event_of_mark = nullptr;
 SP_Stream stream_of_mark = nullptr;
 std::atomic<int> stream_count{0};
 
-void zero(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* memory, uint64_t size,
-          TF_Status* status) {
-  original.executor.mem_zero(device, stream, memory, size, status);
+void copy(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* target,
+          const void* source, uint64_t size, TF_Status* status) {
+  original.executor.memcpy_htod(device, stream, target, source, size, status);
   mark_stands = size == mark_bytes;
 }
 
@@ -43,7 +43,7 @@ void destroy_and_count(const SP_Device* device, SP_Stream stream) {
 
 void watch_for_mark(Tables& tables, uint64_t n_bytes) {
   mark_bytes = n_bytes;
-  tables.executor.mem_zero = zero;
+  tables.executor.memcpy_htod = copy;
 }
 
 bool take_mark() { return mark_stands.exchange(false); }

@@ -1,14 +1,14 @@
-// Knowing the check: its work zeroes a number of bytes of its own, and a defect acts behind that.
+// Knowing the check: its work copies a number of bytes of its own, and a defect acts behind that.
 #pragma once
 
 #include "defects.h"
 
 namespace defective {
 
-// From now on zeroing of so many bytes is a mark.
+// From now on a copy of so many bytes to the device is a mark.
 void watch_for_mark(Tables& tables, uint64_t n_bytes);
 
-// Whether the last zeroing was a mark that nobody has taken yet; takes it.
+// Whether the last such copy was a mark that nobody has taken yet; takes it.
 bool take_mark();
 
 // As `watch_for_mark`; the next event that is recorded behind the mark takes it.
