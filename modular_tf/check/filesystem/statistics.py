@@ -168,11 +168,16 @@ def is_true_with_ok_only(ground: FilesystemGround) -> None:
 # -- get_file_size --------------------------------------------------------------------------------
 
 
-@CHECKS.check("FS-275", Level.WORKS, needs=_SIZE, traits=_EMPTY_FILES, rows=(175,))
+@CHECKS.check("FS-275", Level.WORKS, needs=_SIZE, traits=_WRITES, rows=(175,))
 def gives_the_size_of_a_file(ground: FilesystemGround) -> None:
-    """F, E."""
+    """F."""
     found = expect_ok(ground.subject.get_file_size(ground.make_file()), "get_file_size(F)")
     expect_equal(found, len(CONTENT), "the size of F")
+
+
+@CHECKS.check("FS-356", Level.WORKS, needs=_SIZE, traits=_EMPTY_FILES, rows=(175,))
+def gives_the_size_of_an_empty_file(ground: FilesystemGround) -> None:
+    """E."""
     found = expect_ok(ground.subject.get_file_size(ground.make_empty_file()), "get_file_size(E)")
     expect_equal(found, 0, "the size of E")
 

@@ -101,6 +101,13 @@ RULES: tuple[Rule, ...] = (
         _HEADER,
     ),
     Rule(
+        "FS-356",
+        "get_file_size of an empty file is 0.",
+        "Empty markers such as _SUCCESS are taken for missing.",
+        "Return 0 and set OK; 0 is no sign of a failure.",
+        _HEADER,
+    ),
+    Rule(
         "FS-276",
         "get_file_size of a directory is FAILED_PRECONDITION.",
         "A directory passes for an empty file.",

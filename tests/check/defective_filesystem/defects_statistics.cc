@@ -84,6 +84,11 @@ bool fail_with_true(const TF_Filesystem* filesystem, const char* path, TF_Status
 }
 
 // Wrong answers of get_file_size.
+int64_t count_a_terminator(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
+  const int64_t size = original.filesystem.get_file_size(filesystem, path, status);
+  return ends_in(path, "F") ? size + 1 : size;
+}
+
 int64_t give_empty_a_size(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
   const int64_t size = original.filesystem.get_file_size(filesystem, path, status);
   return ends_in(path, "E") ? 1 : size;
@@ -130,7 +135,8 @@ DEFECTS(statistics) = {
     {"FS-273", [](Tables& tables) { tables.filesystem.is_directory = refuse_missing; }},
     {"FS-351", [](Tables& tables) { tables.filesystem.is_directory = miss_directory_below_file; }},
     {"FS-274", [](Tables& tables) { tables.filesystem.is_directory = fail_with_true; }},
-    {"FS-275", [](Tables& tables) { tables.filesystem.get_file_size = give_empty_a_size; }},
+    {"FS-275", [](Tables& tables) { tables.filesystem.get_file_size = count_a_terminator; }},
+    {"FS-356", [](Tables& tables) { tables.filesystem.get_file_size = give_empty_a_size; }},
     {"FS-276", [](Tables& tables) { tables.filesystem.get_file_size = size_directory; }},
     {"FS-277", [](Tables& tables) { tables.filesystem.get_file_size = size_missing; }},
     {"FS-352", [](Tables& tables) { tables.filesystem.get_file_size = miss_size_below_file; }},
