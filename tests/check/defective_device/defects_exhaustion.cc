@@ -30,14 +30,14 @@ void* promise_too_much_unified(const SP_Device* device, uint64_t size) {
   return original.executor.unified_memory_allocate(device, size == kTooMuch ? kSmall : size);
 }
 
-// The hundredth block lies where the one before lies.
+// The twentieth block lies where the one before lies.
 void give_one_twice(const SP_Device* device, uint64_t size, int64_t space,
                     SP_DeviceMemoryBase* memory) {
   static int blocks = 0;
   static void* before = nullptr;
   original.executor.allocate(device, size, space, memory);
   if (size != kMib) return;
-  if (++blocks == 100) {
+  if (++blocks == 20) {
     original.executor.deallocate(device, memory);
     memory->opaque = before;
     memory->size = size;
@@ -51,7 +51,7 @@ bool had_a_peak = false;
 void allocate_less_after_a_peak(const SP_Device* device, uint64_t size, int64_t space,
                                 SP_DeviceMemoryBase* memory) {
   const bool is_large = size == 4 * kMib;
-  if (is_large && had_a_peak && large.size() >= 32) return;
+  if (is_large && had_a_peak && large.size() >= 4) return;
   original.executor.allocate(device, size, space, memory);
   if (is_large) large.insert(memory->opaque);
 }

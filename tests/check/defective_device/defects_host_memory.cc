@@ -44,8 +44,22 @@ void* unwritable(uint64_t size) {
       mmap(nullptr, whole, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-// A second memory that begins inside the first.
-void* inside(void* first) { return note_foreign(static_cast<char*>(first) + 256); }
+// Gives memories that begin inside the first, while that is there.
+struct Overlapping {
+  void* first = nullptr;
+  int others = 0;
+
+  template <class Allocate>
+  void* next(uint64_t size, Allocate allocate) {
+    if (first != nullptr) return note_foreign(static_cast<char*>(first) + 8 * ++others);
+    others = 0;
+    return first = allocate(size + kPage);
+  }
+
+  void given_back(void* memory) {
+    if (memory == first) first = nullptr;
+  }
+} overlapping;
 
 void* unwritable_host(const SP_Device* device, uint64_t size) {
   if (size == 4097) return unwritable(size);
@@ -73,21 +87,27 @@ void give_back_misplaced_host(const SP_Device* device, void* memory) {
 }
 
 void* overlapping_host(const SP_Device* device, uint64_t size) {
-  static void* first = nullptr;
-  if (size == 3011 && first != nullptr) return inside(first);
-  void* memory = original.executor.host_memory_allocate(device, size);
-  if (size == 3011) first = memory;
-  return memory;
+  const auto allocate = [&](uint64_t n) {
+    return original.executor.host_memory_allocate(device, n);
+  };
+  return size == 3011 ? overlapping.next(size, allocate) : allocate(size);
 }
 
-int unified_memories = 0;
+void give_back_overlapping_host(const SP_Device* device, void* memory) {
+  overlapping.given_back(memory);
+  give_back_host(device, memory);
+}
 
 void* overlapping_unified(const SP_Device* device, uint64_t size) {
-  static void* first = nullptr;
-  if (size == 3011 && unified_memories++ > 0) return inside(first);
-  void* memory = original.executor.unified_memory_allocate(device, size);
-  if (size == 3011) first = memory;
-  return memory;
+  const auto allocate = [&](uint64_t n) {
+    return original.executor.unified_memory_allocate(device, n);
+  };
+  return size == 3011 ? overlapping.next(size, allocate) : allocate(size);
+}
+
+void give_back_overlapping_unified(const SP_Device* device, void* memory) {
+  overlapping.given_back(memory);
+  give_back_unified(device, memory);
 }
 
 void* leaking_host(const SP_Device* device, uint64_t size) {
@@ -123,7 +143,7 @@ DEFECTS(host_memory) = {
     {"SE-147",
      [](Tables& tables) {
        tables.executor.host_memory_allocate = overlapping_host;
-       tables.executor.host_memory_deallocate = give_back_host;
+       tables.executor.host_memory_deallocate = give_back_overlapping_host;
      }},
     {"SE-148",
      [](Tables& tables) {
@@ -138,7 +158,7 @@ DEFECTS(host_memory) = {
     {"SE-150",
      [](Tables& tables) {
        tables.executor.unified_memory_allocate = overlapping_unified;
-       tables.executor.unified_memory_deallocate = give_back_unified;
+       tables.executor.unified_memory_deallocate = give_back_overlapping_unified;
      }},
     {"SE-151", [](Tables& tables) { tables.executor.sync_memcpy_dtod = copy_once; }},
     {"SE-152", [](Tables& tables) { tables.executor.host_memory_allocate = for_the_first_thread; }},
