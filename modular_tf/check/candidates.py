@@ -29,7 +29,8 @@ def candidates_of(
     Raises:
         NotFoundError: A target is neither a path nor the name of a plugin that discovery finds.
     """
-    paths, names = [], []
+    paths: list[str] = []
+    names: list[str] = []
     for target in targets:
         (paths if os.path.lexists(target) or os.sep in target else names).append(target)
     searched = SearchPaths.of_process(arguments=paths)

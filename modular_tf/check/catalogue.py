@@ -36,6 +36,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "transactions",
         "settings",
         "memory",
+        "sequences",
     ),
     "device": (
         "registration",
@@ -56,6 +57,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "threads",
         "heap",
         "lifetime",
+        "sequences",
     ),
 }
 """The modules whose `CHECKS` are a `CheckList`, below the package of their kind, in the order in

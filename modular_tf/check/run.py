@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.group_stage import stage_of_group
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.judgement import tried
 from modular_tf.check.planning import subject_of
-from modular_tf.check.staging import stage_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +103,7 @@ def run_in_process(
         Exception: A check failed by itself.
     """
     with scratch_folder(scratch) as folder:
-        stage = stage_of(replace(target, scratch=folder))
+        stage = stage_of_group(replace(target, scratch=folder), ids[0])
         try:
             return [
                 tried(all_checks()[check_id], stage, subject=subject, reached=target.reached)

@@ -48,6 +48,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="wait X times as long as usual before a check counts as hung",
     )  # fmt: skip
     parser.add_argument("--jobs", "-j", type=count, metavar="N", help="processes at a time")
+    parser.add_argument(
+        "--replay", metavar="WORD",
+        help="perform the sequence that a report names, in this process, as for a debugger",
+    )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the checks, and try none")
     parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
     parser.add_argument("--write-json", metavar="FILE", help="also write the JSON report")
@@ -61,7 +65,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     try:
         settings = _settings(options)
-        return _list(settings, printer) if options.list else _check(options, settings, printer)
+        if options.list:
+            return _list(settings, printer)
+        if options.replay is not None:
+            from modular_tf.cli import check_replay  # noqa: PLC0415  (as rarely as it is wanted)
+
+            return check_replay.execute(options.replay, _targets(options), settings, printer)
+        return _check(options, settings, printer)
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
         complain(message_of(error))
         return Exit.USAGE
@@ -79,16 +89,20 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     return Exit.DONE if report.conforms else Exit.NO
 
 
+def _targets(options: Namespace) -> list[str]:
+    targets = [*options.targets, *options.plugin, *options.plugin_dir]
+    if not targets:
+        raise ConfigError("name a library, a folder, or a plugin that `modular-tf list` shows")
+    return targets
+
+
 def _run(options: Namespace, settings: CheckSettings) -> Report:
     from modular_tf.check.candidates import candidates_of  # noqa: PLC0415
     from modular_tf.check.conformance import check_plugins  # noqa: PLC0415
     from modular_tf.check.limits import Limits  # noqa: PLC0415
     from modular_tf.cli.check_progress import CheckProgress  # noqa: PLC0415
 
-    targets = [*options.targets, *options.plugin, *options.plugin_dir]
-    if not targets:
-        raise ConfigError("name a library, a folder, or a plugin that `modular-tf list` shows")
-    candidates, problems = candidates_of(targets)
+    candidates, problems = candidates_of(_targets(options))
     complain_about(problems)
     seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
     with CheckProgress() as progress:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.check.announcement import listen
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.damage import is_damaged
+from modular_tf.check.damage import is_damaged, note_misuse_at_loading
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.group_stage import stage_of_group
+from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
@@ -78,6 +79,7 @@ def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
     except (Blocked, ModularTFError) as error:
         progress.block(str(error))
         return
+    note_misuse_at_loading(HeapWatch().new_violation(Depth.ALL))
     progress.ready()
     checks = [all_checks()[check_id] for check_id in job.checks]
     for check in checks:

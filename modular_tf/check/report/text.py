@@ -8,13 +8,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.level import Level
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from modular_tf.check.level import Level
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.comparison import Change, Comparison
     from modular_tf.check.report.report import PluginReport, Report
@@ -31,9 +31,8 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
         plugin: Its report.
         verbose: Show every outcome, also those that passed and were skipped.
     """
-    kinds = " and ".join(plugin.kinds) or "no plugin"
     yield f"{plugin.path}"
-    yield f"  {kinds}, profile {plugin.profile}, level {plugin.level:d}, seed {plugin.seed}"
+    yield f"  {_what_was_asked(plugin)}"
     for remark in plugin.remarks:
         yield f"  {remark}"
     for verdict in _SHOWN_AT_LENGTH:
@@ -48,6 +47,12 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
         yield f"  {known.check_id} is no known deviation any more: remove it ({known.reason})"
     yield ""
     yield from _table(plugin)
+
+
+def _what_was_asked(plugin: PluginReport) -> str:
+    kinds = " and ".join(plugin.kinds) or "no plugin"
+    profile = f", profile {plugin.profile}" if "filesystem" in plugin.kinds else ""
+    return f"{kinds}{profile}, level {plugin.level:d}, seed {plugin.seed}"
 
 
 def summary_line(plugin: PluginReport) -> str:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from modular_tf.check.outcome import Incident, Outcome
 
-_CALLS_SHOWN = 6
+_CALLS_SHOWN = 16
+_LINES_SAID = 6
 
 
 def headline(outcome: Outcome) -> str:
@@ -63,5 +64,5 @@ def details(outcome: Outcome) -> Iterator[str]:
 def _of_process(incident: Incident) -> Iterator[str]:
     for number, frame in enumerate(incident.backtrace):
         yield f"{'frames:  ' if number == 0 else '         '} {frame}"
-    for number, line in enumerate(incident.said.strip().splitlines()[-_CALLS_SHOWN:]):
+    for number, line in enumerate(incident.said.strip().splitlines()[-_LINES_SAID:]):
         yield f"{'said:    ' if number == 0 else '         '} {line}"

@@ -17,6 +17,7 @@ from modular_tf.rules.device_conformance import (
     host_memory,
     lifetime,
     memory,
+    sequences,
     streams,
     threads,
     timers,
@@ -40,4 +41,5 @@ RULES = (
     *errors.RULES,
     *threads.RULES,
     *heap.RULES,
+    *sequences.RULES,
 )

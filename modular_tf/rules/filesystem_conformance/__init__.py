@@ -17,6 +17,7 @@ from modular_tf.rules.filesystem_conformance import (
     regions,
     registration,
     renaming,
+    sequences,
     settings,
     statistics,
     statuses,
@@ -46,4 +47,5 @@ RULES = (
     *transactions.RULES,
     *settings.RULES,
     *memory.RULES,
+    *sequences.RULES,
 )

@@ -1,0 +1,20 @@
+"""Checks of devices by random sequences against a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.check.check import CheckList
+from modular_tf.check.level import Level
+from modular_tf.check.sequences.stage import GROUP
+
+if TYPE_CHECKING:
+    from modular_tf.check.sequences.stage import SequenceGround
+
+CHECKS = CheckList("device", GROUP)
+
+
+@CHECKS.check("SE-300", Level.HARD, seconds=600)
+def keeps_to_the_model(ground: SequenceGround) -> None:
+    """Random sequences of copies, fills, dependencies and waits."""
+    ground.hunt()

@@ -1,0 +1,103 @@
+"""Where random sequences are tried: the plugin is loaded by workers alone."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from modular_tf.check.expectation import Deviation
+from modular_tf.check.sequences.hunt import Hunt
+from modular_tf.check.sequences.performers import performer_of
+from modular_tf.check.sequences.program import Replay
+from modular_tf.check.sequences.worker import SequenceWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.sequences.program import Program
+    from modular_tf.check.target import Target
+
+_PROGRAMS = 200
+_LONGEST = 144
+_SECONDS_OF_A_PROGRAM = 20.0
+_SHRINK_SECONDS = 10.0
+_MOST_STATEMENTS = 15
+
+
+class SequenceStage:
+    """Keeps the protocol `Stage`, with nothing loaded.
+
+    Attributes:
+        target: What is checked.
+        calls: The statements of the smallest program that has shown something, and the command
+            that performs it again.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.calls: list[str] = []
+
+    def lacks(self, needs: tuple[str, ...]) -> str | None:
+        """Return None: a program leaves out what there is not."""
+        del needs
+        return None
+
+    @contextmanager
+    def ground(self, check: Check) -> Iterator[SequenceGround]:
+        """Return what the check's function is given."""
+        yield SequenceGround(self, check)
+
+    def close(self) -> None:
+        """Do nothing: no worker is left."""
+
+
+class SequenceGround:
+    """What a check of random sequences is given."""
+
+    def __init__(self, stage: SequenceStage, check: Check) -> None:
+        self._stage = stage
+        self._check = check
+
+    def hunt(self) -> None:
+        """Try random programs.
+
+        Their number is the option `programs`, their length `longest_program`.
+
+        Raises:
+            Deviation: One has shown something; it names the smallest that does, and how to replay
+                it.
+            Unsupported: Hypothesis is not installed.
+            Blocked: The plugin cannot be loaded.
+        """
+        target = self._stage.target
+        options = target.options
+        with SequenceWorker(target, self._check, _SECONDS_OF_A_PROGRAM) as worker:
+            hunt = Hunt(worker.perform, shrink_seconds=_SHRINK_SECONDS)
+            hunt.run(
+                performer_of(target.kind).steps(),
+                programs=int(options.get("programs", _PROGRAMS)),
+                longest=int(options.get("longest_program", _LONGEST)),
+                seed=target.seed,
+            )
+        if hunt.best is None:
+            return
+        program, failure = hunt.best
+        command = f"modular-tf check {shlex.quote(target.path)} --replay {self._token(program)}"
+        script = performer_of(target.kind).script(program)
+        self._stage.calls[:] = [*script[-_MOST_STATEMENTS:], f"# {command}"]
+        raise Deviation(
+            f"{failure.message}, in a random sequence of {len(program.steps)}",
+            expected=failure.expected,
+            found=failure.found,
+        )
+
+    def _token(self, program: Program) -> str:
+        target = self._stage.target
+        replay = Replay(self._check.id, target.reached, target.scheme, target.ordinal, program)
+        return replay.token()
+
+
+GROUP = "sequences"
+"""The group of the checks that are tried there."""

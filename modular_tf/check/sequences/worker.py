@@ -1,0 +1,269 @@
+"""A process that performs programs on a plugin, and may be lost by it at any step.
+
+It is forked before the plugin is loaded, and forked anew when one was lost; so a program that
+crashes, hangs or ends it can be tried again and made smaller like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from modular_tf.check.announcement import listen
+from modular_tf.check.expectation import Blocked, Deviation
+from modular_tf.check.isolation.call_log import CallLog
+from modular_tf.check.sequences.performers import performer_of
+from modular_tf.check.sequences.program import Program
+from modular_tf.check.staging import stage_of
+from modular_tf.errors import ModularTFError
+from modular_tf.first_contact.backtrace import readable_frames
+from modular_tf.native.crash_report import QUESTION, report_crashes
+from modular_tf.native.parent_death import die_with_parent
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from modular_tf.check.check import Check
+    from modular_tf.check.sequences.performers import Performer
+    from modular_tf.check.target import Stage, Target
+
+_AT_ONCE = 1 << 16
+_MOST_CALLS = 40
+_TIME_TO_ANSWER_S = 2.0
+_TIME_TO_DIE_S = 0.05
+_ANSWERS = frozenset({"failure", "blocked", "fault"})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a program has shown.
+
+    Attributes:
+        message: What is wrong, in one sentence.
+        expected: What the model says.
+        found: What the plugin did, or where it was.
+        calls: The last calls, C-like, the last at the end.
+    """
+
+    message: str
+    expected: str = ""
+    found: str = ""
+    calls: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return asdict(self)
+
+
+class SequenceWorker:
+    """Performs programs in a process of its own. Used by one thread.
+
+    Args:
+        target: The plugin, which this process must not have loaded.
+        check: The check that asks.
+        seconds: How long one program may take.
+    """
+
+    def __init__(self, target: Target, check: Check, seconds: float) -> None:
+        self._target = target
+        self._check = check
+        self._seconds = seconds
+        self._log = CallLog()
+        self._pid = 0
+        self._to = self._from = -1
+        self._read = b""
+        self._told: list[dict[str, Any]] = []
+
+    def perform(self, program: Program) -> Failure | None:
+        """Perform a program and return what was wrong, None for nothing.
+
+        Raises:
+            Blocked: The plugin cannot be loaded.
+        """
+        if self._pid == 0:
+            self._start()
+        with suppress(BrokenPipeError):
+            _write(self._to, program.as_json())
+        answer = self._answer(time.monotonic() + self._seconds)
+        match answer:
+            case None:
+                return self._lost()
+            case {"blocked": str(why)}:
+                raise Blocked(why)
+            case {"fault": str(text)}:
+                raise RuntimeError(text)
+            case {"failure": None}:
+                return None
+            case {"failure": dict(failure)}:
+                return Failure(**{**failure, "calls": tuple(failure["calls"])})
+        raise RuntimeError(f"a worker answered {answer!r:.200}")
+
+    def close(self) -> None:
+        """End the process. Safe to call twice."""
+        self._end()
+        self._log.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the process ----------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        theirs_in, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        me = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._to)
+            os.close(self._from)
+            _serve(self._target, self._check, self._log, (theirs_in, theirs_out), me)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._read, self._told = b"", []
+
+    def _answer(self, deadline: float) -> dict[str, Any] | None:
+        """Return the next answer, None where the process is gone or has not come back."""
+        while (line := self._line(deadline)) is not None:
+            entry = _entry(line)
+            if _ANSWERS & entry.keys():
+                return entry
+            self._told.append(entry)
+            if "traced" in entry:
+                return None
+        return None
+
+    def _line(self, deadline: float) -> bytes | None:
+        while b"\n" not in self._read:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._from], [], [], left)[0]:
+                return None
+            data = os.read(self._from, _AT_ONCE)
+            if not data:
+                return None
+            self._read += data
+        line, _, self._read = self._read.partition(b"\n")
+        return line
+
+    def _lost(self) -> Failure:
+        """Say how the process ended, or that it did not come back; it is gone afterwards."""
+        hung = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        hung = hung and not self._told
+        if hung:
+            os.kill(self._pid, QUESTION)
+            self._answer(time.monotonic() + _TIME_TO_ANSWER_S)
+        calls, told = self._log.calls()[-_MOST_CALLS:], self._told
+        status = self._end()
+        what = f"did not come back within {self._seconds:g} s" if hung else _how(told, status)
+        where = f" in {calls[-1]}" if calls else ""
+        frames = [entry["frame"] for entry in told if "frame" in entry]
+        files = (self._target.path, *self._target.companions)
+        shown = "; ".join(readable_frames(frames, files))
+        return Failure(f"the plugin {what}{where}", "an answer", shown or what, calls)
+
+    def _end(self) -> int:
+        """End the process and return its status as `os.waitstatus_to_exitcode` does."""
+        if self._pid == 0:
+            return 0
+        pid, self._pid = self._pid, 0
+        os.close(self._to)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended == 0:
+            if self._told:  # its last words are said: what follows is its end
+                time.sleep(_TIME_TO_DIE_S)
+            os.kill(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+        os.close(self._from)
+        return os.waitstatus_to_exitcode(status)
+
+
+def _entry(line: bytes) -> dict[str, Any]:
+    """Read a line; the plugin may have written into the pipe, which says nothing."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def _how(told: list[dict[str, Any]], status: int) -> str:
+    for entry in told:
+        if isinstance(entry.get("exits"), int):
+            return f"ended the process with exit status {entry['exits']}"
+        if isinstance(entry.get("signal"), int):
+            return f"crashed with {_name(entry['signal'])}"
+    if status < 0:
+        return f"crashed with {_name(-status)}"
+    return f"ended the process with exit status {status}"
+
+
+def _name(number: int) -> str:
+    with suppress(ValueError):
+        return f"{signal.Signals(number).name} (signal {number})"
+    return f"signal {number}"
+
+
+# -- in the process -------------------------------------------------------------------------------
+
+
+def _serve(
+    target: Target, check: Check, log: CallLog, ends: tuple[int, int], parent: int
+) -> NoReturn:
+    """Perform the programs that come, until there are no more, and end the process."""
+    reads, writes = ends
+    try:
+        die_with_parent(parent)
+        listen(log.add)
+        report_crashes(writes)
+        _perform_all(target, check, log, reads, writes)
+    except (Blocked, ModularTFError) as error:
+        _write(writes, json.dumps({"blocked": str(error)}))
+    except BaseException:  # noqa: BLE001  (none of ours may count as the plugin's)
+        with suppress(OSError):
+            _write(writes, json.dumps({"fault": traceback.format_exc()}))
+    os._exit(0)
+
+
+def _perform_all(target: Target, check: Check, log: CallLog, reads: int, writes: int) -> None:
+    performer = performer_of(target.kind)
+    with os.fdopen(reads, encoding="utf-8") as programs:
+        stage = stage_of(target)
+        for line in programs:
+            log.clear()
+            failure = performed(performer, stage, check, Program.from_json(line))
+            _write(writes, json.dumps({"failure": failure and failure.as_dict()}))
+    stage.close()
+
+
+def performed(performer: Performer, stage: Stage, check: Check, program: Program) -> Failure | None:
+    """Perform a program in this process, and return what was wrong.
+
+    Args:
+        performer: Knows the programs of this kind of plugin.
+        stage: The plugin.
+        check: The check that asks.
+        program: The program.
+    """
+    stage.calls.clear()
+    try:
+        with stage.ground(check) as ground:
+            performer.perform(ground, program)
+    except Deviation as deviation:
+        calls = tuple(stage.calls[-_MOST_CALLS:])
+        return Failure(deviation.message, deviation.expected, deviation.found, calls)
+    return None
+
+
+def _write(descriptor: int, text: str) -> None:
+    left = text.encode() + b"\n"
+    while left:
+        left = left[os.write(descriptor, left) :]

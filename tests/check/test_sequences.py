@@ -1,0 +1,225 @@
+"""Random sequences: programs as data, the worker that may be lost, the hunt, and the replay."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.filesystem.sequence_steps import script
+from modular_tf.check.outcome import Pass
+from modular_tf.check.sequences.hunt import Hunt
+from modular_tf.check.sequences.performers import performer_of
+from modular_tf.check.sequences.program import Program, Replay
+from modular_tf.check.sequences.reduction import reduced
+from modular_tf.check.sequences.worker import Failure, SequenceWorker
+from modular_tf.check.target import Target
+from modular_tf.errors import ConfigError
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
+
+PROGRAM = Program(
+    (
+        ("write", ["é*", ["00ff61"]]),
+        ("append", ["d/a", []]),
+        ("read", ["a", 0, 4]),
+        ("map", ["a"]),
+        ("paths_exist", [["a", "b"]]),
+        ("copy_file", ["é*", "b"]),
+        ("rename_file", ["b", "d"]),
+    )
+)
+CRASHING = Program((("write", ["a", []]), ("copy_file", ["a", "b"]), ("rename_file", ["b", "d"])))
+
+
+# ---- Programs ------------------------------------------------------------------------------------
+
+
+def test_a_program_is_written_down_and_read():
+    assert Program.from_json(PROGRAM.as_json()) == PROGRAM
+
+
+@pytest.mark.parametrize("text", ["", "3", "{}", "[3]", '[["a"]]', '[["a", 3]]', "[[3, []]]"])
+def test_what_is_no_program_is_refused(text):
+    with pytest.raises(ValueError):
+        Program.from_json(text)
+
+
+@pytest.mark.parametrize(("scheme", "ordinal"), [("", None), ("mine", None), (None, 2)])
+def test_a_replay_is_one_word(scheme, ordinal):
+    replay = Replay("FS-320", Pass.HOST, scheme, ordinal, PROGRAM)
+
+    assert Replay.from_token(replay.token()) == replay
+    assert replay.token().replace("-", "").replace("_", "").isalnum()
+
+
+@pytest.mark.parametrize("token", ["", "x", "é", "eJwDAAAAAAE", "AAAA"])
+def test_what_is_no_replay_is_refused(token):
+    with pytest.raises(ConfigError, match="--replay"):
+        Replay.from_token(token)
+
+
+def test_a_program_is_shown_as_statements():
+    assert script(PROGRAM) == [
+        'f = new_writable_file("é*"); append(f, "\\000\\377a", 3); close(f);',
+        'f = new_appendable_file("d/a"); close(f);',
+        'read(new_random_access_file("a"), 0, 4);',
+        'new_read_only_memory_region_from_file("a");',
+        'paths_exist({"a", "b"});',
+        'copy_file("é*", "b");',
+        'rename_file("b", "d");',
+    ]
+
+
+@pytest.mark.parametrize("kind", ["filesystem", "device"])
+def test_every_step_that_is_drawn_can_be_shown_and_written(kind):
+    from hypothesis import given, settings
+
+    performer = performer_of(kind)
+
+    @settings(max_examples=200, database=None, deadline=None)
+    @given(performer.steps())
+    def shown(step):
+        program = Program((step,))
+        assert Program.from_json(program.as_json()) == program
+        (statement,) = performer.script(program)
+        assert statement.endswith(";")
+
+    shown()
+
+
+# ---- The hunt, without a plugin ------------------------------------------------------------------
+
+
+def _fails_with(*needed: str):
+    """An attempt that fails where these operations come in this order."""
+
+    def attempt(program: Program) -> Failure | None:
+        names = iter(name for name, _ in program.steps)
+        return Failure("it is wrong") if all(name in names for name in needed) else None
+
+    return attempt
+
+
+def test_a_hunt_ends_with_the_smallest_program():
+    hunt = Hunt(_fails_with("copy_file", "delete_file"), shrink_seconds=20)
+
+    hunt.run(performer_of("filesystem").steps(), programs=300, longest=100, seed=3)
+
+    program, failure = hunt.best
+    assert [name for name, _ in program.steps] == ["copy_file", "delete_file"]
+    assert failure == Failure("it is wrong")
+
+
+def test_a_hunt_that_finds_nothing_has_tried_all():
+    hunt = Hunt(lambda program: None, shrink_seconds=1)
+
+    hunt.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
+
+    assert hunt.best is None
+    assert hunt.tried == 50
+
+
+def test_the_same_seed_tries_the_same():
+    def tried(seed):
+        programs = []
+        hunt = Hunt(programs.append, shrink_seconds=1)
+        hunt.run(performer_of("device").steps(), programs=20, longest=30, seed=seed)
+        return programs
+
+    assert tried(4) == tried(4) != tried(5)
+
+
+def test_what_does_not_fail_every_time_is_found_all_the_same():
+    attempts = []
+
+    def once(program: Program) -> Failure | None:
+        attempts.append(program)
+        return Failure("it is wrong at times") if len(attempts) == 7 else None
+
+    hunt = Hunt(once, shrink_seconds=2)
+    hunt.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
+
+    assert hunt.best[1] == Failure("it is wrong at times")
+
+
+def test_steps_that_do_not_matter_are_left_out():
+    steps = tuple(("stat", [str(n)]) for n in range(50))
+    program = Program((*steps[:20], ("a", []), *steps[20:45], ("b", []), *steps[45:]))
+
+    found, _ = reduced(program, Failure(""), _fails_with("a", "b"), deadline=float("inf"))
+
+    assert found == Program((("a", []), ("b", [])))
+
+
+def test_no_time_means_no_reduction():
+    program = Program((("a", []), ("b", [])))
+
+    assert reduced(program, Failure("x"), _fails_with("a"), deadline=0.0)[0] == program
+
+
+# ---- The worker ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worker(monkeypatch, tmp_path):
+    """Make a worker for the switchable plugin with a defect."""
+    made = []
+
+    def make(
+        defect: str, reached: Pass = Pass.RAW, seconds: float = 60.0, scheme: str = "defect"
+    ) -> SequenceWorker:
+        monkeypatch.setenv(DEFECT_VARIABLE, defect)
+        path = str(defective_plugin("filesystem"))
+        target = Target(path, "filesystem", reached, scheme=scheme, scratch=str(tmp_path))
+        made.append(SequenceWorker(target, all_checks()["FS-320"], seconds))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST])
+def test_a_worker_survives_a_crash(worker, reached):
+    crashing = worker("FS-320", reached)
+
+    failure = crashing.perform(CRASHING)
+
+    assert f"crashed with SIGSEGV (signal {int(signal.SIGSEGV)}) in rename_file" in failure.message
+    assert "libdefective_filesystem.so" in failure.found
+    assert any("copy_file" in call for call in failure.calls)
+    assert crashing.perform(Program(CRASHING.steps[:2])) is None
+    assert crashing.perform(CRASHING) is not None
+
+
+def test_a_worker_says_what_differs_from_the_model(worker):
+    failure = worker("FS-236").perform(
+        Program(
+            (
+                ("write", ["a", ["61"]]),
+                ("write", ["replaced", []]),
+                ("rename_file", ["a", "replaced"]),
+            )
+        )
+    )
+
+    assert "rename_file" in failure.message
+    assert "ALREADY_EXISTS" in failure.found
+
+
+def test_a_plugin_that_cannot_be_loaded_blocks(worker):
+    with pytest.raises(Blocked):
+        worker("FS-320", scheme="none").perform(CRASHING)
+
+
+def test_a_worker_that_hangs_is_ended(worker, monkeypatch):
+    """The worker's own step waits, as a plugin would that never comes back."""
+    from modular_tf.check.filesystem import sequence_steps
+
+    monkeypatch.setattr(sequence_steps, "perform", lambda ground, program: signal.pause())
+
+    failure = worker("", seconds=1.0).perform(CRASHING)
+
+    assert "did not come back within 1 s" in failure.message
