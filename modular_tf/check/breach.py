@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.damage import harm_at_loading, is_loading, note_harm_at_loading
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.heap_watch import Depth
 
@@ -34,7 +35,18 @@ class Breach(Deviation):
         self.rule_id = rule_id
 
 
-def raise_breach(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
+def raise_breach(breach: Breach) -> None:
+    """Raise a breach, or keep it for the check that is about it while the plugin is loaded.
+
+    Raises:
+        Breach: This one.
+    """
+    if not is_loading():
+        raise breach
+    note_harm_at_loading(f"{breach.message}: {breach.found}")
+
+
+def raise_harm_to_heap(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.LIVE) -> None:
     """Raise what happened to the heap since the last time.
 
     Args:
@@ -48,4 +60,15 @@ def raise_breach(heap: HeapWatch, call: str, rule_id: str, depth: Depth = Depth.
     """
     found = heap.new_violation(depth)
     if found is not None:
-        raise Breach(rule_id, f"misuse of the heap was seen after {call}", found=found)
+        raise_breach(Breach(rule_id, f"misuse of the heap was seen after {call}", found=found))
+
+
+def raise_harm_at_loading(rule_id: str) -> None:
+    """Raise what was done to memory before the first check.
+
+    Raises:
+        Breach: Something was.
+    """
+    found = harm_at_loading()
+    if found is not None:
+        raise Breach(rule_id, "memory was misused while the plugin was loaded", found=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.level import Level
@@ -27,6 +28,7 @@ def keeps_to_its_heap(ground: DeviceGround) -> None:
     """
     if checking_allocator() is None:
         raise Unsupported("the heap can be watched with the checking allocator only")
+    raise_harm_at_loading("SE-329")
     for size in _ODD_SIZES:
         for step in (_use_memory, _use_host_memory, _use_stream):
             with suppress(Unsupported):

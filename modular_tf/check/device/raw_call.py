@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.breach import MEMORY_RULES, raise_breach
+from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Deviation, Unsupported
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
@@ -80,7 +80,7 @@ class RawDeviceCaller:
         )
         self.journal.leave(call, outcome_of(answer))
         _look_for_overruns(slot, lent)
-        raise_breach(self.heap, call, MEMORY_RULES["device"])
+        raise_harm_to_heap(self.heap, call, MEMORY_RULES["device"])
         return answer
 
     def ask_plainly(
@@ -98,7 +98,7 @@ class RawDeviceCaller:
         returned = self.heap.call(function, *arguments)
         self.journal.leave(call, "" if returned is None else str(returned))
         _look_for_overruns(slot, lent)
-        raise_breach(self.heap, call, MEMORY_RULES["device"])
+        raise_harm_to_heap(self.heap, call, MEMORY_RULES["device"])
         return returned
 
     def function(self, slot: str, table: str = EXECUTOR) -> Any:

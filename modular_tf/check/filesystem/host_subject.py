@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.breach import MEMORY_RULES, raise_breach
+from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of, shown
 from modular_tf.check.filesystem.host_files import HostReader, HostRegion, HostWriter
@@ -55,7 +55,7 @@ class HostCaller:
                 raise Unsupported(error.message) from None
             answer = Answer(int(error.code), error.message, value=error.undeleted)
         self.journal.leave(call, outcome_of(answer))
-        raise_breach(self.heap, call, MEMORY_RULES["filesystem"])
+        raise_harm_to_heap(self.heap, call, MEMORY_RULES["filesystem"])
         return answer
 
 

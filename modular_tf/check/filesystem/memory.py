@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.level import Level
@@ -27,6 +28,7 @@ def keeps_to_its_memory(ground: FilesystemGround) -> None:
 
     The subject itself looks at all memory after each call, and fails the check.
     """
+    raise_harm_at_loading("FS-329")
     for length in _ODD_LENGTHS:
         for step in (_use_file, _ask, _list, _move, _remove):
             with suppress(Unsupported):

@@ -5,7 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.breach import MEMORY_RULES, READ_BUFFER_RULE, Breach, raise_breach
+from modular_tf.check.breach import (
+    MEMORY_RULES,
+    READ_BUFFER_RULE,
+    Breach,
+    raise_breach,
+    raise_harm_to_heap,
+)
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
 from modular_tf.check.filesystem.subject import Answer
@@ -121,7 +127,7 @@ class RawCaller:
         if address:
             self.journal.enter("plugin_memory_free")
             self.heap.call(self.slots.free, address)
-            raise_breach(self.heap, "plugin_memory_free", _MEMORY_RULE, Depth.TOLD)
+            raise_harm_to_heap(self.heap, "plugin_memory_free", _MEMORY_RULE, Depth.TOLD)
 
     def _look_for_breaches(
         self,
@@ -134,8 +140,9 @@ class RawCaller:
             where = memory.breach()
             if where is not None:
                 rule_id = READ_BUFFER_RULE if slot == "read" else _MEMORY_RULE
-                raise Breach(rule_id, f"{slot} wrote outside of its output", found=where)
+                raise_breach(Breach(rule_id, f"{slot} wrote outside of its output", found=where))
         for memory in constant:
             if not memory.is_unchanged:
-                raise Breach(_MEMORY_RULE, f"{slot} wrote to an input that is const", found=call)
-        raise_breach(self.heap, call, _MEMORY_RULE)
+                message = f"{slot} wrote to an input that is const"
+                raise_breach(Breach(_MEMORY_RULE, message, found=call))
+        raise_harm_to_heap(self.heap, call, _MEMORY_RULE)

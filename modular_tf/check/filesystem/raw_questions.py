@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.breach import MEMORY_RULES, Breach
+from modular_tf.check.breach import MEMORY_RULES, Breach, raise_breach
 from modular_tf.check.filesystem.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.check.filesystem.raw_statuses import RawStatuses
@@ -25,6 +25,7 @@ _WRITTEN = 17
 
 _MOST_ENTRIES = 1 << 24
 _POINTER = 8
+_MEMORY_RULE = MEMORY_RULES["filesystem"]
 
 
 class RawQuestions(RawPaths):
@@ -122,7 +123,7 @@ class RawQuestions(RawPaths):
         room = self._caller.heap.block_size(array)
         if room is not None and room < _POINTER * count:
             found = f"{count} entries in a block of {room} bytes"
-            raise Breach(MEMORY_RULES["filesystem"], "a list is longer than its array", found=found)
+            raise_breach(Breach(_MEMORY_RULE, "a list is longer than its array", found=found))
 
 
 def _flag(byte: int) -> bool | int:

@@ -5,7 +5,9 @@ What the host judges itself before it accepts a plugin is asked of the host, not
 
 from __future__ import annotations
 
+import sys
 from functools import partial
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import (
@@ -14,14 +16,21 @@ from modular_tf.abi.layouts import (
     READ_ONLY_MEMORY_REGION_OPS,
     WRITABLE_FILE_OPS,
 )
+from modular_tf.check.breach import raise_harm_to_heap
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, expect, expect_equal
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.registration_memory import TABLES, fill
+from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.check.level import Level
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.loading.filesystem_tables import FilesystemTables
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +38,6 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.library_stage import LibraryGround
 
 CHECKS = CheckList("filesystem", "library")
-
-_OF_TENSORFLOW = frozenset({"", "file", "ram", "gs"})
-"""The schemes that TensorFlow 2.21 registers itself."""
 
 _OPENERS = {
     RANDOM_ACCESS_FILE_OPS.name: ("new_random_access_file",),
@@ -108,6 +114,7 @@ def everything_can_be_freed(ground: LibraryGround) -> None:
     for block in {block.address: block for block in registration.allocated_blocks()}.values():
         ground.journal.enter(f"plugin_memory_free({block.name})")
         registration.free(block.address)
+        raise_harm_to_heap(HeapWatch(), f"plugin_memory_free({block.name})", "FS-129", Depth.TOLD)
 
 
 @CHECKS.check("FS-108", Level.REGISTERS, passes=LIBRARY, rows=(7, 8))
@@ -155,7 +162,6 @@ _HOST_RULES: dict[str, tuple[int, ...]] = {
     "FS-022": (26,),
 }
 _OF_THE_WHOLE = frozenset({"FS-001", "FS-002", "FS-003", "FS-004", "FS-005"})
-_HIDING = ("FS-001", "FS-002", "FS-004", "FS-003")
 """Where one of them is broken, the host looks at no scheme."""
 
 
@@ -166,7 +172,7 @@ def _asks_the_host(rule_id: str) -> Callable[[LibraryGround], None]:
             if violation.rule_id == rule_id:
                 where = f"{subject}: " if subject else ""
                 raise Deviation(f"{where}{violation.message}")
-        hidden = {violation.rule_id for _, violation in found} & {*_HIDING, "FS-005"}
+        hidden = {violation.rule_id for _, violation in found} & _OF_THE_WHOLE
         if rule_id not in _OF_THE_WHOLE and hidden:
             raise Blocked(f"there is no scheme to look at: see {', '.join(sorted(hidden))}")
 
@@ -255,7 +261,10 @@ def schemes_in_lower_case(ground: LibraryGround) -> None:
 def schemes_of_its_own(ground: LibraryGround) -> None:
     """Compare the schemes with those of TensorFlow."""
     own = {entry.scheme for entry in ground.entries()}
-    taken = sorted(scheme for scheme in own if scheme in _OF_TENSORFLOW)
+    data = resources.files("modular_tf.check.filesystem").joinpath("tensorflow_schemes.toml")
+    taken = [
+        scheme for scheme in tomllib.loads(data.read_text("utf-8"))["schemes"] if scheme in own
+    ]
     expect(not taken, "TensorFlow has a filesystem of its own for a scheme", found=repr(taken))
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.check.announcement import listen
+from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.damage import is_damaged, note_misuse_at_loading
+from modular_tf.check.damage import is_damaged, loading
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.group_stage import stage_of_group
 from modular_tf.check.heap_watch import Depth, HeapWatch
@@ -75,11 +76,10 @@ def _settle_in(job: Job, log: CallLog) -> None:
 def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
     progress.begin()
     try:
-        stage = stage_of_group(job.target, job.checks[0])
+        stage = _loaded(job)
     except (Blocked, ModularTFError) as error:
         progress.block(str(error))
         return
-    note_misuse_at_loading(HeapWatch().new_violation(Depth.ALL))
     progress.ready()
     checks = [all_checks()[check_id] for check_id in job.checks]
     for check in checks:
@@ -90,6 +90,14 @@ def _go_through(job: Job, log: CallLog, progress: Progress) -> None:
     progress.close()
     stage.close()
     progress.finish()
+
+
+def _loaded(job: Job) -> Stage:
+    with loading():
+        stage = stage_of_group(job.target, job.checks[0])
+        rule_id = MEMORY_RULES[job.target.kind]
+        raise_harm_to_heap(HeapWatch(), "the plugin was loaded", rule_id, Depth.ALL)
+    return stage
 
 
 def _try(check: Check, stage: Stage, job: Job, progress: Progress) -> None:

@@ -22,7 +22,7 @@ int64_t failed(TF_Status* status, TF_Code code, int64_t returned) {
   return returned;
 }
 
-constexpr size_t kLate = size_t{4} << 20;
+constexpr size_t kLate = size_t{32} << 10;
 
 std::atomic<int> shared_handles{0};
 std::atomic<bool> vanished{false};
@@ -119,7 +119,7 @@ DEFECTS(reading) = {
          return original.reading.read(file, offset, n, buffer, status);
        });
      }},
-    {"FS-165", [](Tables& tables) {  // beyond 4 MiB the bytes are others
+    {"FS-165", [](Tables& tables) {  // beyond 32 KiB the bytes are others
        read_by(tables, [](const TF_RandomAccessFile* file, uint64_t offset, size_t n,
                           char* buffer, TF_Status* status) -> int64_t {
          const int64_t got = original.reading.read(file, offset, n, buffer, status);

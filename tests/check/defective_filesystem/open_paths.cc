@@ -1,31 +1,49 @@
 #include "open_paths.h"
 
-#include <map>
+#include <array>
+#include <cstddef>
+#include <cstring>
 #include <mutex>
-#include <string>
 
 namespace defective {
 namespace {
 
-std::mutex mutex;
+// The book lies in memory of the library: on the heap, checks would take what it keeps for a leak.
+// It forgets what was opened longest ago; no check has so many files open at once.
+constexpr size_t kMostFiles = 4096;
+constexpr size_t kMostBytes = 256;  // of a path, its end, with a NUL
 
-// Never destroyed: files may be open while the process ends. Nothing is ever taken out.
-std::map<const void*, std::string>& paths() {
-  static auto& known = *new std::map<const void*, std::string>();
-  return known;
+struct Entry {
+  const void* handle;
+  char path[kMostBytes];
+};
+
+std::mutex mutex;
+std::array<Entry, kMostFiles> book;
+size_t written = 0;
+
+Entry* entry_of(const void* handle) {
+  for (size_t i = 0; i < book.size() && i < written; ++i) {
+    if (book[i].handle == handle) return &book[i];
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 const char* path_of(const void* handle) {
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto found = paths().find(handle);
-  return found == paths().end() ? "" : found->second.c_str();
+  const Entry* entry = entry_of(handle);
+  return entry == nullptr ? "" : entry->path;
 }
 
 void remember_path(const void* handle, const char* path) {
   const std::lock_guard<std::mutex> lock(mutex);
-  paths()[handle] = path;
+  Entry* entry = entry_of(handle);
+  if (entry == nullptr) entry = &book[written++ % book.size()];
+  const size_t length = std::strlen(path);
+  entry->handle = handle;
+  std::strcpy(entry->path, length < kMostBytes ? path : path + length - (kMostBytes - 1));
 }
 
 void follow_readers(Tables& tables) {

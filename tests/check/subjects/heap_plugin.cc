@@ -1,4 +1,5 @@
-// The plugin in memory, whose path_exists misuses the heap as FIXTURE_MISUSE says.
+// The plugin in memory, whose path_exists misuses the heap as FIXTURE_MISUSE says, once a process;
+// "at-loading" frees twice in TF_InitPlugin.
 #include <cstdlib>
 #include <cstring>
 
@@ -22,14 +23,20 @@ char* unseen(char* pointer) {
   return pointer;
 }
 
+void free_twice() {
+  auto* block = unseen(static_cast<char*>(std::malloc(24)));
+  char* again = unseen(block);
+  std::free(block);
+  std::free(again);
+}
+
 void misuse_heap() {
   static char* kept;
-  if (kept != nullptr) return;
+  if (kept != nullptr || is_to("at-loading")) return;
   kept = static_cast<char*>(std::malloc(24));
-  char* again = unseen(kept);
-  if (!is_to("free-twice")) *unseen(kept + 24) = 'x';
+  if (is_to("free-twice")) return free_twice();
+  *unseen(kept + 24) = 'x';
   if (!is_to("kept-overrun")) std::free(kept);
-  if (is_to("free-twice")) std::free(again);
 }
 
 void exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
@@ -41,6 +48,7 @@ void exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status
 
 extern "C" __attribute__((visibility("default"))) void TF_InitPlugin(
     TF_FilesystemPluginInfo* info) {
+  if (is_to("at-loading")) free_twice();
   reference_init_plugin(info);
   auto* operations = static_cast<TF_FilesystemOps*>(info->ops[0].filesystem_ops);
   original = operations->path_exists;

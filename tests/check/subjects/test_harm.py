@@ -1,0 +1,73 @@
+"""Checks of a plugin that misuses the heap: who fails, and that nobody else is blamed."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from modular_tf.native.checking_allocator import allocator_path
+
+pytestmark = pytest.mark.skipif(
+    allocator_path() is None, reason="the C library of this platform has no allocator to build on"
+)
+_LOADING = "memory was misused while the plugin was loaded (rule FS-329)"
+
+
+@pytest.fixture
+def outcomes_of(heap_plugin):
+    """Try checks of the plugin that misuses the heap, in processes of their own."""
+
+    def try_checks(misuse, *checks, reached=Pass.RAW, preload=True):
+        job = Job(
+            target=Target(str(heap_plugin), "filesystem", reached, scheme="ram"),
+            subject="ram",
+            checks=checks,
+            environment={"FIXTURE_MISUSE": misuse},
+        )
+        with CheckProcesses(Limits(jobs=1, preload=preload)) as processes:
+            (result,) = processes.run([job])
+        assert result.fault is None
+        return result.outcomes
+
+    return try_checks
+
+
+def test_checks_after_a_misuse_get_another_process(outcomes_of):
+    found = outcomes_of("free-twice", "FS-256", "FS-257")
+
+    # The plugin does it once a process.
+    assert [outcome.verdict for outcome in found] == [Verdict.FAILED, Verdict.FAILED]
+    assert all(outcome.found == "heap block of 24 bytes freed twice" for outcome in found)
+    assert all("path_exists(" in outcome.calls[-1] for outcome in found)
+
+
+@pytest.mark.parametrize("misuse", ["overrun", "kept-overrun"])
+def test_an_overrun_is_told_with_its_rule(outcomes_of, misuse):
+    (found,) = outcomes_of(misuse, "FS-256")
+
+    assert found.message.endswith("(rule FS-329)")
+    assert found.found == "heap block of 24 bytes overrun: byte 24 is 0x78"
+
+
+def test_a_misuse_at_loading_is_told_by_one_check_alone(outcomes_of):
+    one, other = outcomes_of("at-loading", "FS-256", "FS-329")
+
+    assert one.verdict is Verdict.PASSED
+    assert (other.verdict, other.message) == (Verdict.FAILED, _LOADING)
+    assert other.found.endswith("heap block of 24 bytes freed twice")
+
+
+def test_checks_of_the_library_are_about_other_things(outcomes_of):
+    found = outcomes_of("at-loading", "FS-005", "FS-003", reached=Pass.LIBRARY)
+
+    assert [outcome.verdict for outcome in found] == [Verdict.PASSED, Verdict.PASSED]
+
+
+def test_who_wants_no_allocator_has_none(outcomes_of):
+    (found,) = outcomes_of("overrun", "FS-257", preload=False)
+
+    assert found.verdict is Verdict.PASSED
