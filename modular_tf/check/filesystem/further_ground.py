@@ -54,6 +54,20 @@ def initialised(ground: FilesystemGround) -> RawFilesystem:
 
 
 @contextmanager
+def further_filesystem(ground: FilesystemGround) -> Iterator[RawFilesystem]:
+    """Initialise a further filesystem, and clean it up in the end.
+
+    Raises:
+        Blocked: Its `init` fails.
+    """
+    other = initialised(ground)
+    try:
+        yield other
+    finally:
+        other.cleanup()
+
+
+@contextmanager
 def ground_on(
     other: RawFilesystem, ground: FilesystemGround, check_id: str
 ) -> Iterator[FilesystemGround]:

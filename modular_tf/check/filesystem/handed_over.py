@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import expect, expect_equal
-from modular_tf.check.filesystem.further_ground import ground_on, initialised, registration_of
+from modular_tf.check.filesystem.further_ground import (
+    further_filesystem,
+    ground_on,
+    initialised,
+    registration_of,
+)
 from modular_tf.check.filesystem.registration_memory import content_of, overwrite
 from modular_tf.check.filesystem.tour import codes_of_tour
 from modular_tf.check.level import Level
@@ -17,8 +22,10 @@ if TYPE_CHECKING:
 
 CHECKS = CheckList("filesystem", "handed-over")
 
+_SECONDS = 90.0
 
-@CHECKS.check("FS-126", Level.WORKS, passes=RAW, rows=(26,))
+
+@CHECKS.check("FS-126", Level.WORKS, passes=RAW, rows=(26,), seconds=_SECONDS)
 def cleanup_leaves_it_alone(ground: FilesystemGround) -> None:
     """Clean up while the memory is watched: allocators write to what is freed."""
     watched = registration_of(ground).allocated_blocks()
@@ -28,27 +35,24 @@ def cleanup_leaves_it_alone(ground: FilesystemGround) -> None:
     _expect_unchanged(before, watched, "cleanup freed or changed what was handed over")
 
 
-@CHECKS.check("FS-128", Level.WORKS, passes=RAW, rows=(28,))
+@CHECKS.check("FS-128", Level.WORKS, passes=RAW, rows=(28,), seconds=_SECONDS)
 def operations_leave_it_alone(ground: FilesystemGround) -> None:
     """Work while the memory is watched."""
     watched = registration_of(ground).allocated_blocks()
     before = content_of(watched)
-    other = initialised(ground)
-    with ground_on(other, ground, "FS-128") as there:
-        codes_of_tour(there)
-    _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
-    other.cleanup()
+    with further_filesystem(ground) as other:
+        with ground_on(other, ground, "FS-128") as there:
+            codes_of_tour(there)
+        _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
 
 
-@CHECKS.check("FS-127", Level.WORKS, passes=RAW, rows=(27,))
+@CHECKS.check("FS-127", Level.WORKS, passes=RAW, rows=(27,), seconds=_SECONDS)
 def works_without_it(ground: FilesystemGround) -> None:
     """Work as before, with rubbish in the place of what was handed over."""
     expected = codes_of_tour(ground)
     overwrite(registration_of(ground).allocated_blocks())
-    other = initialised(ground)
-    with ground_on(other, ground, "FS-127") as there:
+    with further_filesystem(ground) as other, ground_on(other, ground, "FS-127") as there:
         found = codes_of_tour(there)
-    other.cleanup()
     expect_equal(found, expected, "what the operations answer without the plugin's own tables")
 
 

@@ -10,7 +10,7 @@ from modular_tf.loading.filesystem_tables import MAX_SCHEMES
 from modular_tf.loading.loader import call_init_plugin, take_offer
 from modular_tf.native.ffi import ffi
 from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.library import address_owner
+from modular_tf.native.library import address_owner, is_executable
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.strings import encode, read_string
 
@@ -150,7 +150,7 @@ class RegistrationMemory:
     @property
     def has_functions(self) -> bool:
         """Whether both memory functions are there."""
-        return bool(self._allocate and self._free)
+        return is_executable(self._allocate) and is_executable(self._free)
 
     def _function(self, name: str, address: int) -> Any:
         return ffi.cast(_FUNCTIONS[name], address)
