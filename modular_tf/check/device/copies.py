@@ -17,6 +17,7 @@ from modular_tf.rules import Severity
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
+    from modular_tf.check.device.host_buffer import HostBuffer
     from modular_tf.check.device.subject import Answer, Bytes, Memory
 
 CHECKS = CheckList("device", "copies")
@@ -24,6 +25,7 @@ CHECKS = CheckList("device", "copies")
 _SIZES = (1, 2, 3, 5, 9, 63, 65, 255, 257, 1023, 4095, 4097)
 _ROOM = 8192
 _MIB = 1 << 20
+_MANY = 64
 
 
 def to_device(ground: DeviceGround, target: Memory, source: Bytes, n_bytes: int) -> None:
@@ -204,33 +206,36 @@ def copies_leave_their_source(ground: DeviceGround) -> None:
         expect_bytes(ground.content(memory), data, "the source of memcpy_dtod")
 
 
-def _there_and_back(ground: DeviceGround, data: bytes) -> None:
+def _there_and_back(ground: DeviceGround, source: HostBuffer) -> None:
     """Copy to the device, on it, and to the host, on one stream."""
-    size, subject = len(data), ground.subject
+    size, subject = len(source), ground.subject
     memory, other = ground.memory(size), ground.memory(size)
     stream, back = ground.stream(), ground.buffer(size)
-    expect_ok(subject.memcpy_htod(stream, memory, ground.buffer(data), size), "memcpy_htod")
+    expect_ok(subject.memcpy_htod(stream, memory, source, size), "memcpy_htod")
     if subject.offers("memcpy_dtod"):
         expect_ok(subject.memcpy_dtod(stream, other, memory, size), "memcpy_dtod")
         memory = other
     expect_ok(subject.memcpy_dtoh(stream, back, memory, size), "memcpy_dtoh")
     ground.done(stream)
-    if back.view != data:  # a copy of it only where it is wrong
-        expect_bytes(back.content(), data, f"what copies of {size} bytes brought back")
+    if back.view != source.view:  # copies of them only where they differ
+        what = f"what copies of {size} bytes brought back"
+        expect_bytes(back.content(), source.content(), what)
 
 
 @CHECKS.check("SE-214", Level.ROBUST)
 def a_mebibyte(ground: DeviceGround) -> None:
     """Random bytes, so that no page is like another."""
-    _there_and_back(ground, ground.bytes(_MIB))
+    _there_and_back(ground, ground.buffer(ground.bytes(_MIB)))
 
 
 @CHECKS.check("SE-215", Level.ROBUST)
 def many_mebibytes(ground: DeviceGround) -> None:
-    """A pattern that no power of two repeats."""
-    length = int(ground.target.options.get("large_bytes", 64 * _MIB))
-    pattern = ground.bytes(min(_MIB, length) + 7)
-    _there_and_back(ground, (pattern * (length // _MIB + 1))[:length])
+    """The same random bytes in each mebibyte, but moved by one more each time."""
+    source = ground.buffer(_MANY * _MIB)
+    pattern = ground.bytes(_MIB + _MANY)
+    for number in range(_MANY):
+        source.view[number * _MIB : (number + 1) * _MIB] = pattern[number : number + _MIB]
+    _there_and_back(ground, source)
 
 
 def _overlapping(answer: Answer, found: bytes, data: bytes, start: int, to: int, n: int) -> None:

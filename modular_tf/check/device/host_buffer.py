@@ -31,12 +31,14 @@ class HostBuffer:
         """
         size = content if isinstance(content, int) else len(content)
         self._block = fresh_host_memory(size + 2 * _GUARD_BYTES + 2 * _ALIGNMENT)
-        self._block[:] = bytes((_GUARD,)) * len(self._block)
         base = address_of(self._block)
         self._start = _GUARD_BYTES + -(base + _GUARD_BYTES) % _ALIGNMENT + shift
         self.address = base + self._start
         self.view = self._block[self._start : self._start + size]
-        self.view[:] = bytes(size) if isinstance(content, int) else content
+        for guard in (self._block[: self._start], self._block[self._start + size :]):
+            guard[:] = bytes((_GUARD,)) * len(guard)
+        if not isinstance(content, int):  # new memory is all zeros
+            self.view[:] = content
 
     def __len__(self) -> int:
         return len(self.view)
