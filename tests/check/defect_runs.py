@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.layouts import Dialect
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, FIXTURES, defective_plugin, listed_defects
@@ -32,9 +30,10 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.check.check import Check
+    from modular_tf.check.isolation.processes import CheckProcesses
     from modular_tf.check.outcome import Outcome
 
 _FOLDER = Path(__file__).parent
@@ -43,7 +42,7 @@ _SETTINGS = {
     "device": {"FIXTURE_TYPE": "FIXTURE", "FIXTURE_PLATFORM": "FIXTURE_CHIP"},
 }
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
-_QUICKLY = {"large_bytes": 1 << 16, "many": 40, "repeat": 64}
+_QUICKLY = {"large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "repeat": 64}
 """Options of all subjects: what a defect needs beyond them, `defects.toml` says."""
 
 _UNTRIED = frozenset({Verdict.SKIPPED, Verdict.BLOCKED})
@@ -172,65 +171,87 @@ class Subjects:
         return Subject(damage, str(LibraryBreaker(folder, good)(damage)), "fixture", options)
 
 
-class Findings:
-    """What became of checks, with defects and without.
+@dataclass
+class Tried:
+    """What became of the group of a check.
 
-    Args:
-        subjects: The plugins.
-        alone: Whether a defect is tried on its own check alone, not on all of the group.
+    Attributes:
+        outcomes: With the defect of the check.
+        sound: With the same plugin without it.
+        faults: How the kit itself failed.
     """
 
-    def __init__(self, subjects: Subjects, *, alone: bool = False) -> None:
-        self._subjects = subjects
-        self._alone = alone
-        self._of_defects: dict[str, list[Outcome]] = {}
-        self._of_sound: dict[str, list[Outcome]] = {}
-        self._faults: dict[str, list[str]] = {}
+    outcomes: list[Outcome] = field(default_factory=list)
+    sound: list[Outcome] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
-    def collect(self, ids: Iterable[str]) -> None:
-        """Try each defect, and the same plugin without it."""
-        jobs: list[Job] = []
-        defective: list[tuple[str, int]] = []
-        sound: list[tuple[str, int]] = []
-        numbers: dict[str, int] = {}
+    @property
+    def found(self) -> list[Outcome]:
+        """The outcomes by which the defect was found."""
+        return findings(self.outcomes, self.sound)
+
+
+class DefectRuns:
+    """Tries defects, group by group: all that are wanted of a group side by side.
+
+    Args:
+        processes: Where they are tried.
+        subjects: The plugins.
+        wanted: The checks whose defects are.
+        alone: Whether each is tried on its own check alone, in one way, not on all of the group.
+    """
+
+    def __init__(
+        self,
+        processes: CheckProcesses,
+        subjects: Subjects,
+        wanted: Sequence[str],
+        *,
+        alone: bool = False,
+    ) -> None:
+        self._processes = processes
+        self._subjects = subjects
+        self._wanted = wanted
+        self._alone = alone
+        self._tried: dict[str, Tried] = {}
+
+    def tried(self, check_id: str) -> Tried:
+        """Return what became of the defect of a check."""
+        if check_id not in self._tried:
+            group = {check.id for check in _group(all_checks()[check_id])}
+            self._try([wanted for wanted in self._wanted if wanted in group])
+        return self._tried[check_id]
+
+    def _try(self, ids: Iterable[str]) -> None:
+        jobs: dict[str, Job] = {}  # the sound plugin is the same for many
+        runs: list[tuple[str, bool, str]] = []
         for check in (all_checks()[check_id] for check_id in ids):
-            for job in self._jobs(check, self._subjects.defective(check)):
-                defective.append((check.id, len(jobs)))
-                jobs.append(job)
-            for job in self._jobs(check, self._subjects.sound(check)):
-                key = repr(job)  # checks of one group share a run
-                if key not in numbers:
-                    numbers[key] = len(jobs)
-                    jobs.append(job)
-                sound.append((check.id, numbers[key]))
-        with CheckProcesses(Limits()) as processes:
-            results = processes.run(jobs)
-        for kept, runs in ((self._of_defects, defective), (self._of_sound, sound)):
-            for check_id, number in runs:
-                kept.setdefault(check_id, []).extend(results[number].outcomes)
-                if (fault := results[number].fault) is not None:
-                    self._faults.setdefault(check_id, []).append(str(fault))
+            for is_sound, subject in self._pair(check):
+                for job in self._jobs(check, subject):
+                    jobs[repr(job)] = job
+                    runs.append((check.id, is_sound, repr(job)))
+        results = dict(zip(jobs, self._processes.run(list(jobs.values())), strict=True))
+        for check_id, is_sound, key in runs:
+            tried = self._tried.setdefault(check_id, Tried())
+            (tried.sound if is_sound else tried.outcomes).extend(results[key].outcomes)
+            if (fault := results[key].fault) is not None:
+                tried.faults.append(str(fault))
+
+    def _pair(self, check: Check) -> Iterator[tuple[bool, Subject]]:
+        yield False, self._subjects.defective(check)
+        if not self._alone:
+            yield True, self._subjects.sound(check)
 
     def _jobs(self, check: Check, subject: Subject) -> list[Job]:
         """Return a job for each way in which a check is tried."""
-        checks = [check] if self._alone else _group(check)
+        ways = [reached for reached in Pass if reached in check.passes]
+        if self._alone:
+            return [subject.job(check, ways[0], [check.id])]
+        group = _group(check)
         return [
-            subject.job(check, reached, [c.id for c in checks if reached in c.passes])
-            for reached in Pass
-            if reached in check.passes
+            subject.job(check, reached, [c.id for c in group if reached in c.passes])
+            for reached in ways
         ]
-
-    def faults(self, check_id: str) -> list[str]:
-        """Return how the kit itself failed at the defect of a check."""
-        return self._faults.get(check_id, [])
-
-    def sound(self, check_id: str) -> list[Outcome]:
-        """Return what became of the group of a check without a defect."""
-        return self._of_sound[check_id]
-
-    def found(self, check_id: str) -> list[Outcome]:
-        """Return the outcomes by which the defect of a check was found."""
-        return findings(self._of_defects[check_id], self._of_sound[check_id])
 
 
 def findings(outcomes: Sequence[Outcome], sound: Sequence[Outcome]) -> list[Outcome]:

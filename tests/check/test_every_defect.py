@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from tests.check.building import FIXTURES, listed_defects
 from tests.check.defect_runs import (
-    Findings,
+    DefectRuns,
     Subjects,
     checks_with_defects,
     expected_finders,
@@ -30,20 +32,21 @@ def _wanted(request):
 
 @pytest.fixture(scope="module")
 def with_defects(request, tmp_path_factory):
-    """What becomes of all that are asked for, tried side by side."""
-    found = Findings(Subjects(tmp_path_factory.mktemp("damaged")))
-    found.collect(_wanted(request))
-    return found
+    """What becomes of all that are asked for."""
+    subjects = Subjects(tmp_path_factory.mktemp("damaged"))
+    with CheckProcesses(Limits()) as processes:
+        yield DefectRuns(processes, subjects, _wanted(request))
 
 
 @pytest.fixture(scope="module")
 def with_mutants(request, tmp_path_factory):
     """The same, where each check is replaced by one that always passes."""
-    found = Findings(Subjects(tmp_path_factory.mktemp("damaged")), alone=True)
+    subjects = Subjects(tmp_path_factory.mktemp("damaged"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("modular_tf.check.isolation.zygote._START", MUTATED_START)
-        found.collect(_wanted(request))
-    return found
+        processes = CheckProcesses(Limits())
+    with processes:
+        yield DefectRuns(processes, subjects, _wanted(request), alone=True)
 
 
 def _finders(outcomes):
@@ -59,15 +62,16 @@ def _shown(outcomes):
 
 @pytest.mark.parametrize("check_id", _IDS)
 def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
-    assert with_defects.faults(check_id) == []
-    found = with_defects.found(check_id)
+    tried = with_defects.tried(check_id)
+    found = tried.found
 
+    assert tried.faults == []
     assert _finders(found) == sorted(expected_finders(check_id)), _shown(found)
 
 
 @pytest.mark.parametrize("check_id", _IDS)
 def test_nothing_is_found_without_the_defect(check_id, with_defects):
-    of_check = [o for o in with_defects.sound(check_id) if o.check_id == check_id]
+    of_check = [o for o in with_defects.tried(check_id).sound if o.check_id == check_id]
     amiss = [o for o in of_check if o.verdict not in _FINE]
 
     assert of_check
@@ -79,7 +83,7 @@ _FINE = {Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED}
 
 @pytest.mark.parametrize("check_id", _IDS)
 def test_a_check_that_always_passes_does_not_find_the_defect(check_id, with_mutants):
-    found = with_mutants.found(check_id)
+    found = with_mutants.tried(check_id).found
 
     assert _finders(found) == [], _shown(found)
 
