@@ -36,6 +36,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
         "transactions",
         "settings",
         "memory",
+        "load",
         "sequences",
     ),
     "device": (

@@ -52,7 +52,7 @@ def matching_paths(fs: Filesystem, pattern: str) -> list[str]:
     if not pattern:
         return []
     if not has_magic(path):
-        return [pattern] if fs.path_exists(pattern) else []
+        return list(_literal(fs, pattern, last=True))
     levels = path.rstrip("/").split("/")
     literal = next(i for i, level in enumerate(levels) if has_magic(level))
     base = "/".join(levels[:literal]) or ("/" if path.startswith("/") else "")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modular_tf.errors import (
+    FailedPreconditionError,
     InternalError,
     InvalidArgumentError,
     PermissionDeniedError,
@@ -134,6 +135,17 @@ def test_errors_are_told_and_do_not_mean_no_match(error, pattern, store, fs):
     store.faults["get_children", "/d"] = store.faults["path_exists", "/d/a1"] = error
     with pytest.raises(type(error)):
         fs.get_matching_paths(_ROOT + pattern)
+
+
+def test_a_plain_name_below_a_file_is_no_match(store, fs):
+    """As with a wildcard in it: nothing can be there."""
+
+    def path_exists(uri):
+        raise FailedPreconditionError(f"{uri}: a parent is a file")
+
+    fs.path_exists = path_exists
+
+    assert fs.get_matching_paths("mem://h/top/x") == []
 
 
 def test_an_entry_that_is_gone_meanwhile_is_no_match(store, fs):

@@ -12,6 +12,7 @@ from modular_tf.rules.filesystem_conformance import (
     globbing,
     init,
     library,
+    load,
     memory,
     reading,
     regions,
@@ -47,5 +48,6 @@ RULES = (
     *transactions.RULES,
     *settings.RULES,
     *memory.RULES,
+    *load.RULES,
     *sequences.RULES,
 )

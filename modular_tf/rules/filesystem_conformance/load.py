@@ -1,0 +1,30 @@
+"""Rules of filesystems under load, where resources run out, and at the end of the process."""
+
+from __future__ import annotations
+
+from modular_tf.rules import Rule, Severity
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "FS-321",
+        "Threads that work in directories of their own do not see one another.",
+        "Programs that load data in parallel lose or mix it.",
+        "Guard what operations share; run the plugin with ThreadSanitizer.",
+        "filesystem.h, on threads",
+    ),
+    Rule(
+        "FS-322",
+        "Where no descriptor is left, operations fail with a code of their own, and recover.",
+        "A busy program crashes, or takes files for missing that are there.",
+        "Check every open and socket call, and report EMFILE as RESOURCE_EXHAUSTED.",
+        "POSIX, open; tf_status.h",
+    ),
+    Rule(
+        "FS-323",
+        "A process that never calls cleanup ends cleanly all the same.",
+        "TensorFlow never calls it: every program that uses the plugin ends with a crash.",
+        "Stop threads and clients in an exit handler of the library, and own no pure virtual ends.",
+        "TensorFlow 2.21, observed",
+        Severity.WARNING,
+    ),
+)
