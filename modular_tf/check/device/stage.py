@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from modular_tf.check.check import Check
     from modular_tf.check.device.subject import DeviceSubject
     from modular_tf.check.target import Target
+    from modular_tf.device.device import Device
+    from modular_tf.device.platform import DevicePlatform
 
 
 class DeviceStage:
@@ -124,7 +126,6 @@ def _hosted_device(
 ) -> tuple[DeviceSubject, Callable[[], object]]:
     from modular_tf.check.device.host_subject import HostDeviceSubject  # noqa: PLC0415  (likewise)
     from modular_tf.configuration import Config  # noqa: PLC0415  (likewise)
-    from modular_tf.device.platform import DevicePlatform  # noqa: PLC0415  (likewise)
     from modular_tf.discovery.trust.policy import TrustPolicy  # noqa: PLC0415  (likewise)
     from modular_tf.service import PluginService  # noqa: PLC0415  (likewise)
 
@@ -133,19 +134,24 @@ def _hosted_device(
     config = Config(first_contact="never", load="eager", trust=trust)
     service = PluginService(config=config, bundled=False)
     service.load(target.path)
-    reasons = "; ".join(reason.message for reason in service.entry(target.path).record().reasons)
-    devices = [one for one in service.devices() if isinstance(one.factory, DevicePlatform)]
-    if not devices and reasons:
-        raise Blocked(reasons)
-    _check_ordinal(target.ordinal or 0, len(devices))
-    device = devices[target.ordinal or 0]
-    if not isinstance(device.factory, DevicePlatform):
-        raise Blocked(f"{device.name} is no plugin's device")
+    entry = service.entry(target.path)
+    platform = entry.platform
+    if platform is None:
+        raise Blocked("; ".join(reason.message for reason in entry.record().reasons))
     try:
+        _check_ordinal(target.ordinal or 0, platform.device_count())
+        device = _visible(service.devices(), platform, target.ordinal or 0)
         _ = device.executor
     except ModularTFError as error:
         raise Blocked(error.message) from None
-    return HostDeviceSubject(device, device.factory, journal), service.close
+    return HostDeviceSubject(device, platform, journal), service.close
+
+
+def _visible(devices: list[Device], platform: DevicePlatform, ordinal: int) -> Device:
+    for device in devices:
+        if device.factory is platform and device.ordinal == ordinal:
+            return device
+    raise Blocked(f"{platform.device_type}:{ordinal} is not among the devices that are visible")
 
 
 def _check_ordinal(ordinal: int, count: int) -> None:
