@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Rule", "Severity", "Violation", "all_rules", "rule"]
+__all__ = ["Rule", "Severity", "Violation", "all_rules", "loader_rules", "rule"]
 
 
 class Severity(Enum):
