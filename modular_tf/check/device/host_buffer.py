@@ -35,10 +35,14 @@ class HostBuffer:
         self._start = _GUARD_BYTES + -(base + _GUARD_BYTES) % _ALIGNMENT + shift
         self.address = base + self._start
         self.view = self._block[self._start : self._start + size]
-        for guard in (self._block[: self._start], self._block[self._start + size :]):
-            guard[:] = bytes((_GUARD,)) * len(guard)
-        if not isinstance(content, int):  # new memory is all zeros
+        for start, end in self._guards():
+            self._block[start:end] = bytes((_GUARD,)) * (end - start)
+        if isinstance(content, bytes):
             self.view[:] = content
+
+    def _guards(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return where the guard in front and the guard behind begin and end."""
+        return (0, self._start), (self._start + len(self.view), len(self._block))
 
     def __len__(self) -> int:
         return len(self.view)
@@ -53,10 +57,7 @@ class HostBuffer:
         Raises:
             Deviation: Something was.
         """
-        for name, start, end in (
-            ("in front of", 0, self._start),
-            ("behind", self._start + len(self.view), len(self._block)),
-        ):
+        for name, (start, end) in zip(("in front of", "behind"), self._guards(), strict=True):
             guard = bytes(self._block[start:end])
             if guard.strip(bytes((_GUARD,))):
                 raise Deviation(
