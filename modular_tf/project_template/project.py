@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fnmatch
 import os
 import re
 import shutil
@@ -70,7 +71,7 @@ def render_project(names: ProjectNames) -> dict[str, str]:
 def _templates(folder: str) -> Iterator[tuple[str, str]]:
     top = os.path.join(_TEMPLATES, folder)
     for directory, _, names in os.walk(top):
-        for name in names:
+        for name in fnmatch.filter(names, f"*{_SUFFIX}"):
             path = os.path.join(directory, name)
             with open(path, encoding="utf-8") as stream:
                 yield os.path.relpath(path, top).removesuffix(_SUFFIX), stream.read()
