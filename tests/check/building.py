@@ -52,7 +52,11 @@ _RECIPES = {
     ),
 }
 _SHARED = {
-    "local_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
+    "local_filesystem": (
+        "defective_filesystem/defects.cc",
+        "defective_filesystem/entry.cc",
+        "defective_filesystem/sparse_table.cc",
+    ),
     "plain_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
 }
 

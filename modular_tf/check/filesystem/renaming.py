@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, note
+from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.aftermath import (
     expect_content,
     expect_directory,
@@ -123,8 +125,12 @@ def moves_between_directories(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-243", Level.ROBUST, passes=HOST, traits=_TRAITS, rows=(143,))
 def tells_of_half_a_rename(ground: FilesystemGround) -> None:
-    """F→X by copy and delete."""
+    """F→X by copy and delete, where possible from a directory in which nothing may be deleted."""
     if ground.subject.has("rename_file"):
         raise Unsupported("the plugin renames by itself: nothing is done by copy and delete")
-    _expect_moved(ground, ground.make_file(), ground.path("halfway"))
+    directory, target = ground.make_full_dir("locked"), ground.path("halfway")
+    with suppress(Unsupported), read_only(ground, directory):
+        answer = ground.subject.rename_file(f"{directory}/file", target)
+        expect(not answer.ok, "a rename that could not delete its source is OK")
+        expect_content(ground, f"{directory}/file", CONTENT, "the content of the source")
     note("a rename is a copy and a deletion here, which others can see half done")

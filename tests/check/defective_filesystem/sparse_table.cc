@@ -12,5 +12,6 @@ DEFECTS(sparse_table) = {
        ops.paths_exist = nullptr;
        ops.is_directory = nullptr;
        ops.get_file_size = nullptr;
+       ops.get_matching_paths = nullptr;
      }},
 };
