@@ -15,6 +15,7 @@ from modular_tf.errors import (
     InternalError,
     ModularTFError,
     NotFoundError,
+    PermissionDeniedError,
 )
 from modular_tf.filesystem.child_names import checked_children
 from modular_tf.filesystem.statistics import DeletedCounts
@@ -118,13 +119,30 @@ class _Deletion:
     def _delete_or_queue(self, child: str, directories: list[str]) -> None:
         try:
             _check_depth(self._fs, child)
-            if self._fs.is_directory(child):
-                directories.append(child)
-            else:
+            if not self._fs.is_directory(child):
                 self._fs.delete_file(child)
+            elif not self._goes_as_link(child):
+                directories.append(child)
         except ModularTFError as error:
             self._note(error)
             self.files += 1
+
+    def _goes_as_link(self, child: str) -> bool:
+        """Delete a link to a directory as the name that it is: what it leads to is not ours.
+
+        No operation tells a link; a directory refuses to be deleted like a file, or, in stores
+        that have nothing to delete by its name, is still there afterwards.
+
+        Raises:
+            PermissionDeniedError: It may be a link that must stay, so nobody goes through it.
+        """
+        try:
+            self._fs.delete_file(child)
+            return not self._fs.path_exists(child)
+        except PermissionDeniedError:
+            raise
+        except ModularTFError:
+            return False
 
     def _delete_dir(self, directory: str) -> None:
         try:

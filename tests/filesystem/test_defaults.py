@@ -184,6 +184,48 @@ def test_a_name_that_no_child_has_ends_the_walk_there(name, store, fs):
     assert "/" in store.dirs
 
 
+class _Linked(MemoryStore):
+    """A store in which `/d/link` leads to the directory `/outside`."""
+
+    def __init__(self):
+        super().__init__()
+        self.dirs.update(("/d", "/outside"))
+        self.files.update({"/d/link": b"", "/outside/kept": b""})
+
+    def stat(self, uri):
+        return super().stat("mem://h/outside" if uri.endswith("/link") else uri)
+
+    def get_children(self, uri):
+        return super().get_children("mem://h/outside" if uri.endswith("/link") else uri)
+
+
+def test_what_a_link_leads_to_is_not_deleted():
+    store = _Linked()
+    assert filesystem_of(store).delete_recursively("mem://h/d") == (0, 0)
+
+    assert store.dirs == {"/", "/outside"}
+    assert store.files == {"/outside/kept": b""}
+
+
+def test_nobody_goes_through_a_link_that_must_stay():
+    store = _Linked()
+    store.faults["delete_file", "/d/link"] = PermissionDeniedError("mine")
+    with pytest.raises(PermissionDeniedError) as failure:
+        filesystem_of(store).delete_recursively("mem://h/d")
+
+    assert failure.value.undeleted == (1, 1)
+    assert set(store.files) == {"/d/link", "/outside/kept"}
+
+
+def test_a_directory_that_can_be_deleted_like_a_file_and_stays_is_emptied(store, fs):
+    _tree(store)
+    seen = store.delete_file
+    fs.delete_file = lambda uri: None if uri.endswith(("/e", "/f", "/ü")) else seen(uri)
+    assert fs.delete_recursively("mem://h/d") == (0, 0)
+
+    assert store.dirs == {"/"}
+
+
 def test_a_tree_without_an_end_is_given_up(store, fs):
     fs.get_children = lambda _: ["again"]
     fs.is_directory = fs.path_exists = lambda _: True
