@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from modular_tf.check.settings import CheckSettings
 
 
+_OF_ANY_KIND = "LD-"
+"""How the ids of checks of files and of loading begin, which concern plugins of every kind."""
+
+
 def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
     """Return the checks to try, in the order of the catalogue.
 
@@ -23,7 +27,7 @@ def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
 
     Args:
         settings: What the user wants.
-        kinds: The kinds of plugin.
+        kinds: The kinds of plugin; checks of loading concern all of them.
 
     Raises:
         ConfigError: A name of `only` or `skip` matches no check at all.
@@ -35,7 +39,8 @@ def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
     return [
         check
         for check in all_checks().values()
-        if check.kind in wanted and _is_wanted(check, settings)
+        if (check.kind in wanted or check.id.startswith(_OF_ANY_KIND))
+        and _is_wanted(check, settings)
     ]
 
 

@@ -9,8 +9,11 @@ import pytest
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.level import Level
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import BAD, Pass, Verdict
+from modular_tf.check.selection import selected
+from modular_tf.check.settings import CheckSettings
 from modular_tf.check.target import Target
 
 _TRY = """
@@ -62,13 +65,15 @@ def test_what_it_prints_while_it_is_mapped_is_told_and_shown_nowhere(run_python,
     assert child.stderr == ""
 
 
-def _outcomes(library, load_seconds):
-    ids = [c.id for c in all_checks().values() if (c.kind, c.group) == ("filesystem", "library")]
+_IDS = tuple(c.id for c in all_checks().values() if (c.kind, c.group) == ("filesystem", "library"))
+
+
+def _outcomes(library, load_seconds, ids=_IDS):
     target = Target(
         str(library), "filesystem", Pass.LIBRARY, options={"load_seconds": load_seconds}
     )
     with CheckProcesses(Limits()) as processes:
-        (result,) = processes.run([Job(target, "", tuple(ids), {})])
+        (result,) = processes.run([Job(target, "", ids, {})])
     assert result.fault is None
     return {outcome.check_id: outcome for outcome in result.outcomes}
 
@@ -91,3 +96,15 @@ def test_one_fault_is_one_bad_verdict(fixture_plugin, variant, check_id, verdict
 
     assert bad == {check_id: verdict}
     assert outcomes["FS-105"].verdict is Verdict.BLOCKED
+
+
+def test_checks_of_loading_concern_plugins_of_each_kind(fixture_device_plugin):
+    chosen = selected(CheckSettings(level=Level.REGISTERS), ("device",))
+    ids = tuple(check.id for check in chosen if check.id.startswith("LD-"))
+    outcomes = _outcomes(fixture_device_plugin(), _LONG_S, ids)
+    skipped = {name for name, o in outcomes.items() if o.verdict is Verdict.SKIPPED}
+
+    assert {"LD-001", "LD-050", "LD-060"} <= set(ids)
+    assert not any(check.id.startswith("FS-") for check in chosen)
+    assert skipped == {"LD-051", "LD-052"}
+    assert {o.verdict for o in outcomes.values()} == {Verdict.PASSED, Verdict.SKIPPED}
