@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.expectation import Deviation
+from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.device.event import EventStatus
 
@@ -65,6 +65,20 @@ def expect_passed(ground: DeviceGround, event: Event, what: str) -> None:
             expected="SE_EVENT_COMPLETE",
             found=f"{shown_status(status_of(ground, event))} after {_PASSED_SECONDS:.0f} s",
         )
+
+
+def expect_passed_meanwhile(ground: DeviceGround, event: Event, what: str) -> None:
+    """Demand that an event becomes COMPLETE while other streams are held back.
+
+    Raises:
+        Deviation: It does not.
+        Blocked: Nor does one of a stream that has nothing to do with the others.
+    """
+    if gets_passed(ground, event):
+        return
+    if not is_passed(ground, marked(ground, ground.stream())):
+        raise Blocked("every stream stands still while one is held back")
+    expect_passed(ground, event, what)
 
 
 def expect_held(ground: DeviceGround, event: Event, what: str) -> None:

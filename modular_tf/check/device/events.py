@@ -13,6 +13,7 @@ from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
     expect_held,
     expect_passed,
+    expect_passed_meanwhile,
     marked,
     shown_status,
     status_of,
@@ -191,11 +192,11 @@ def recording_again_disturbs_nobody(ground: DeviceGround) -> None:
     first, event = _held_event(ground, stream, 417)
     waiting = ground.stream()
     expect_ok(ground.subject.wait_for_event(waiting, event), "wait_for_event")
-    second = held(ground, stream)
+    second = ground.gate(stream)
     expect_ok(ground.subject.record_event(stream, event), "record_event of a recorded event")
     first.open()
     what = "a stream that waits for the place where an event was recorded first"
-    expect_passed(ground, marked(ground, waiting), what)
+    expect_passed_meanwhile(ground, marked(ground, waiting), what)
     second.open()
 
 
@@ -294,5 +295,5 @@ def an_event_goes_to_another_stream(ground: DeviceGround) -> None:
     """It was recorded on a stream that is held back, and then on one that is not."""
     gate, event = _held_event(ground, ground.stream(), 431)
     expect_ok(ground.subject.record_event(ground.stream(), event), "record_event on another stream")
-    expect_passed(ground, event, "an event that was recorded on a free stream at last")
+    expect_passed_meanwhile(ground, event, "an event that was recorded on a free stream at last")
     gate.open()

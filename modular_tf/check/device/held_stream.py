@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.expectation import Deviation, Unsupported
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.check.device.ground import DeviceGround, Gate
-    from modular_tf.check.device.subject import Answer, Stream
+    from modular_tf.check.device.subject import Answer, DeviceSubject, Stream
 
 _LOOK_SECONDS = 0.01
 _ASLEEP_SECONDS = 0.03
@@ -22,19 +23,31 @@ _STUCK_SECONDS = 2.0
 """So long no call sleeps that does not wait for the stream, but for a lock or a thread."""
 _POLLING_SECONDS = 0.3
 """So long a call is watched that may wait by polling: it neither returns nor sleeps."""
+_CALLED_SECONDS = 5.0
+"""So long the kit waits for a callback that has nothing to wait for."""
+_SILENT_SECONDS = 0.2
+"""Likewise, when it had to wait in vain before."""
 _BUSY_SECONDS = 10.0
 """So long a call works at most that does not wait."""
 
+_silent: weakref.WeakSet[DeviceSubject] = weakref.WeakSet()
+"""Devices that did not call a callback."""
+
 
 def held(ground: DeviceGround, stream: Stream) -> Gate:
-    """Hold a stream until the gate is opened.
+    """Hold a stream without work until the gate is opened; it is held when this returns.
 
     Raises:
         Unsupported: Streams of this device run at once, and cannot be held.
+        Blocked: Its streams call nobody, which other checks are about.
     """
     gate = ground.gate(stream)
     if gate.is_inline:
         raise Unsupported("streams of this device run at once: none can be held back")
+    patience = _SILENT_SECONDS if ground.subject in _silent else _CALLED_SECONDS
+    if not gate.reached.wait(patience):
+        _silent.add(ground.subject)
+        raise Blocked("host_callback has taken a callback, and it is not called")
     return gate
 
 

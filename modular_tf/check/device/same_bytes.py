@@ -21,7 +21,7 @@ def expect_bytes(
 
     Args:
         found: The plugin's.
-        expected: The rule's; as many.
+        expected: The rule's.
         what: What they are, such as `the target of memcpy_dtod`.
         severity: As in `Deviation`.
 
@@ -30,6 +30,13 @@ def expect_bytes(
     """
     if found == expected:
         return
+    if len(found) != len(expected):
+        raise Deviation(
+            f"{what} is not as long as it must be",
+            expected=f"{len(expected)} bytes",
+            found=f"{len(found)} bytes",
+            severity=severity,
+        )
     wrong = [
         at
         for start in range(0, len(expected), _PIECE_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
-from modular_tf.check.expectation import expect
+from modular_tf.check.expectation import Blocked, expect
 from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 
@@ -45,10 +46,16 @@ def _read(ground: DeviceGround, stream: Stream, timer: Timer) -> int:
     return int(answer.value)
 
 
-def _busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> None:
-    """Keep a stream busy for so long or longer."""
-    work = lambda: time.sleep(milliseconds / 1000)  # noqa: E731
+def _keep_busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> threading.Event:
+    """Keep a stream busy for so long or longer, and return what is set then."""
+    over = threading.Event()
+
+    def work() -> None:
+        time.sleep(milliseconds / 1000)
+        over.set()
+
     prepared(ground.subject.host_callback(stream, work), "host_callback")
+    return over
 
 
 def _expect_at_most(found: int, elapsed: int) -> None:
@@ -76,9 +83,11 @@ def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
     """A callback that sleeps 5 ms."""
     stream = ground.stream()
     timer = _start(ground, stream, 443)
-    _busy(ground, stream, 5)
+    over = _keep_busy(ground, stream, 5)
     _stop(ground, stream, timer)
     found, least = _read(ground, stream, timer), int(5 * _MILLISECOND * (1 - _CLOCKS_APART))
+    if not over.is_set():
+        raise Blocked("the stream was done before its callback was")
     expect(
         found >= least,
         "a timer shows less time than the work took",
@@ -92,7 +101,7 @@ def a_timer_measures_anew(ground: DeviceGround) -> None:
     """Long work at first, none then."""
     stream = ground.stream()
     timer = _start(ground, stream, 445)
-    _busy(ground, stream, 100)
+    _keep_busy(ground, stream, 100)
     _stop(ground, stream, timer)
     _read(ground, stream, timer)
     begun = time.monotonic_ns()
@@ -108,7 +117,7 @@ def a_timer_round_another(ground: DeviceGround) -> None:
     stream = ground.stream()
     outer = _start(ground, stream, 447)
     inner = _start(ground, stream, 448)
-    _busy(ground, stream, 2)
+    _keep_busy(ground, stream, 2)
     _stop(ground, stream, inner)
     _stop(ground, stream, outer)
     around, within = _read(ground, stream, outer), ground.subject.nanoseconds(inner).value
