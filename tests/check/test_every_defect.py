@@ -21,6 +21,7 @@ from tests.check.mutants import MUTATED_START
 from tests.check.unfit_libraries import UNFIT
 
 _IDS = checks_with_defects()
+_LIMITS = Limits(jobs=Limits().processes + 2)  # some defects are found by waiting
 
 
 def _wanted(request):
@@ -34,7 +35,7 @@ def _wanted(request):
 def with_defects(request, tmp_path_factory):
     """What becomes of all that are asked for."""
     subjects = Subjects(tmp_path_factory.mktemp("damaged"))
-    with CheckProcesses(Limits()) as processes:
+    with CheckProcesses(_LIMITS) as processes:
         yield DefectRuns(processes, subjects, _wanted(request))
 
 
@@ -44,7 +45,7 @@ def with_mutants(request, tmp_path_factory):
     subjects = Subjects(tmp_path_factory.mktemp("damaged"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("modular_tf.check.isolation.zygote._START", MUTATED_START)
-        processes = CheckProcesses(Limits())
+        processes = CheckProcesses(_LIMITS)
     with processes:
         yield DefectRuns(processes, subjects, _wanted(request), alone=True)
 
