@@ -11,6 +11,7 @@ from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.order_program import STREAMS, THREADS, OrderProgram
+from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_in
 from modular_tf.check.filesystem.answers import expect_ok
@@ -201,8 +202,4 @@ def two_devices(ground: DeviceGround) -> None:
 @CHECKS.check("SE-299", Level.ROBUST)
 def a_process_ends_with_work_outstanding(ground: DeviceGround) -> None:
     """A process of its own, which destroys nothing, as TensorFlow."""
-    from modular_tf.check.device.pending_exit import (  # noqa: PLC0415  (imports a whole stage)
-        ends_with_work_outstanding,
-    )
-
-    ends_with_work_outstanding(ground.target)
+    expect_clean_end(ground.target, BUSY)
