@@ -1,0 +1,104 @@
+"""What a check says becomes a verdict, never worse than its rule."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from modular_tf.check.check import BOTH, Check
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.judgement import tried
+from modular_tf.check.level import Level
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.rules import Severity, all_rules
+
+_BY_SEVERITY = {rule.severity: rule.id for rule in all_rules().values() if rule.id[:2] == "FS"}
+
+
+class _Stage:
+    """A stage that has the slot `stat` alone."""
+
+    def __init__(self):
+        self.calls = ["an earlier check's"]
+
+    def lacks(self, needs):
+        return next((slot for slot in needs if slot != "stat"), None)
+
+    @contextmanager
+    def ground(self, check):
+        yield self
+
+    def close(self):
+        pass
+
+
+def _tried(run, severity=Severity.ERROR, needs=(), reached=Pass.RAW):
+    check = Check(
+        _BY_SEVERITY[severity], "filesystem", Level.WORKS, "names", BOTH, needs, frozenset(), (),
+        30.0, run,
+    )  # fmt: skip
+    return tried(check, _Stage(), subject="ram://", reached=reached)
+
+
+def _raise(error):
+    def run(_):
+        raise error
+
+    return run
+
+
+def test_a_check_that_returns_has_passed():
+    outcome = _tried(lambda ground: ground.calls.append("stat(F)"))
+
+    assert (outcome.verdict, outcome.message) == (Verdict.PASSED, "")
+    assert outcome.calls == ("stat(F)",)
+
+
+@pytest.mark.parametrize(
+    ("of_rule", "of_deviation", "verdict"),
+    [
+        (Severity.ERROR, None, Verdict.FAILED),
+        (Severity.ERROR, Severity.WARNING, Verdict.WARNED),
+        (Severity.ERROR, Severity.NOTE, Verdict.NOTED),
+        (Severity.WARNING, None, Verdict.WARNED),
+        (Severity.WARNING, Severity.ERROR, Verdict.WARNED),
+        (Severity.WARNING, Severity.NOTE, Verdict.NOTED),
+        (Severity.NOTE, None, Verdict.NOTED),
+        (Severity.NOTE, Severity.ERROR, Verdict.NOTED),
+    ],
+)
+def test_the_milder_of_two_severities_counts(of_rule, of_deviation, verdict):
+    deviation = Deviation("it is odd", expected="4", found="5", severity=of_deviation)
+    outcome = _tried(_raise(deviation), of_rule)
+
+    assert outcome.verdict is verdict
+    assert (outcome.message, outcome.expected, outcome.found) == ("it is odd", "4", "5")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [(Unsupported("stat is NULL"), Verdict.SKIPPED), (Blocked("no file"), Verdict.BLOCKED)],
+)
+def test_what_could_not_be_tried_is_no_failure(error, verdict):
+    outcome = _tried(_raise(error))
+
+    assert (outcome.verdict, outcome.message) == (verdict, str(error))
+
+
+def test_a_check_without_its_slot_is_not_tried():
+    outcome = _tried(_raise(ZeroDivisionError()), needs=("stat", "rename_file"))
+
+    assert outcome.verdict is Verdict.SKIPPED
+    assert outcome.message == "the plugin has no rename_file"
+
+
+def test_through_the_host_something_may_stand_in_for_a_slot():
+    outcome = _tried(lambda _: None, needs=("rename_file",), reached=Pass.HOST)
+
+    assert outcome.verdict is Verdict.PASSED
+
+
+def test_any_other_error_is_the_checks_own():
+    with pytest.raises(ZeroDivisionError):
+        _tried(_raise(ZeroDivisionError()))
