@@ -10,6 +10,7 @@ from modular_tf.check.breach import Breach
 from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_access import HostAccess
+from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.raw_access import RawAccess
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
@@ -63,9 +64,12 @@ class FilesystemStage:
             Blocked: The directory could not be made.
             Breach: On the way out: the plugin did harm while the directory was removed.
         """
+        seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
+        if self.target.options.get(OPTION):
+            yield PreparedGround.of(self.subject, self.target, seeded)
+            return
         root = self._root.make(self.subject, check)
         self.calls.clear()
-        seeded = random.Random(f"{self.target.seed}:{check.id}")  # noqa: S311  (to be repeated)
         try:
             yield FilesystemGround(self.subject, root, self.target, seeded)
         except BaseException:
@@ -83,5 +87,6 @@ class FilesystemStage:
             self.calls[:] = kept
 
     def close(self) -> None:
-        """Take the filesystem down."""
+        """Remove the directory of all roots, and take the filesystem down."""
+        self._root.close(self.subject)
         self._access.close()

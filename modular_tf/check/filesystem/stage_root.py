@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import Breach
@@ -75,6 +76,12 @@ class StageRoot:
         except (Deviation, Unsupported, Blocked):
             pass
 
+    def close(self, subject: FilesystemSubject) -> None:
+        """Remove the directory of all roots, with what is left in it."""
+        if self._made and not self._is_local:
+            with suppress(Deviation, Unsupported, Blocked):
+                remove_tree(subject, self._base)
+
 
 def _local(root: str) -> str:
     return root.removeprefix("file://")
@@ -97,6 +104,8 @@ def _make_with_parents(subject: FilesystemSubject, root: str) -> None:
 def _levels(root: str) -> list[str]:
     """Return a URI and its parents, innermost first, up to its host."""
     levels = [root]
-    while (parent := dirname(levels[-1]).rstrip("/")) != levels[-1] and not parent.endswith(":"):
+    while parent := dirname(levels[-1]).rstrip("/"):
+        if parent == levels[-1] or parent.endswith(":"):
+            break
         levels.append(parent)
     return levels
