@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import signal
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 from modular_tf.check.announcement import listen
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.errors import ModularTFError
+from modular_tf.first_contact.process_state import flush_output
 from modular_tf.loading.loader import map_file
 
 if TYPE_CHECKING:
@@ -77,8 +77,10 @@ def _load_and_exit(target: Target, writer: int, words: int) -> NoReturn:
         _become_expendable(writer, words)
         threads, start = _threads(), time.monotonic()
         library = map_file(target.path, target.companions, target.absent)
+        seconds = time.monotonic() - start
+        flush_output()
         said = os.fstat(words).st_size
-        _tell(writer, f"{_MAPPED} {_threads() - threads} {time.monotonic() - start} {said}")
+        _tell(writer, f"{_MAPPED} {_threads() - threads} {seconds} {said}")
         registration = RegistrationMemory(library)
         _tell(writer, _RETURNED)
         registration.take()
@@ -96,8 +98,6 @@ def _become_expendable(writer: int, words: int) -> None:
     listen(lambda _: None)
     for number in _FATAL:
         signal.signal(number, signal.SIG_DFL)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for stream in (1, 2):
         os.dup2(words, stream)
     # Whoever watches this process reads of its end through one of the others.

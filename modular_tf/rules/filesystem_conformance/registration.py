@@ -131,7 +131,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-131",
-        "Mapping the library prints nothing, starts no thread and takes less than a second.",
+        "Mapping the library prints nothing, starts no thread and takes less than 3 seconds.",
         "The application that merely looks for plugins pays for it.",
         "Leave the work to the `init` of the scheme, or to its first use.",
         "design §9",
