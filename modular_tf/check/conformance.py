@@ -74,6 +74,7 @@ def _checked(
         outdated=tuple(outdated(settings.known, found)),
         remarks=tuple(_remarks(plan)),
         seconds=time.monotonic() - begun,
+        root=settings.root,
     )
 
 

@@ -44,6 +44,7 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
         "name": plugin.name,
         "kinds": list(plugin.kinds),
         "profile": plugin.profile,
+        "root": plugin.root,
         "level": int(plugin.level),
         "level_reached": None if reached is None else int(reached),
         "conforms": plugin.conforms,
@@ -109,6 +110,7 @@ def _read_plugin(value: dict[str, Any]) -> PluginReport:
         ),
         remarks=tuple(value["remarks"]),
         seconds=value["seconds"],
+        root=value["root"],
     )
 
 

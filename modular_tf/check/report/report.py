@@ -30,6 +30,7 @@ class PluginReport:
         outdated: Known deviations that are none any more.
         remarks: What else was seen: why less was checked than was asked for.
         seconds: How long it took.
+        root: The URI below which files were made, None for the kit's choice.
     """
 
     path: str
@@ -42,6 +43,7 @@ class PluginReport:
     outdated: tuple[KnownDeviation, ...] = ()
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
+    root: str | None = None
 
     @property
     def counts(self) -> Counter[Verdict]:

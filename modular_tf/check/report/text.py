@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.profile import DEFAULT_PROFILE
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
@@ -96,8 +97,17 @@ def _at_length(plugin: PluginReport, outcomes: Sequence[Outcome]) -> Iterator[st
     yield f"    {headline(first)}"
     for line in details(first):
         yield f"    {line}"
-    again = f"modular-tf check --only {first.check_id} --seed {plugin.seed} "
-    yield f"    again:    {again}{shlex.quote(plugin.path)}"
+    yield f"    again:    {_again(plugin, first.check_id)}"
+
+
+def _again(plugin: PluginReport, check_id: str) -> str:
+    """Return the command that tries one check once more."""
+    words = ["modular-tf", "check", "--only", check_id, "--seed", str(plugin.seed)]
+    if plugin.profile != DEFAULT_PROFILE:
+        words += ["--profile", plugin.profile]
+    if plugin.root is not None:
+        words += ["--root", plugin.root]
+    return shlex.join([*words, plugin.path])
 
 
 def _places(outcomes: Iterable[Outcome]) -> list[str]:
