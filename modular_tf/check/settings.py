@@ -9,6 +9,7 @@ only = []
 
 [options]                      # for the checks: repeat, many, seed, ...
 repeat = 50
+prepared = false               # the root holds what --write-files writes, and nothing is made
 
 [[known]]                      # a deviation that is known, and why it stays
 check = "FS-254"
@@ -162,7 +163,22 @@ def decided(
         settings = CheckSettings(profile=bundled_profile(profile or DEFAULT_PROFILE))
     if level is not None:
         settings = replace(settings, level=level_from(level, "the level asked for"))
-    return settings if root is None else replace(settings, root=root)
+    if root is not None:
+        settings = replace(settings, root=root)
+    return on_prepared_files(settings) if settings.options.get("prepared") else settings
+
+
+def on_prepared_files(settings: CheckSettings) -> CheckSettings:
+    """Return the settings of a run whose root holds what `--write-files` writes.
+
+    Checks that want a file are then tried even where the store cannot be written to.
+    """
+    traits = {name: how for name, how in settings.profile.traits.items() if name != "writes"}
+    return replace(
+        settings,
+        profile=replace(settings.profile, traits=traits),
+        options={**settings.options, "prepared": True},
+    )
 
 
 def level_from(number: int, where: str) -> Level:

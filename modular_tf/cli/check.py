@@ -41,6 +41,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--profile", metavar="NAME", help="the kind of store; `list` shows them")
     parser.add_argument("--root", metavar="URI", help="where files may be made and removed")
+    parser.add_argument(
+        "--prepared", action="store_true",
+        help="the root holds what --write-files wrote; nothing is made there",
+    )  # fmt: skip
+    parser.add_argument(
+        "--write-files", metavar="FOLDER",
+        help="write the files that a store is checked on which cannot be written to; try nothing",
+    )  # fmt: skip
     parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
     parser.add_argument(
@@ -65,6 +73,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     try:
         settings = _settings(options)
+        if options.write_files is not None:
+            return _write_files(options.write_files, settings)
         if options.list:
             return _list(settings, printer)
         if options.replay is not None:
@@ -75,6 +85,17 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
         complain(message_of(error))
         return Exit.USAGE
+
+
+def _write_files(folder: str, settings: CheckSettings) -> Exit:
+    from modular_tf.check.filesystem.prepared_files import write_prepared_files  # noqa: PLC0415
+
+    try:
+        write_prepared_files(folder, {**settings.profile.options, **settings.options})
+    except OSError as error:
+        complain(message_of(error))
+        return Exit.NO
+    return Exit.DONE
 
 
 def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exit:
@@ -116,7 +137,7 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
 
 
 def _settings(options: Namespace) -> CheckSettings:
-    from modular_tf.check.settings import decided  # noqa: PLC0415
+    from modular_tf.check.settings import decided, on_prepared_files  # noqa: PLC0415
 
     settings = decided(
         os.getcwd(),
@@ -125,6 +146,8 @@ def _settings(options: Namespace) -> CheckSettings:
         level=options.level,
         root=options.root,
     )
+    if options.prepared:
+        settings = on_prepared_files(settings)
     return replace(
         settings,
         only=tuple(options.only) or settings.only,

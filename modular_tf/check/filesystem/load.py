@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.check import BOTH, RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
+from modular_tf.check.filesystem.forked_process import expect_use_after_fork
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
 from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
@@ -115,3 +116,11 @@ def _no_descriptors() -> Iterator[None]:
 def ends_without_cleanup(ground: FilesystemGround) -> None:
     """A process ends that has used the filesystem and not called its `cleanup`, as TensorFlow."""
     expect_clean_end(ground)
+
+
+@CHECKS.check(
+    "FS-330", Level.ROBUST, needs=("new_random_access_file", "read"), traits=("writes",), seconds=60
+)
+def serves_a_forked_child(ground: FilesystemGround) -> None:
+    """A process reads F, forks, and its child reads F and ends."""
+    expect_use_after_fork(ground, "FS-330")

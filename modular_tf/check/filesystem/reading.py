@@ -12,6 +12,7 @@ from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, e
 from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
+from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
@@ -25,10 +26,10 @@ CHECKS = CheckList("filesystem", "reading")
 _OPEN = ("new_random_access_file",)
 _READ = ("new_random_access_file", "read")
 _WRITES = ("writes",)
-_BIG = 5 << 20  # bytes; longer than the blocks that plugins fetch ahead
 _ODD = 65_521  # bytes; no block of anything is so long
 _THREADS = 8
 _READS_OF_A_THREAD = 50
+_PART = 1000  # bytes, of each thread
 _FURTHEST = 2**64 - 1
 
 
@@ -190,9 +191,9 @@ def returns_minus_one_on_failure(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-165", Level.ROBUST, needs=_READ, traits=_WRITES, rows=(65,))
 def reads_a_big_file_in_odd_pieces(ground: FilesystemGround) -> None:
-    """5 MiB of all byte values."""
-    length = int(ground.target.options.get("large_bytes", _BIG))
-    content = ground.random.randbytes(length - 256) + bytes(range(256))
+    """5 MiB."""
+    content = long_content(ground.target.options)
+    length = len(content)
     with reader_of(ground, ground.make_file("big", content)) as reader:
         pieces = [
             reader.read(offset, min(_ODD, length - offset)) for offset in range(0, length, _ODD)
@@ -203,23 +204,26 @@ def reads_a_big_file_in_odd_pieces(ground: FilesystemGround) -> None:
     expect_equal(found, sha256(content).hexdigest(), f"the SHA-256 digest of {length} bytes")
 
 
-@CHECKS.check("FS-166", Level.ROBUST, needs=_READ, traits=_WRITES, rows=(66,))
+@CHECKS.check("FS-166", Level.ROBUST, needs=_READ, traits=_WRITES, rows=(66,), seconds=60)
 def serves_threads_and_handles(ground: FilesystemGround) -> None:
     """Eight threads on one handle, then two handles of one file."""
-    content = ground.random.randbytes(_THREADS * 1000)
+    content = long_content(ground.target.options)[: _THREADS * _PART]
     uri = ground.make_file("shared", content)
+    read = partial(
+        _read_again, content=content, rounds=rounds_of(ground.target.options, _READS_OF_A_THREAD)
+    )
     with reader_of(ground, uri) as first:
-        run_at_once([partial(_read_again, first, content, at) for at in range(_THREADS)])
+        run_at_once([partial(read, first, thread=at) for at in range(_THREADS)])
         with reader_of(ground, uri) as second:
-            _read_again(second, content, 1)
-            _read_again(first, content, 0)
-        _read_again(first, content, 2)
+            read(second, thread=1)
+            read(first, thread=0)
+        read(first, thread=2)
 
 
-def _read_again(reader: Reader, content: bytes, thread: int) -> None:
+def _read_again(reader: Reader, *, content: bytes, rounds: int, thread: int) -> None:
     """Read what no other thread reads, again and again."""
-    offset, n = thread * 1000, 1000
-    for _ in range(_READS_OF_A_THREAD):
+    offset, n = thread * _PART, _PART
+    for _ in range(rounds):
         answer = reader.read(offset, n)
         what = f"read({offset}, {n}) beside other threads and handles"
         expect(answer.ok, f"{what} failed", found=code_found(answer))

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect
 from modular_tf.check.filesystem.answers import code_found
+from modular_tf.check.filesystem.further_ground import raw_subject
+from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.tour import failures, is_success, successes
 from modular_tf.check.level import Level
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.ground import FilesystemGround
+    from modular_tf.check.filesystem.subject import Answer
     from modular_tf.check.filesystem.tour import Call
 
 CHECKS = CheckList("filesystem", "statuses")
@@ -55,6 +57,31 @@ def what_is_offered_is_there(ground: FilesystemGround) -> None:
     answers = [*successes(ground), *failures(ground)]
     empty = sorted({slot for slot, answer in answers if answer.code == Code.UNIMPLEMENTED})
     expect(not empty, "operations are set and UNIMPLEMENTED", found=", ".join(empty))
+
+
+@CHECKS.check("FS-334", Level.ROBUST, passes=RAW)
+def statuses_are_only_set(ground: FilesystemGround) -> None:
+    """Look for operations that do something else where their status held an error before."""
+    subject = raw_subject(ground)
+    fresh, root = _tour_of(ground, ground.make_dir("fresh")), ground.make_dir("used")
+    with subject.poisoned():
+        poisoned = _tour_of(ground, root)
+    differing = sorted(
+        slot
+        for slot in fresh.keys() & poisoned.keys()
+        if fresh[slot].touched and fresh[slot].code != poisoned[slot].code
+    )
+    expect(
+        not differing,
+        "operations do something else where their status was UNKNOWN before",
+        found=", ".join(differing),
+    )
+
+
+def _tour_of(ground: FilesystemGround, root: str) -> dict[str, Answer]:
+    """Return the answer of each operation on a tour of successes, the last where it had two."""
+    there = FilesystemGround(ground.subject, root, ground.target, ground.random)
+    return dict(successes(there))
 
 
 def _failed(ground: FilesystemGround) -> list[Call]:

@@ -14,6 +14,7 @@ from modular_tf.rules.filesystem_conformance import (
     library,
     load,
     memory,
+    outside,
     reading,
     regions,
     registration,
@@ -49,5 +50,6 @@ RULES = (
     *settings.RULES,
     *memory.RULES,
     *load.RULES,
+    *outside.RULES,
     *sequences.RULES,
 )

@@ -27,4 +27,12 @@ RULES: tuple[Rule, ...] = (
         "TensorFlow 2.21, observed",
         Severity.WARNING,
     ),
+    Rule(
+        "FS-330",
+        "A child that is forked from a process can use the filesystem as its parent did, and ends.",
+        "Data loaders that fork their workers hang without a word.",
+        "Start threads and connections anew in the child, by pthread_atfork or the process id.",
+        "POSIX, fork; tensorflow-io 0.37, observed",
+        Severity.WARNING,
+    ),
 )

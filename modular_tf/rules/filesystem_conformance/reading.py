@@ -156,4 +156,18 @@ RULES: tuple[Rule, ...] = (
         _OBSERVED,
         Severity.WARNING,
     ),
+    Rule(
+        "FS-331",
+        "Reading again and again leaves no descriptors, mappings or memory behind.",
+        "A long job runs out of descriptors, and then every open of the process fails.",
+        "Keep one connection for each file or pool, and release what a request took.",
+        "filesystem.h, read",
+    ),
+    Rule(
+        "FS-332",
+        "One read of several megabytes gives all of them.",
+        "Reading a whole file in one call crashes the program, or gives less than there is.",
+        "Grow buffers by what arrives; loop over short answers of the store.",
+        "filesystem.h, read; tensorflow-io-gcs-filesystem 0.37, observed",
+    ),
 )

@@ -31,4 +31,12 @@ RULES: tuple[Rule, ...] = (
         "filesystem.h",
         Severity.WARNING,
     ),
+    Rule(
+        "FS-334",
+        "What an operation does is the same whatever its status held before.",
+        "A host that uses a status again after a failure gets that failure from every call.",
+        "Set the status to OK first, and look only at what the plugin itself put there.",
+        _STATUS,
+        Severity.WARNING,
+    ),
 )

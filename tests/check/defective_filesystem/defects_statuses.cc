@@ -31,4 +31,11 @@ DEFECTS(statuses) = {
          return -1;
        };
      }},
+    {"FS-334",  // takes what was in the status for its own failure
+     [](Tables& tables) {
+       tables.filesystem.path_exists = [](const TF_Filesystem* filesystem, const char* path,
+                                          TF_Status* status) {
+         if (TF_GetCode(status) == TF_OK) original.filesystem.path_exists(filesystem, path, status);
+       };
+     }},
 };

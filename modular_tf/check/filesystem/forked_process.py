@@ -1,0 +1,136 @@
+"""A process that forks after it has used a filesystem; run as `python -m`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.expectation import Blocked, Deviation, Unsupported
+from modular_tf.check.filesystem.ground import FilesystemGround
+from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
+from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.filesystem.stage_root import StageRoot
+from modular_tf.check.outcome import Pass
+from modular_tf.check.target import Target
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_CHILD_S = 8.0
+_SECONDS = 40.0
+_SHOWN = 500
+_LOOK_EVERY_S = 0.02
+_STATUSES = {
+    41: "the file cannot be read before the fork",
+    42: "the child does not come back",
+    43: "the child reads something else",
+    44: "the child cannot read",
+    45: "the child crashes",
+}
+_BLOCKED, _HANGS, _DIFFERS, _FAILS, _CRASHES = _STATUSES
+
+
+def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
+    """Demand that a forked child can read a file that its parent could, and ends.
+
+    Args:
+        ground: Of the check.
+        check_id: Its id.
+
+    Raises:
+        Deviation: It cannot, or does not come to an end.
+        Blocked: Not even the parent can.
+    """
+    target = {**asdict(ground.target), "reached": ground.target.reached.value}
+    try:
+        done = subprocess.run(  # noqa: S603  (this very module)
+            [sys.executable, "-m", __name__], input=json.dumps([target, check_id]),
+            capture_output=True, text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise Blocked("a process that reads a file does not end") from None
+    said = done.stderr.strip()[-_SHOWN:]
+    if done.returncode in {_HANGS, _DIFFERS, _FAILS, _CRASHES}:
+        raise Deviation(
+            "a forked child cannot use the filesystem that it inherits",
+            expected="it reads what its parent read, and ends",
+            found=f"{_STATUSES[done.returncode]}: {said}".rstrip(": "),
+        )
+    if done.returncode == _BLOCKED:
+        raise Blocked(said)
+
+
+def _main() -> NoReturn:
+    fields, check_id = json.load(sys.stdin)
+    lists = {name: tuple(fields[name]) for name in ("companions", "absent")}
+    target = Target(**{**fields, **lists, "reached": Pass(fields["reached"])})
+    try:
+        stage = FilesystemStage(target)
+        ground = _ground(stage, check_id)
+        uri = ground.make_file()
+        content = ground.content(uri)
+    except (Blocked, Unsupported, ModularTFError) as error:
+        sys.stderr.write(str(error))
+        _end(_BLOCKED)
+    child = os.fork()
+    if child == 0:
+        _read_again(ground, uri, content)
+    status = _status_of(child)
+    if not target.options.get(OPTION):
+        StageRoot(target).remove(stage.subject, ground.root)
+    _end(status)
+
+
+def _ground(stage: FilesystemStage, check_id: str) -> FilesystemGround:
+    """Return a ground that is not left behind by whoever ends."""
+    target, subject = stage.target, stage.subject
+    chance = random.Random(target.seed)  # noqa: S311  (nothing secret)
+    if target.options.get(OPTION):
+        return PreparedGround.of(subject, target, chance)
+    root = StageRoot(target).make(subject, all_checks()[check_id])
+    return FilesystemGround(subject, root, target, chance)
+
+
+def _read_again(ground: FilesystemGround, uri: str, content: bytes) -> NoReturn:
+    """Read as the child, which then ends as programs do: with all destructors."""
+    try:
+        found = ground.content(uri)
+    except Blocked as error:
+        sys.stderr.write(str(error))
+        _end(_FAILS)
+    if found != content:
+        _end(_DIFFERS)
+    sys.exit(0)
+
+
+def _status_of(child: int) -> int:
+    """Wait for the child, and return with what this process is to end."""
+    deadline = time.monotonic() + _CHILD_S
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else _CRASHES
+        time.sleep(_LOOK_EVERY_S)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return _HANGS
+
+
+def _end(status: int) -> NoReturn:
+    """End at once: how this process ends is another check's."""
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    _main()
