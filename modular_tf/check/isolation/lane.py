@@ -92,6 +92,11 @@ class Lane:
         if (left := self.left()) is not None:
             self._add(ended_watcher(left, left.checks[0]))
 
+    def finish(self) -> None:
+        """See to it that no check of the job, which is finished, is forgotten."""
+        if (left := self.left()) is not None and self.fault is None:
+            self.fault = CheckFaultError(left.checks[0], left.subject, "nothing became of it")
+
     def left(self) -> Job | None:
         """Return the job with the checks that nothing is known of, None where there are none."""
         if self.job is None or len(self.outcomes) == len(self.job.checks):

@@ -125,6 +125,11 @@ class Passage:
         self._said = (self._said + data)[-_MOST_SAID:]
 
     def _take_entry(self, entry: dict[str, Any]) -> None:
+        if self._ending.hung is None:
+            self._take_step(entry)
+        self._take_last_words(entry)
+
+    def _take_step(self, entry: dict[str, Any]) -> None:
         match entry:
             case {"begins": _}:
                 self._begun = True
@@ -145,8 +150,6 @@ class Passage:
             case {"fault": str(text)}:
                 self._faulty = True
                 self._tell({"fault": text, "check": self._next()})
-            case _:
-                self._take_last_words(entry)
 
     def _take_last_words(self, entry: dict[str, Any]) -> None:
         ending = self._ending

@@ -184,6 +184,7 @@ class CheckProcesses:
                 self._lose(lane)
 
     def _finish(self, lane: Lane) -> None:
+        lane.finish()
         self._keep(lane)
         lane.job = lane.number = None
 
