@@ -144,7 +144,11 @@ def memory_comes_back(ground: DeviceGround) -> None:
         answer = ground.subject.allocate(size)
         ground.subject.deallocate(expect_ok(answer, f"allocate({size}), given back each time,"))
 
-    expect_no_bytes_left(once, size, _LEAK_ROUNDS, "allocate and deallocate")
+    def free() -> int:
+        usage = ground.subject.device_memory_usage()
+        return int(usage.value[0]) if usage.ok else 0
+
+    expect_no_bytes_left(once, size, _LEAK_ROUNDS, "allocate and deallocate", free=free)
 
 
 @CHECKS.check("SE-138", Level.WORKS, passes=RAW)

@@ -1,0 +1,45 @@
+"""What is taken again and again has to come back."""
+
+from __future__ import annotations
+
+import mmap
+
+import pytest
+
+from modular_tf.check.device.address_ranges import expect_apart
+from modular_tf.check.device.left_behind import expect_no_bytes_left
+from modular_tf.check.expectation import Deviation
+
+_SIZE, _ROUNDS = 8 << 20, 16
+
+
+def test_what_is_given_back_is_not_missed():
+    expect_no_bytes_left(lambda: mmap.mmap(-1, _SIZE).close(), _SIZE, _ROUNDS, "work")
+
+
+def test_what_the_process_keeps_is():
+    kept = []
+
+    with pytest.raises(Deviation, match="work leave memory behind"):
+        expect_no_bytes_left(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
+
+
+def test_what_the_device_has_no_longer_is():
+    free = [10 * _SIZE * _ROUNDS]
+
+    def take():
+        free[0] -= _SIZE
+
+    with pytest.raises(Deviation, match="work leave memory behind"):
+        expect_no_bytes_left(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
+
+
+@pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])
+def test_ranges_that_touch_are_apart(ranges):
+    expect_apart(ranges, "memories")
+
+
+@pytest.mark.parametrize("ranges", [[(0, 8), (7, 1)], [(4, 4), (0, 5)], [(0, 8), (0, 8)]])
+def test_ranges_that_share_a_byte_are_not(ranges):
+    with pytest.raises(Deviation, match="two memories overlap"):
+        expect_apart(ranges, "memories")
