@@ -6,8 +6,9 @@ checks that call much, and the last words of a process that is killed would be l
 
 from __future__ import annotations
 
-import mmap
 from itertools import count
+
+from modular_tf.native.shared_memory import shared_memory
 
 _CALLS = 32
 _SLOT = 512
@@ -19,7 +20,7 @@ class CallLog:
     """Holds the last calls; a fork writes them, and the process that made it reads them."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, (_CALLS + 1) * _SLOT)
+        self._memory = shared_memory((_CALLS + 1) * _SLOT)
         self._numbers = count(1)
 
     def add(self, call: str) -> None:
