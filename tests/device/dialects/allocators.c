@@ -68,8 +68,7 @@ static void note(const char* name, const void* ext, const Device* device) {
 }
 
 static void* take(uint64_t size, size_t alignment) {
-  const uint64_t whole = (size + alignment - 1) / alignment * alignment;
-  return exhausted ? NULL : aligned_alloc(alignment, whole);
+  return exhausted ? NULL : aligned_memory(size, alignment);
 }
 
 static unsigned char fill_usage(int64_t* unused, int64_t* total) {

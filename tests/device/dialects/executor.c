@@ -1,16 +1,24 @@
-/* SP_StreamExecutor: work on the host's memory, done when the call returns. Handles are NULL, which
- * is legal, and no status is touched. */
+/* SP_StreamExecutor: work on the host's memory, done when the call returns. Streams and events have
+ * NULL for a handle, which is legal, and no status is touched. */
+#define _POSIX_C_SOURCE 200809L /* for clock_gettime */
 #include "variant.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 Status* TF_NewStatus(void); /* the host's, as the next */
 void TF_DeleteStatus(Status* status);
 
+void* aligned_memory(uint64_t size, size_t alignment) {
+  const uint64_t least = size > 0 ? size : 1;
+  const uint64_t whole = (least + alignment - 1) / alignment * alignment;
+  return whole >= least ? aligned_alloc(alignment, whole) : NULL;
+}
+
 VISIBLE void slot_allocate(const Device* device, uint64_t size, int64_t space, Memory* memory) {
   (void)device, (void)space;
-  memory->opaque = aligned_alloc(64, (size + 63) / 64 * 64);
+  memory->opaque = aligned_memory(size, 256);
   memory->size = memory->opaque != NULL ? size : 0;
 }
 VISIBLE void slot_deallocate(const Device* device, Memory* memory) {
@@ -20,7 +28,7 @@ VISIBLE void slot_deallocate(const Device* device, Memory* memory) {
 }
 VISIBLE void* slot_host_memory_allocate(const Device* device, uint64_t size) {
   (void)device;
-  return malloc(size);
+  return aligned_memory(size, 256);
 }
 VISIBLE void slot_host_memory_deallocate(const Device* device, void* memory) {
   (void)device;
@@ -73,16 +81,32 @@ VISIBLE void slot_wait_for_event(const Device* device, Stream* stream, Event* ev
                                  Status* status) {
   (void)device, (void)stream, (void)event, (void)status;
 }
+
+struct Timer {
+  struct timespec start, stop;
+};
+
+static uint64_t nanoseconds_of(struct timespec time) {
+  return (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
+}
+uint64_t timer_nanoseconds(Timer* timer) {
+  return nanoseconds_of(timer->stop) - nanoseconds_of(timer->start);
+}
 VISIBLE void slot_create_timer(const Device* device, Timer** timer, Status* status) {
   (void)device, (void)status;
-  *timer = NULL;
+  *timer = calloc(1, sizeof(**timer));
 }
-VISIBLE void slot_destroy_timer(const Device* device, Timer* timer) { (void)device, (void)timer; }
+VISIBLE void slot_destroy_timer(const Device* device, Timer* timer) {
+  (void)device;
+  free(timer);
+}
 VISIBLE void slot_start_timer(const Device* device, Stream* stream, Timer* timer, Status* status) {
-  (void)device, (void)stream, (void)timer, (void)status;
+  (void)device, (void)stream, (void)status;
+  clock_gettime(CLOCK_MONOTONIC, &timer->start);
 }
 VISIBLE void slot_stop_timer(const Device* device, Stream* stream, Timer* timer, Status* status) {
-  (void)device, (void)stream, (void)timer, (void)status;
+  (void)device, (void)stream, (void)status;
+  clock_gettime(CLOCK_MONOTONIC, &timer->stop);
 }
 VISIBLE void slot_sync_memcpy_dtoh(const Device* device, void* to, const Memory* from,
                                    uint64_t size, Status* status) {

@@ -52,9 +52,12 @@ void* device_handle(int32_t ordinal) { return &devices[ordinal]; }
 
 VISIBLE void fns_create_device(const Platform* platform, CreateDeviceParams* params,
                                Status* status) {
-  (void)status;
   called("create_device");
   check_platform(platform);
+  if (params->ordinal < 0 || params->ordinal >= DEVICES) {
+    TF_SetStatus(status, 3, "there is no such device"); /* invalid argument */
+    return;
+  }
   Device* own = &devices[params->ordinal];
   *own = (Device){.struct_size = SIZES ? DEVICE_SIZE : 0,
                   .ordinal = params->ordinal,
@@ -82,7 +85,7 @@ VISIBLE void fns_get_device_count(const Platform* platform, int* count, Status* 
 
 #if HAS_DEVICE_FNS
 static int32_t get_numa_node(const Device* device) { return device->ordinal; }
-static int64_t get_memory_bandwidth(const Device* device) { return 1000 + device->ordinal; }
+static int64_t get_memory_bandwidth(const Device* device) { return 1000000 + device->ordinal; }
 static double get_gflops(const Device* device) { return 0.5 + device->ordinal; }
 
 static DeviceFns device_fns = {SIZES ? sizeof(DeviceFns) : 0, NULL, get_numa_node,
@@ -114,13 +117,9 @@ VISIBLE void fns_destroy_stream_executor(const Platform* platform, Executor* don
   called(same ? "destroy_stream_executor" : "STRANGE_EXECUTOR");
 }
 
-static uint64_t nanoseconds(Timer* timer) {
-  (void)timer;
-  return 0;
-}
 VISIBLE void fns_create_timer_fns(const Platform* platform, TimerFns* fns, Status* status) {
   (void)platform, (void)status;
-  fns->nanoseconds = nanoseconds;
+  fns->nanoseconds = timer_nanoseconds;
 }
 VISIBLE void fns_destroy_timer_fns(const Platform* platform, TimerFns* fns) {
   (void)platform, (void)fns;

@@ -94,7 +94,7 @@ def test_details(plugin, platform):
     expected = (
         DeviceDetails()
         if plugin.build.dialect is RFC
-        else DeviceDetails("Old 1000", "Nobody", "0000:00:02.1", 1, 1001, 1.5)
+        else DeviceDetails("Old 1000", "Nobody", "0000:00:02.1", 1, 1_000_001, 1.5)
     )
 
     assert platform.device_details(1).as_dict() == expected.as_dict()

@@ -84,6 +84,8 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 extern Executor executor;
 void called(const char* name);         /* writes it down for the tests */
 void* device_handle(int32_t ordinal); /* of the device that was created */
+uint64_t timer_nanoseconds(Timer* timer);
+void* aligned_memory(uint64_t size, size_t alignment); /* NULL where there is none */
 
 #if LAYOUT == 2020
 void fns_create_allocator(const Platform*, void*, Status*);
