@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from typing import Any
 
@@ -43,7 +44,7 @@ def use_device(target: dict[str, Any], way: str) -> object:
 
 def _use(target: Target, way: str) -> object:
     stage = DeviceStage(target)
-    subject, source = stage.subject, HostBuffer(_SIZE)
+    subject, source = stage.subject, _kept_for_ever(HostBuffer(_SIZE))
     memory = _made(subject.allocate(_SIZE), "allocate")
     block = _made(subject.host_memory_allocate(_SIZE), "host_memory_allocate")
     stream = _made(subject.create_stream(), "create_stream")
@@ -60,6 +61,12 @@ def _use(target: Target, way: str) -> object:
         subject.host_memory_deallocate(block)
         stage.close()
     return stage, source, memory, block, stream, event
+
+
+def _kept_for_ever(source: HostBuffer) -> HostBuffer:
+    """Keep a buffer beyond the end of the interpreter, when streams may still read it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(source))
+    return source
 
 
 def _made(answer: Any, what: str) -> Any:
