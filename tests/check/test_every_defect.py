@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from modular_tf.check.catalogue import all_checks
@@ -45,7 +47,7 @@ def with_mutants(request, tmp_path_factory):
     subjects = Subjects(tmp_path_factory.mktemp("damaged"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("modular_tf.check.isolation.zygote._START", MUTATED_START)
-        processes = CheckProcesses(_LIMITS)
+        processes = CheckProcesses(replace(_LIMITS, preload=False))
     with processes:
         yield DefectRuns(processes, subjects, _wanted(request), alone=True)
 
