@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from typing import Any
 
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.process_end import (
     BLOCKED_STATUS,
     BUSY,
@@ -44,13 +42,14 @@ def use_device(target: dict[str, Any], way: str) -> object:
 
 def _use(target: Target, way: str) -> object:
     stage = DeviceStage(target)
-    subject, source = stage.subject, _kept_for_ever(HostBuffer(_SIZE))
+    subject = stage.subject
     memory = _made(subject.allocate(_SIZE), "allocate")
     block = _made(subject.host_memory_allocate(_SIZE), "host_memory_allocate")
     stream = _made(subject.create_stream(), "create_stream")
     event = _made(subject.create_event(), "create_event")
     for _ in range(_OUTSTANDING if way == BUSY else 1):
-        prepared(subject.memcpy_htod(stream, memory, source, _SIZE), "memcpy_htod")
+        # From the plugin's memory: the interpreter frees its own while the stream still reads.
+        prepared(subject.memcpy_htod(stream, memory, block, _SIZE), "memcpy_htod")
     prepared(subject.record_event(stream, event), "record_event")
     if way != BUSY:
         prepared(subject.block_host_until_done(stream), "block_host_until_done")
@@ -60,13 +59,7 @@ def _use(target: Target, way: str) -> object:
         subject.deallocate(memory)
         subject.host_memory_deallocate(block)
         stage.close()
-    return stage, source, memory, block, stream, event
-
-
-def _kept_for_ever(source: HostBuffer) -> HostBuffer:
-    """Keep a buffer beyond the end of the interpreter, when streams may still read it."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(source))
-    return source
+    return stage, memory, block, stream, event
 
 
 def _made(answer: Any, what: str) -> Any:
