@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.answers import code_found
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
 from modular_tf.device.factory import MAX_DEVICES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.answers import code_found
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from modular_tf.native.strings import read_string
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.device.subject import Answer
-    from modular_tf.check.filesystem.call_journal import CallJournal
 
 _STRUCTS = {
     "params": "SE_PlatformRegistrationParams",
@@ -79,6 +79,14 @@ class EntryTrial:
     def value(self, part: str, field: str) -> int:
         """Return a field of a struct: `params`, `platform`, `platform_fns`, ..."""
         return unpack_field(self._structs[part].raw(), layout(_STRUCTS[part], HOSTED).field(field))
+
+    @property
+    def has_own_structs(self) -> bool:
+        """Whether the plugin put structs of its own in the place of those that it was lent."""
+        return any(
+            self.value("params", part) not in {0, self._structs[part].address}
+            for part in _REGISTERED
+        )
 
     @property
     def other_layout(self) -> str:

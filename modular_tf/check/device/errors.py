@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.event_progress import expect_passed, marked
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 from modular_tf.codes import Code
 

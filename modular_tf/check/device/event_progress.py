@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.device.event import EventStatus
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import (
@@ -22,7 +23,6 @@ from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import expect
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 from modular_tf.device.event import EventStatus
 

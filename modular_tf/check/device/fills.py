@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.same_bytes import expect_bytes
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:

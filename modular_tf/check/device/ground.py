@@ -6,9 +6,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import code_found
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.answers import code_found
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:

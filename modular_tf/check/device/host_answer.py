@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.call_journal import outcome_of
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.call_journal import outcome_of
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.check.call_journal import CallJournal
 
 
 class HostCaller:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.left_behind import expect_no_bytes_left
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, advise, expect_equal
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from modular_tf.check.device.subject import Answer, DeviceFacts, PlatformFacts
 from modular_tf.errors import error_from_code
 
 if TYPE_CHECKING:
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.device.subject import Work
-    from modular_tf.check.filesystem.call_journal import CallJournal
     from modular_tf.device.device import Device
     from modular_tf.device.event import Event
     from modular_tf.device.platform import DevicePlatform

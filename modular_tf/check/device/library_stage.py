@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.entry_trial import EntryTrial
 from modular_tf.check.device.raw_platform import RawPlatform, read_tables
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
 from modular_tf.loading.loader import map_file
@@ -153,6 +153,8 @@ class DeviceLibraryGround:
         trial = self.trial
         if not trial.answer.ok:
             raise Blocked(f"SE_InitPlugin failed: {trial.answer.message}")
+        if trial.has_own_structs:
+            raise Unsupported("the plugin hands over structs of its own: TensorFlow sees none")
         if trial.other_layout:
             raise Unsupported(f"the plugin has the layout of {trial.other_layout}")
         return trial

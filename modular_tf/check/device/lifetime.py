@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.process_end import DESTROYED, KEPT, expect_clean_end
 from modular_tf.check.device.raw_subject import created_device
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect_equal
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 

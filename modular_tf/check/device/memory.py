@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.left_behind import expect_no_bytes_left
@@ -12,7 +13,6 @@ from modular_tf.check.device.raw_memory import RawMemory
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
 

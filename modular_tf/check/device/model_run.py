@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import code_found
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.model import DeviceModel
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.filesystem.answers import code_found
 from modular_tf.device.event import EventStatus
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from modular_tf.check.filesystem.answers import expect_ok
+from modular_tf.check.answers import expect_ok
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround

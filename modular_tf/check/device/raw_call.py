@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
+from modular_tf.check.call_journal import CallJournal, outcome_of
 from modular_tf.check.device.subject import Answer
 from modular_tf.check.expectation import Deviation, Unsupported
-from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
 from modular_tf.check.heap_watch import HeapWatch
 from modular_tf.native.raw_device import EXECUTOR, RawDeviceSlots
 from modular_tf.native.raw_status import RawStatus

@@ -14,7 +14,7 @@ from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.raw_device import PLATFORM, RawDeviceSlots, as_pointer, int_out
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_table import DeviceTable
     from modular_tf.loading.device_tables import DeviceTables

@@ -6,9 +6,9 @@ import random
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.ground import DeviceGround
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.outcome import Pass
 from modular_tf.errors import ModularTFError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from modular_tf.check.filesystem.subject import Answer
+from modular_tf.check.answers import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, expect
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
-from modular_tf.check.filesystem.answers import expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, writer_of
 from modular_tf.check.level import Level

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, RAW, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.aftermath import expect_content
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import (
@@ -22,8 +22,8 @@ from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer
 
 CHECKS = CheckList("filesystem", "closing")
 

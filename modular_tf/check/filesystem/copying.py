@@ -6,6 +6,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
 from modular_tf.check.filesystem.aftermath import (
@@ -13,7 +14,6 @@ from modular_tf.check.filesystem.aftermath import (
     expect_directory,
     expect_missing,
 )
-from modular_tf.check.filesystem.answers import expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import file_size_limit, local_path
 from modular_tf.check.level import Level

@@ -14,7 +14,8 @@ from modular_tf.codes import Code
 if TYPE_CHECKING:
     import random
 
-    from modular_tf.check.filesystem.subject import Answer, FilesystemSubject, Reader
+    from modular_tf.check.answers import Answer
+    from modular_tf.check.filesystem.subject import FilesystemSubject, Reader
     from modular_tf.check.target import Target
 
 CONTENT = b"abcd"

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.host_subject import HostFilesystem
 from modular_tf.configuration import Config
+from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.target import Target
 
 _STATE = ("XDG_STATE_HOME", "XDG_CACHE_HOME")
@@ -37,7 +38,9 @@ class HostAccess:
 
     def __init__(self, target: Target, journal: CallJournal) -> None:
         journal.enter("PluginService.load")
-        config = Config(first_contact="never", load="eager")
+        # Who has a plugin checked trusts it: it ran already when the checks were planned.
+        trust = TrustPolicy(allow_writable=("*",))
+        config = Config(first_contact="never", load="eager", trust=trust)
         with _nothing_remembered(target.scratch):
             self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
             report = self._service.load(target.path)

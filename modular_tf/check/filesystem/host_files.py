@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.filesystem.call_journal import shown
-from modular_tf.check.filesystem.subject import Answer
+from modular_tf.check.answers import Answer
+from modular_tf.check.call_journal import shown
 from modular_tf.codes import Code
 from modular_tf.native.raw_filesystem import buffer_address
 

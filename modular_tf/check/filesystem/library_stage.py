@@ -9,8 +9,8 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
 
+from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by

@@ -5,15 +5,16 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer, Reader, Region, Writer
+    from modular_tf.check.filesystem.subject import Reader, Region, Writer
 
 
 @contextmanager

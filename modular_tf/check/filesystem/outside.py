@@ -13,8 +13,8 @@ from modular_tf.filesystem.uri import dirname
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer
 
 CHECKS = CheckList("filesystem", "outside")
 

@@ -12,7 +12,7 @@ from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_fil
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from modular_tf.check.filesystem.call_journal import CallJournal
+    from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.target import Target
     from modular_tf.rules import Violation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import Answer
 from modular_tf.check.breach import (
     MEMORY_RULES,
     READ_BUFFER_RULE,
@@ -12,9 +13,8 @@ from modular_tf.check.breach import (
     raise_breach,
     raise_harm_to_heap,
 )
+from modular_tf.check.call_journal import CallJournal, outcome_of
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.call_journal import CallJournal, outcome_of
-from modular_tf.check.filesystem.subject import Answer
 from modular_tf.check.heap_watch import Depth, HeapWatch
 from modular_tf.native.raw_filesystem import FILESYSTEM, RawSlots
 from modular_tf.native.raw_status import RawStatus

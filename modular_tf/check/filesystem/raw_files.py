@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.check.filesystem.call_journal import shown
+from modular_tf.check.call_journal import shown
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.raw_filesystem import (
     RANDOM_ACCESS_FILE,
@@ -18,8 +18,8 @@ from modular_tf.native.raw_filesystem import (
 if TYPE_CHECKING:
     from typing import ClassVar
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.raw_call import RawCaller
-    from modular_tf.check.filesystem.subject import Answer
 
 
 class RawHandle:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import Answer
+from modular_tf.check.call_journal import shown
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.call_journal import shown
-from modular_tf.check.filesystem.subject import Answer
 from modular_tf.filesystem.uri import clean_path, parse_uri
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.raw_filesystem import as_address, read_bytes

@@ -6,11 +6,12 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import Answer
 from modular_tf.check.breach import MEMORY_RULES, Breach, raise_breach
-from modular_tf.check.filesystem.call_journal import shown
+from modular_tf.check.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.check.filesystem.raw_statuses import RawStatuses
-from modular_tf.check.filesystem.subject import Answer, Stat
+from modular_tf.check.filesystem.subject import Stat
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.raw_filesystem import NULL, read_addresses, read_bytes
 from modular_tf.native.strings import decode, encode

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.check.call_journal import shown
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.filesystem.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.errors import InternalError
 from modular_tf.filesystem.configuration import OptionsForC, option_from_c
@@ -17,7 +17,7 @@ from modular_tf.native.raw_options import option_at, option_blocks, scribble_ove
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.check.filesystem.subject import Answer
+    from modular_tf.check.answers import Answer
     from modular_tf.filesystem.configuration import Option
 
 

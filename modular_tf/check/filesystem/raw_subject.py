@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.answers import Answer
+from modular_tf.check.call_journal import CallJournal, shown
 from modular_tf.check.expectation import Blocked
-from modular_tf.check.filesystem.call_journal import CallJournal, shown
 from modular_tf.check.filesystem.raw_call import RawCaller
 from modular_tf.check.filesystem.raw_files import RawHandle, RawReader, RawRegion, RawWriter
 from modular_tf.check.filesystem.raw_questions import RawQuestions
 from modular_tf.check.filesystem.raw_settings import RawSettings
-from modular_tf.check.filesystem.subject import Answer
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.raw_filesystem import RawSlots
 

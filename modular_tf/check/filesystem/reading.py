@@ -6,10 +6,10 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, handle, reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
@@ -18,8 +18,9 @@ from modular_tf.check.repetition import expect_no_leak, rounds_of
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer, Reader
+    from modular_tf.check.filesystem.subject import Reader
 
 CHECKS = CheckList("filesystem", "reading")
 

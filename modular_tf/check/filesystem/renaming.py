@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, note
 from modular_tf.check.filesystem.access_rights import read_only
@@ -13,7 +14,6 @@ from modular_tf.check.filesystem.aftermath import (
     expect_directory,
     expect_missing,
 )
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
@@ -121,6 +121,14 @@ def moves_between_directories(ground: FilesystemGround) -> None:
     source_dir, target_dir = ground.make_full_dir(), ground.make_full_dir("M")
     ground.make_file("N/F")
     _expect_moved(ground, f"{source_dir}/F", f"{target_dir}/arrived")
+
+
+@CHECKS.check("FS-335", Level.WORKS, needs=_NEEDS, traits=_TRAITS)
+def leaves_longer_names_alone(ground: FilesystemGround) -> None:
+    """`one`→Y beside `one-more`: stores that move by prefix take both."""
+    beside = ground.make_file("one-more", b"beside")
+    _expect_moved(ground, ground.make_file("one"), ground.path("Y"))
+    expect_content(ground, beside, b"beside", "the content of one-more after rename_file(one, Y)")
 
 
 @CHECKS.check("FS-243", Level.ROBUST, passes=HOST, traits=_TRAITS, rows=(143,))

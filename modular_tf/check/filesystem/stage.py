@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import Breach
-from modular_tf.check.filesystem.call_journal import CallJournal
+from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal, expect_in, note
-from modular_tf.check.filesystem.answers import expect_code, expect_ok
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.subject import Stat
 from modular_tf.check.level import Level

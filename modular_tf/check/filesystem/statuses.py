@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect
-from modular_tf.check.filesystem.answers import code_found
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.tour import failures, is_success, successes
@@ -14,7 +14,7 @@ from modular_tf.check.level import Level
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.subject import Answer
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.tour import Call
 
 CHECKS = CheckList("filesystem", "statuses")

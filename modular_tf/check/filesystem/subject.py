@@ -7,38 +7,12 @@ surrogateescape; the raw subject has the plugin's `translate_name` translate the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
-
-from modular_tf.codes import Code
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one operation answered.
-
-    Attributes:
-        code: The status code, 0 for OK, as the plugin gave it: it may be no `Code` at all.
-        message: The status message, bytes that are not UTF-8 replaced; "" for none.
-        value: What else it answered; see the operation. None where it gave nothing.
-        returned: What the C function returned, where it returns something; None through the host.
-        touched: Whether the plugin set the status at all; None where that was not looked at.
-        message_is_text: Whether the message was UTF-8.
-    """
-
-    code: int
-    message: str = ""
-    value: Any = None
-    returned: Any = None
-    touched: bool | None = None
-    message_is_text: bool = True
-
-    @property
-    def ok(self) -> bool:
-        """Whether the code is OK."""
-        return self.code == Code.OK
+    from modular_tf.check.answers import Answer
 
 
 @dataclass(frozen=True, slots=True)

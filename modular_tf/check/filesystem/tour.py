@@ -11,8 +11,9 @@ from modular_tf.codes import Code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer, Writer
+    from modular_tf.check.filesystem.subject import Writer
 
     Steps = tuple[tuple[str, Callable[[], Answer]], ...]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect, expect_equal
 from modular_tf.check.filesystem.aftermath import expect_content
-from modular_tf.check.filesystem.answers import code_found, expect_code, expect_ok
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level
@@ -16,9 +16,9 @@ from modular_tf.codes import Code
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
-    from modular_tf.check.filesystem.subject import Answer
 
 CHECKS = CheckList("filesystem", "transactions")
 

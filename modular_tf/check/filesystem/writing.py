@@ -6,12 +6,12 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.check.answers import code_found, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
 from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
-from modular_tf.check.filesystem.answers import code_found, expect_ok
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import (
@@ -25,8 +25,9 @@ from modular_tf.check.level import Level
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
+    from modular_tf.check.answers import Answer
     from modular_tf.check.filesystem.ground import FilesystemGround
-    from modular_tf.check.filesystem.subject import Answer, Writer
+    from modular_tf.check.filesystem.subject import Writer
 
 CHECKS = CheckList("filesystem", "writing")
 

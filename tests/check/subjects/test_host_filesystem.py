@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.call_journal import CallJournal
 from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.host_offer import host_offers
 from modular_tf.check.outcome import Pass

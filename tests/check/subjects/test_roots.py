@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.check.answers import Answer
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.filesystem.removal import remove_tree
 from modular_tf.check.filesystem.stage_root import StageRoot
-from modular_tf.check.filesystem.subject import Answer
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target

@@ -8,7 +8,7 @@ from modular_tf.check.announcement import announce
 from modular_tf.codes import Code
 
 if TYPE_CHECKING:
-    from modular_tf.check.filesystem.subject import Answer
+    from modular_tf.check.answers import Answer
 
 _MOST_CALLS = 1000
 _MOST_OF_A_VALUE = 120
