@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.check.excuses import excused, outdated
+from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import plan_of
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import run_checks
@@ -72,13 +73,13 @@ def _checked(
         seed=plan.seed,
         outcomes=tuple(found),
         outdated=tuple(outdated(settings.known, found)),
-        remarks=tuple(_remarks(plan)),
+        remarks=tuple(_remarks(plan, found)),
         seconds=time.monotonic() - begun,
         root=settings.root,
     )
 
 
-def _remarks(plan: PluginPlan) -> Iterator[str]:
+def _remarks(plan: PluginPlan, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield why less could be checked than the plugin has."""
     if not plan.kinds:
         yield "exports no entry point of a plugin, so only the file itself was looked at"
@@ -89,6 +90,10 @@ def _remarks(plan: PluginPlan) -> Iterator[str]:
         yield f"what it registers is not known: {offered.incident.violation.message}"
     elif not offered.schemes and offered.device_type is None:
         yield "registers nothing that could be tried"
+    for subject in dict.fromkeys(one.subject for one in outcomes if one.subject):
+        of_it = [one for one in outcomes if one.subject == subject]
+        if all(one.verdict is Verdict.SKIPPED for one in of_it):
+            yield f"nothing of {subject} could be tried: {of_it[0].message}"
     for note in offered.notes:
         rule = "" if note.rule is None else f"{note.rule}: "
         yield f"as a host sees it: {rule}{note.message}"
