@@ -63,7 +63,8 @@ def _checked(
         if tell is not None:
             tell(plan, excused(outcome, settings))
 
-    found = [excused(outcome, settings) for outcome in run_checks(plan, limits, heard)]
+    run = run_checks(plan, limits, heard)
+    found = [excused(outcome, settings) for outcome in run.outcomes]
     return PluginReport(
         path=plan.path,
         name=plan.name,
@@ -76,6 +77,7 @@ def _checked(
         remarks=tuple(_remarks(plan, found)),
         seconds=time.monotonic() - begun,
         root=settings.root,
+        faults=tuple(map(str, run.faults)),
     )
 
 

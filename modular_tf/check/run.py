@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
@@ -16,6 +16,7 @@ from modular_tf.check.planning import subject_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from modular_tf.check.isolation.lane import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
@@ -34,9 +35,22 @@ class InterruptedRun(KeyboardInterrupt):
         self.outcomes = tuple(outcomes)
 
 
+@dataclass(frozen=True, slots=True)
+class CheckRun:
+    """What became of a plan.
+
+    Attributes:
+        outcomes: In the order of the plan.
+        faults: How the kit itself failed, and so came to no more checks of a process.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    faults: tuple[CheckFaultError, ...] = ()
+
+
 def run_checks(
     plan: PluginPlan, limits: Limits, tell: Callable[[Outcome], None] | None = None
-) -> list[Outcome]:
+) -> CheckRun:
     """Try the checks of a plan; this process maps nothing of the plugin.
 
     Args:
@@ -44,11 +58,7 @@ def run_checks(
         limits: How long checks may take, and how many processes run at a time.
         tell: Is called with each outcome as soon as it is known.
 
-    Returns:
-        The outcomes in the order of the plan.
-
     Raises:
-        CheckFaultError: A check failed by itself.
         InterruptedRun: The user ended the run.
         OSError: No process can be started.
     """
@@ -64,10 +74,10 @@ def run_checks(
             results = processes.run(jobs_of(plan), heard)
     except KeyboardInterrupt:
         raise InterruptedRun(known) from None
-    for result in results:
-        if result.fault is not None:
-            raise result.fault
-    return [outcome for result in results for outcome in result.outcomes]
+    return CheckRun(
+        tuple(outcome for result in results for outcome in result.outcomes),
+        tuple(fault for result in results for fault in result.faults),
+    )
 
 
 def jobs_of(plan: PluginPlan) -> list[Job]:

@@ -104,6 +104,10 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     before = check_report.earlier(options.compare)
     report = _run(options, settings)
     check_report.write(report, options, printer, before)
+    for fault in report.faults:
+        complain(f"this is a fault of ours: {fault}")
+    if report.faults:
+        return Exit.OUR_FAULT
     if not report.has_checked:
         complain("nothing was checked")
         return Exit.NOTHING

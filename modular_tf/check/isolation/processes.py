@@ -6,7 +6,7 @@ import os
 import selectors
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.isolation.lane import Lane
@@ -34,11 +34,16 @@ class JobResult:
 
     Attributes:
         outcomes: Of its checks, in their order.
-        fault: How the kit failed, and so came to no more of them; None where it did not.
+        faults: How the kit failed at some of them, which have no outcome.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
-    fault: CheckFaultError | None = None
+    faults: list[CheckFaultError] = field(default_factory=list)
+
+    @property
+    def fault(self) -> CheckFaultError | None:
+        """The first of the faults, None where there is none."""
+        return self.faults[0] if self.faults else None
 
 
 class CheckProcesses:
@@ -186,7 +191,18 @@ class CheckProcesses:
     def _finish(self, lane: Lane) -> None:
         lane.finish()
         self._keep(lane)
+        if lane.fault is not None and lane.number is not None and lane.outcomes:
+            self._go_on_behind_fault(lane.number, lane.left())
         lane.job = lane.number = None
+
+    def _go_on_behind_fault(self, number: int, left: Job | None) -> None:
+        """Try what comes after a check of ours that failed by itself.
+
+        Where nothing came of the job before it, the fault may be that of all.
+        """
+        if left is not None and left.checks[1:]:
+            self._jobs[number] = replace(left, checks=left.checks[1:])
+            self._waiting.appendleft(number)
 
     def _lose(self, lane: Lane) -> None:
         """Go on without a watcher that a plugin has ended."""
@@ -208,7 +224,8 @@ class CheckProcesses:
         if lane.number is not None:
             result = self._results[lane.number]
             result.outcomes += lane.outcomes
-            result.fault = result.fault or lane.fault
+            if lane.fault is not None:
+                result.faults.append(lane.fault)
 
 
 def _ignore(_: Outcome) -> None:

@@ -51,6 +51,7 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
         "seed": plugin.seed,
         "seconds": round(plugin.seconds, 3),
         "remarks": list(plugin.remarks),
+        "faults": list(plugin.faults),
         "summary": _counts(plugin.counts),
         "outdated": [
             {"check": known.check_id, "subject": known.subject, "reason": known.reason}
@@ -111,6 +112,7 @@ def _read_plugin(value: dict[str, Any]) -> PluginReport:
         remarks=tuple(value["remarks"]),
         seconds=value["seconds"],
         root=value["root"],
+        faults=tuple(value["faults"]),
     )
 
 

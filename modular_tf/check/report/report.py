@@ -31,6 +31,7 @@ class PluginReport:
         remarks: What else was seen: why less was checked than was asked for.
         seconds: How long it took.
         root: The URI below which files were made, None for the kit's choice.
+        faults: How the kit itself failed, and so came to no more checks of a process.
     """
 
     path: str
@@ -44,6 +45,7 @@ class PluginReport:
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
     root: str | None = None
+    faults: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Counter[Verdict]:
@@ -64,7 +66,7 @@ class PluginReport:
     def conforms(self) -> bool:
         """Whether something was checked, nothing is bad, and nothing was left open by a fault."""
         blocked = any(outcome.verdict is Verdict.BLOCKED for outcome in self.outcomes)
-        return self.has_checked and not self.bad and not blocked
+        return self.has_checked and not (self.bad or blocked or self.faults)
 
     @property
     def level_reached(self) -> Level | None:
@@ -117,6 +119,11 @@ class Report:
     def has_checked(self) -> bool:
         """Whether anything was checked at all."""
         return any(plugin.has_checked for plugin in self.plugins)
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """How the kit itself failed."""
+        return tuple(fault for plugin in self.plugins for fault in plugin.faults)
 
     @property
     def conforms(self) -> bool:
