@@ -7,6 +7,7 @@ import resource
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from modular_tf.check.filesystem.prepared_files import OPTION
 from modular_tf.check.filesystem.raw_paths import default_name
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ def local_path(ground: FilesystemGround, uri: str) -> str | None:
         uri: Of something that was made through the plugin.
 
     Returns:
-        Its path; None where the plugin's name for it is no path of the local disk.
+        Its path; None where the plugin's name for it is no path of the local disk, or the files
+        are not the check's own.
     """
+    if ground.target.options.get(OPTION):
+        return None
     translates = ground.subject.offers("translate_name")
     name = ground.subject.translate_name(uri).value if translates else default_name(uri)
     return name if name and os.path.isabs(name) and os.path.exists(name) else None

@@ -6,6 +6,7 @@ Their folder is the root of the run, with this in it:
 F         the four bytes abcd
 E         nothing
 N/file    abcd
+a/c       abcd
 G         0123456789, ten times
 nine      the nine bytes "nine byte"
 long      `large_bytes` random bytes (an option; 5 MiB by default), always the same
@@ -38,15 +39,17 @@ _FILES: Mapping[str, bytes] = {
     "F": CONTENT,
     "E": b"",
     "N/file": CONTENT,
+    "a/c": CONTENT,
     "G": b"0123456789" * 10,
     "nine": b"nine byte",
 }
 _LONG = "long"
-_CHANGING = frozenset(
+_WITHHELD = frozenset(
     {
         "new_writable_file", "new_appendable_file", "create_dir", "recursively_create_dir",
         "delete_file", "delete_dir", "delete_recursively", "rename_file", "copy_file",
         "start_transaction", "set_filesystem_configuration", "set_filesystem_configuration_option",
+        "get_matching_paths",  # which sees more than a check has made
     }
 )  # fmt: skip
 
@@ -79,7 +82,7 @@ def write_prepared_files(folder: str, options: Mapping[str, Any]) -> None:
 
 
 class ReadingSubject:
-    """A filesystem without the operations that change something: they are `Unsupported`.
+    """A filesystem without operations that change something: they are `Unsupported`.
 
     Args:
         subject: Answers everything else.
@@ -90,14 +93,14 @@ class ReadingSubject:
 
     def offers(self, slot: str) -> bool:
         """Tell whether an operation can be called here."""
-        return slot not in _CHANGING and self._subject.offers(slot)
+        return slot not in _WITHHELD and self._subject.offers(slot)
 
     def another(self) -> ReadingSubject:
         """Return another filesystem of the plugin, which changes nothing either."""
         return ReadingSubject(cast("Any", self._subject).another())
 
     def __getattr__(self, name: str) -> Any:
-        return _refuses(name) if name in _CHANGING else getattr(self._subject, name)
+        return _refuses(name) if name in _WITHHELD else getattr(self._subject, name)
 
 
 def _refuses(slot: str) -> Callable[..., NoReturn]:
@@ -142,8 +145,11 @@ class PreparedGround(FilesystemGround):
         """Return the URI of the directory with one file in it.
 
         Raises:
-            Unsupported: The check needs it by another name.
+            Unsupported: The check needs it by another name, or the store knows files alone.
         """
+        uri = self.path(name)
         if name != "N":
             raise Unsupported(f"no directory {name} was prepared")
-        return self.path(name)
+        if not self.subject.path_exists(uri).ok:
+            raise Unsupported(f"the store has no directory {uri}, though there is a file in it")
+        return uri

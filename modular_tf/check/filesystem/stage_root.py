@@ -36,6 +36,7 @@ class StageRoot:
         scheme = target.scheme or ""
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
+        self._creates = bool(target.options.get("create_roots", True))
         self._is_local = target.root is None and scheme in _LOCAL and bool(target.scratch)
         if self._is_local:
             self._base = f"{_LOCAL[scheme]}{target.scratch}"
@@ -51,11 +52,15 @@ class StageRoot:
         """
         self._made += 1
         root = f"{self._base}/{check.id}-{self._made}"
+        if not self._creates:
+            return root
         if self._is_local:
             os.makedirs(_local(root))
             return root
         try:
-            _make_with_parents(subject, root)
+            # Stores answer what is there already in seconds, where they answer at all.
+            if self._made == 1 or not subject.create_dir(root).ok:
+                _make_with_parents(subject, root)
         except Unsupported:
             return root  # then files need no directory, or the check will be told
         return root

@@ -72,4 +72,11 @@ RULES: tuple[Rule, ...] = (
         "TensorFlow 2.21, observed",
         Severity.NOTE,
     ),
+    Rule(
+        "FS-335",
+        "Renaming a file moves no other file, however its name begins.",
+        "Files that nobody spoke of are gone, or have another name.",
+        "Compare whole names: a listing by prefix has more than was asked for.",
+        "filesystem.h; tensorflow-io 0.37, observed",
+    ),
 )

@@ -22,7 +22,7 @@ DEFECTS(long_reading) = {
        follow_readers(tables);
        tables.reading.read = [](const TF_RandomAccessFile* file, uint64_t offset, size_t n,
                                 char* buffer, TF_Status* status) -> int64_t {
-         if (n > kMost && is_of(file, "in-one-read")) n = kMost;
+         if (n > kMost && is_of(file, "in-one-read-1")) n = kMost;
          return original.reading.read(file, offset, n, buffer, status);
        };
      }},

@@ -1,5 +1,6 @@
 // Defects of rename_file.
 #include <cstring>
+#include <string>
 
 #include "defects.h"
 #include "paths.h"
@@ -79,5 +80,16 @@ DEFECTS(renaming) = {
      }},
     {"FS-243", [](Tables& tables) {  // it is left to the host
        tables.filesystem.rename_file = nullptr;
+     }},
+    {"FS-335", [](Tables& tables) {  // all that begins like the source goes along
+       tables.filesystem.rename_file = [](const TF_Filesystem* filesystem, const char* source,
+                                        const char* target, TF_Status* status) {
+         if (ends_in(source, "one")) {
+           const std::string suffix = "-more";
+           original.filesystem.rename_file(filesystem, (source + suffix).c_str(),
+                                           (target + suffix).c_str(), status);
+         }
+         original.filesystem.rename_file(filesystem, source, target, status);
+       };
      }},
 };
