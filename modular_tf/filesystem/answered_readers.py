@@ -5,7 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError, ModularTFError, ResourceExhaustedError
+from modular_tf.errors import (
+    ClosedError,
+    InvalidArgumentError,
+    ModularTFError,
+    ResourceExhaustedError,
+)
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion
 from modular_tf.filesystem.uri import parse_uri
 from modular_tf.fork_lock import ForkLock
@@ -180,17 +185,28 @@ class BlockReader(RandomAccessFile):
         self._file.close()
 
 
+def empty_region(uri: str) -> InvalidArgumentError:
+    """Return the error of who wants an empty file as memory."""
+    message = f"new_read_only_memory_region_from_file {uri!r}: the file is empty"
+    return InvalidArgumentError(message, path=uri)
+
+
 class MemoryRegion(ReadOnlyMemoryRegion):
     """A file's bytes, read into memory of the host.
 
     Args:
         uri: What was read.
         data: Its bytes.
+
+    Raises:
+        InvalidArgumentError: There are none.
     """
 
     __slots__ = ("_data",)
 
     def __init__(self, uri: str, data: bytes) -> None:
+        if not data:
+            raise empty_region(uri)
         self.uri = uri
         self._data: bytes | None = data
 

@@ -16,7 +16,7 @@ from modular_tf.errors import (
     NotFoundError,
 )
 from modular_tf.filesystem.answered_filesystem import AnsweredFilesystem
-from modular_tf.filesystem.answered_readers import MemoryRegion
+from modular_tf.filesystem.answered_readers import empty_region
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.store_lookup import DIRECTORY, LOOKUPS, depth_of, store_uri
@@ -230,9 +230,9 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         return super().new_appendable_file(self._writable(uri))
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Offer a whole file as memory; plugins refuse an empty one."""
+        """Offer a whole file as memory, which an empty one is not, as for any other filesystem."""
         if not self._found_file("new_read_only_memory_region_from_file", uri).length:
-            return MemoryRegion(uri, b"")
+            raise empty_region(uri)
         return super().new_read_only_memory_region_from_file(uri)
 
     def _writable(self, uri: str) -> str:

@@ -50,6 +50,8 @@ def test_s3_empty_file_not_created(s3_store, run_subject):
         expect(fs.path_exists(uri("empty")), created)
         if created:
             expect((fs.get_file_size(uri("empty")), get("empty")), (0, b""))
+            expect_error(errors.InvalidArgumentError, fs.new_read_only_memory_region_from_file,
+                         uri("empty"))
             with fs.open(uri("opened"), "w"):
                 pass
             expect(fs.path_exists(uri("opened")), True)
