@@ -20,7 +20,7 @@ from modular_tf.loading.device_loader import RefusedDeviceTables
 from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.host_struct import unpack_field
-from modular_tf.native.raw_device import PLATFORM, as_pointer
+from modular_tf.native.raw_device import PLATFORM, as_pointer, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -292,9 +292,11 @@ def _slots_of_another_executor(platform: RawPlatform) -> dict[str, int]:
             expected="status OK",
             found=code_found(answer),
         )
-    filled = {field.name: unpack_field(executor.raw(), field) for field in shape.slots}
+    given = params.word(2)  # the plugin may have put a struct of its own there
+    content = bytes(view_of(given, shape.size))
+    filled = {field.name: unpack_field(content, field) for field in shape.slots}
     platform.caller.ask_plainly(
-        "destroy_stream_executor", "platform, executor", own, executor.pointer, table=PLATFORM
+        "destroy_stream_executor", "platform, executor", own, as_pointer(given), table=PLATFORM
     )
     return filled
 

@@ -72,7 +72,7 @@ static void* take(uint64_t size, size_t alignment) {
 }
 
 static unsigned char fill_usage(int64_t* unused, int64_t* total) {
-  *unused = *total = (int64_t)1 << 28;
+  *unused = *total = (int64_t)1 << 29;
   return 1;
 }
 
@@ -82,6 +82,7 @@ static void a_allocate(const Device* device, const Allocator* it, uint64_t size,
                        Memory* memory) {
   note(space == 0 ? "allocate" : "STRANGE_SPACE", it->ext, device);
   memory->opaque = take(size, 256);
+  memory->size = memory->opaque != NULL ? size : 0;
   memory->payload = 9;
 }
 static void a_deallocate(const Device* device, const Allocator* it, Memory* memory) {
@@ -167,7 +168,7 @@ static void c_deallocate(const Device* device, const CustomAllocator* it, void* 
 }
 static void* c_host_allocate(const Device* device, const CustomAllocator* it, uint64_t size) {
   note("host_allocate_raw", it->ext, device);
-  return take(size, 64);
+  return take(size, 256);
 }
 static void c_host_deallocate(const Device* device, const CustomAllocator* it, void* memory) {
   note("host_deallocate_raw", it->ext, device);

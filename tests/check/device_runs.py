@@ -1,0 +1,57 @@
+"""Trying all checks of a level on a device plugin, as `modular-tf check` does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from modular_tf.check.candidates import candidates_of
+from modular_tf.check.planning import plan_of
+from modular_tf.check.report.report import PluginReport
+from modular_tf.check.run import jobs_of
+from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.probe import Prober
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from modular_tf.check.isolation.processes import CheckProcesses
+    from modular_tf.check.settings import CheckSettings
+
+_SEED = 7
+_OPTIONS = {"pressure_mib": 32}
+
+
+def report_on(
+    library: Path,
+    processes: CheckProcesses,
+    settings: CheckSettings,
+    environment: Mapping[str, str] | None = None,
+) -> PluginReport:
+    """Try the checks that settings ask for, in processes that many plugins share.
+
+    Args:
+        library: The plugin.
+        processes: Where checks are tried.
+        settings: What is wanted.
+        environment: Variables of the processes that load the plugin for checks.
+    """
+    settings = replace(settings, options={**_OPTIONS, **settings.options})
+    (candidate,), problems = candidates_of([str(library)])
+    assert problems == []
+    with Prober(host_offer()) as prober:
+        plan = plan_of(prober.probe(candidate), settings, seed=_SEED)
+    # Of these plugins, each process has devices of its own: none needs them to itself.
+    jobs = [replace(job, environment=environment or {}, alone=None) for job in jobs_of(plan)]
+    results = processes.run(jobs)
+    assert [result.fault for result in results if result.fault is not None] == []
+    return PluginReport(
+        path=plan.path,
+        name=plan.name,
+        kinds=plan.kinds,
+        profile=settings.profile.name,
+        level=settings.level,
+        seed=plan.seed,
+        outcomes=tuple(outcome for result in results for outcome in result.outcomes),
+    )

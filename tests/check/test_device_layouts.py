@@ -1,0 +1,132 @@
+"""Device plugins of every layout are held to what their layout has.
+
+The plugin of all layouts runs its work at once, has NULL for streams and events, and touches no
+status: all of that is legal, and some of it is worth a warning.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.level import Level
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.settings import CheckSettings
+from tests.check.device_runs import report_on
+from tests.device.dialects.building import FORMS, LAYOUTS, Build
+
+RFC, V204, V205, V207, NEWEST = LAYOUTS
+TELLING = {Verdict.WARNED: "warned", Verdict.NOTED: "noted"}
+
+# What is said of this plugin in any layout, and why.
+ALWAYS = {
+    "SE-107": "noted",  # SE_InitPlugin touches no status
+    "SE-169": "noted",  # it knows no figures
+    "SE-283": "warned",  # callbacks run in the thread of the caller
+    "SE-284": "warned",  # and what they fail with is lost
+    "SE-288": "warned",  # no operation touches its status
+}
+# The structs of these are larger than those that TensorFlow 2.21 lends.
+LARGER = {"SE-101": "warned"}
+# The RFC's allocators tell figures, which stand still.
+STILL = {"SE-172": "warned", "SE-173": "warned", "SE-175": "warned"}
+RFC_ALLOCATORS = {name: said for name, said in ALWAYS.items() if name != "SE-169"} | LARGER | STILL
+
+ALL_BUILDS = [
+    Build(dialect, sizes, form) for dialect in LAYOUTS for sizes in (True, False) for form in FORMS
+]
+
+
+def named(build):
+    return " ".join([str(build), *map(str, build.macros.values())])
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with CheckProcesses(Limits(jobs=2)) as started:
+        yield started
+
+
+def telling(report):
+    """Return the checks that say something, and how they say it."""
+    return {o.check_id: TELLING[o.verdict] for o in report.outcomes if o.verdict in TELLING}
+
+
+def said_of_registration(build):
+    """Return what is said of how a build registers."""
+    said = {"SE-107": "noted"}
+    if build.form == "SAVED":  # it loses the parameters' own sizes, and pointers
+        said |= dict.fromkeys(("SE-005", "SE-006", "SE-007"), "warned")
+    if build.form == "OWN":
+        said["SE-007"] = "warned"
+    elif build.dialect in {RFC, V204}:
+        said |= LARGER
+    if not build.sizes and build.form in {"ASSIGNS", "OWN"}:  # a size of 0 is what a host sees
+        said |= dict.fromkeys(("SE-011", "SE-017", "SE-024", "SE-043"), "warned")
+        if build.dialect is not RFC:
+            said["SE-022"] = "warned"
+    return said
+
+
+@pytest.mark.parametrize("build", ALL_BUILDS, ids=named)
+def test_every_form_registers(build, processes):
+    report = report_on(build.compile(), processes, CheckSettings(level=Level.REGISTERS))
+
+    assert report.level_reached is Level.REGISTERS
+    assert telling(report) == said_of_registration(build)
+
+
+OWN_STRUCTS = Build(NEWEST, sizes=False, form="OWN")
+WHOLE = [
+    (Build(RFC), ALWAYS | LARGER),
+    (Build(RFC, macros={"ALLOCATOR": "PLAIN", "UNIFIED": 1}), RFC_ALLOCATORS),
+    (Build(RFC, macros={"ALLOCATOR": "CUSTOM"}), RFC_ALLOCATORS),
+    (Build(V204), ALWAYS | LARGER),
+    (Build(V205), ALWAYS),
+    (Build(V207), ALWAYS),
+    (Build(NEWEST), ALWAYS),
+    (OWN_STRUCTS, ALWAYS | said_of_registration(OWN_STRUCTS)),
+]
+
+
+@pytest.fixture(scope="module", params=WHOLE, ids=lambda param: named(param[0]))
+def whole(request, processes):
+    """A build, what is said of it, and the report of a whole run."""
+    build, said = request.param
+    report = report_on(build.compile(), processes, CheckSettings(level=Level.ROBUST))
+    return build, said, report
+
+
+def test_every_layout_is_robust(whole):
+    _, _, report = whole
+
+    assert report.bad == []
+    assert report.level_reached is Level.ROBUST
+
+
+def test_what_is_said_has_a_reason(whole):
+    _, said, report = whole
+
+    assert telling(report) == said
+
+
+def test_what_a_layout_lacks_is_skipped_raw_and_tried_through_the_host(whole):
+    build, _, report = whole
+    has_fills = build.dialect in {V207, NEWEST}
+    found = {o.reached: o.verdict for o in report.outcomes if o.check_id == "SE-223"}
+
+    assert found == {
+        Pass.RAW: Verdict.PASSED if has_fills else Verdict.SKIPPED,
+        Pass.HOST: Verdict.PASSED,
+    }
+
+
+def test_random_sequences_agree_with_the_model(processes):
+    settings = CheckSettings(level=Level.HARD, only=("sequences",))
+    report = report_on(Build(RFC).compile(), processes, settings)
+
+    assert {(o.check_id, o.reached, o.verdict) for o in report.outcomes} == {
+        ("SE-300", Pass.RAW, Verdict.PASSED),
+        ("SE-300", Pass.HOST, Verdict.PASSED),
+    }
