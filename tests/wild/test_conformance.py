@@ -75,6 +75,7 @@ _RUNS = {
         "az",
         {
             "FS-333": (2, _CRASHED),
+            "FS-330": ("az-hangs-after-fork", _WARNED),
             "FS-244": (3, _HUNG),
             "FS-193": (14, _FAILED),
             "FS-228": ("az-delete-takes-siblings-along", _FAILED),

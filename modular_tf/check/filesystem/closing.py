@@ -31,6 +31,7 @@ _OPEN = ("new_writable_file",)
 _APPEND = (*_OPEN, "append", "TF_WritableFileOps.close")
 _WRITES = ("writes",)
 _MOST_ABANDONED = 256
+_POOL = 32  # files after which a plugin has all the threads that it will keep
 _OPEN_AT_ONCE = 16
 _LONGER_THAN_BUFFERS = bytes(1 << 20)
 
@@ -62,6 +63,20 @@ def cleans_up_what_is_abandoned(ground: FilesystemGround) -> None:
     kept = ground.exists(uri) and ground.content(uri) == CONTENT
     if not kept:
         note("a file that is cleaned up without close loses what was appended to it")
+
+
+@CHECKS.check("FS-336", Level.ROBUST, needs=_APPEND, traits=_WRITES)
+def leaves_nothing_of_what_is_closed(ground: FilesystemGround) -> None:
+    """One file, written and closed again and again."""
+
+    def write() -> None:
+        with writer_of(ground, ground.path("written-often")) as writer:
+            append_and_close(writer, CONTENT)
+
+    for _ in range(_POOL):
+        write()
+    rounds = rounds_of(ground.target.options, _MOST_ABANDONED)
+    expect_no_leak(write, rounds, "writing and closing a file")
 
 
 @CHECKS.check("FS-186", Level.WORKS, passes=RAW, needs=_APPEND, traits=_WRITES, rows=(86,))

@@ -29,6 +29,7 @@ _CHILD_S = 8.0
 _SECONDS = 40.0
 _SHOWN = 500
 _LOOK_EVERY_S = 0.02
+_SETTLE_S = 0.5  # until threads that the plugin has started wait for work
 _STATUSES = {
     41: "the file cannot be read before the fork",
     42: "the child does not come back",
@@ -81,6 +82,7 @@ def _main() -> NoReturn:
     except (Blocked, Unsupported, ModularTFError) as error:
         sys.stderr.write(str(error))
         _end(_BLOCKED)
+    time.sleep(_SETTLE_S)
     child = os.fork()
     if child == 0:
         _read_again(ground, uri, content)

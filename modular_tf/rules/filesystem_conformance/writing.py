@@ -167,4 +167,11 @@ RULES: tuple[Rule, ...] = (
         _CREATING,
         Severity.WARNING,
     ),
+    Rule(
+        "FS-336",
+        "Writing and closing files again and again leaves no descriptors or memory behind.",
+        "A program that saves often runs out of descriptors, and then cannot save.",
+        "Close the temporary file, and free what an upload took, in cleanup at the latest.",
+        _WRITING,
+    ),
 )

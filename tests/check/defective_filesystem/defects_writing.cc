@@ -155,6 +155,13 @@ DEFECTS(writing) = {
          original.writing.cleanup(file);
        };
      }},
+    {"FS-336", [](Tables& tables) {  // close leaves a descriptor
+       follow_writers(tables);
+       tables.writing.close = [](const TF_WritableFile* file, TF_Status* status) {
+         if (is_of(file, "written-often")) leak_descriptor();
+         original.writing.close(file, status);
+       };
+     }},
     {"FS-186", [](Tables& tables) {  // close cleans up
        follow_writers(tables);
        tables.writing.close = [](const TF_WritableFile* file, TF_Status* status) {
