@@ -23,6 +23,17 @@ from tests.check.mutants import MUTATED_START
 from tests.check.unfit_libraries import UNFIT
 
 _IDS = checks_with_defects()
+
+
+def _by_group(check_id):
+    """A group is tried as a whole: by one worker of pytest-xdist, not by each."""
+    check = all_checks()[check_id]
+    return pytest.param(
+        check_id, marks=pytest.mark.xdist_group(f"defects of {check.kind} {check.group}")
+    )
+
+
+_EACH = pytest.mark.parametrize("check_id", [_by_group(check_id) for check_id in _IDS])
 _LIMITS = Limits(jobs=Limits().processes + 2)  # some defects are found by waiting
 
 
@@ -63,7 +74,7 @@ def _shown(outcomes):
     )
 
 
-@pytest.mark.parametrize("check_id", _IDS)
+@_EACH
 def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
     tried = with_defects.tried(check_id)
     found = tried.found
@@ -72,7 +83,7 @@ def test_the_defect_is_found_by_its_check_alone(check_id, with_defects):
     assert _finders(found) == sorted(expected_finders(check_id)), _shown(found)
 
 
-@pytest.mark.parametrize("check_id", _IDS)
+@_EACH
 def test_nothing_is_found_without_the_defect(check_id, with_defects):
     of_check = [o for o in with_defects.tried(check_id).sound if o.check_id == check_id]
     amiss = [o for o in of_check if o.verdict not in _FINE]
@@ -84,7 +95,7 @@ def test_nothing_is_found_without_the_defect(check_id, with_defects):
 _FINE = {Verdict.PASSED, Verdict.NOTED, Verdict.SKIPPED}
 
 
-@pytest.mark.parametrize("check_id", _IDS)
+@_EACH
 def test_a_check_that_always_passes_does_not_find_the_defect(check_id, with_mutants):
     found = with_mutants.tried(check_id).found
 

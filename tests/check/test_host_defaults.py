@@ -13,6 +13,8 @@ from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
+pytestmark = pytest.mark.xdist_group("defaults of the host")  # one run of the kit serves all
+
 
 @pytest.fixture(
     scope="module",

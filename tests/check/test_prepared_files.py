@@ -22,6 +22,8 @@ from tests.check.building import defective_plugin
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.xdist_group("prepared files")  # one run of the kit serves all
+
 _FINE = {Verdict.PASSED, Verdict.SKIPPED, Verdict.BLOCKED, Verdict.NOTED}
 _OPTIONS = {"prepared": True, "large_bytes": 100_000, "many": 50}
 

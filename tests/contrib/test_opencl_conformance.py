@@ -17,6 +17,8 @@ from tests.contrib.opencl_plugin import TWO_DEVICES, built_plugin
 if TYPE_CHECKING:
     from modular_tf.check.report.report import PluginReport
 
+pytestmark = pytest.mark.xdist_group("conformance of OpenCL")  # one run of the kit serves all
+
 LACKS_NOTHING_BUT = {
     "SE-003": "the layout can be told without asking",
     **dict.fromkeys(
