@@ -16,6 +16,8 @@ from modular_tf.check.settings import CheckSettings
 from tests.check.device_runs import report_on
 from tests.device.dialects.building import FORMS, LAYOUTS, Build
 
+pytestmark = pytest.mark.xdist_group("conformance of layouts")  # one run of the kit serves all
+
 RFC, V204, V205, V207, NEWEST = LAYOUTS
 TELLING = {Verdict.WARNED: "warned", Verdict.NOTED: "noted"}
 
@@ -119,6 +121,27 @@ def test_what_a_layout_lacks_is_skipped_raw_and_tried_through_the_host(whole):
     assert found == {
         Pass.RAW: Verdict.PASSED if has_fills else Verdict.SKIPPED,
         Pass.HOST: Verdict.PASSED,
+    }
+
+
+def test_without_devices_nothing_is_held_against_a_plugin(processes):
+    library = Build(NEWEST, macros={"DEVICES_SAID": 0}).compile()
+    report = report_on(library, processes, CheckSettings(level=Level.ROBUST))
+
+    assert report.bad == []
+    assert telling(report) == {"SE-107": "noted"}
+    assert {o.verdict for o in report.outcomes if o.reached is not Pass.LIBRARY} == {
+        Verdict.SKIPPED
+    }
+
+
+def test_without_timers_the_hosts_are_tried(processes):
+    library = Build(NEWEST, macros={"TIMERS": 0}).compile()
+    report = report_on(library, processes, CheckSettings(only=("SE-273", "SE-274")))
+
+    assert {(o.reached, o.verdict) for o in report.outcomes} == {
+        (Pass.RAW, Verdict.SKIPPED),
+        (Pass.HOST, Verdict.PASSED),
     }
 
 

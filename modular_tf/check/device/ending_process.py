@@ -36,7 +36,7 @@ def use_device(target: dict[str, Any], way: str) -> object:
     try:
         return _use(Target(**{**target, **lists, "reached": Pass(target["reached"])}), way)
     except (Blocked, Unsupported) as error:
-        sys.stderr.write(str(error))
+        sys.stderr.write("\n" + str(error).partition("\n")[0])  # what the plugin said stands above
         sys.exit(BLOCKED_STATUS if isinstance(error, Blocked) else UNSUPPORTED_STATUS)
 
 

@@ -62,10 +62,9 @@ def expect_clean_end(target: Target, way: str) -> None:
 
 
 def _judge(status: int, said: str, way: str) -> None:
-    if status == BLOCKED_STATUS:
-        raise Blocked(said)
-    if status == UNSUPPORTED_STATUS:
-        raise Unsupported(said)
+    if status in {BLOCKED_STATUS, UNSUPPORTED_STATUS}:
+        why = said.rpartition("\n")[2]
+        raise Blocked(why) if status == BLOCKED_STATUS else Unsupported(why)
     if status:
         ending = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         raise Deviation(

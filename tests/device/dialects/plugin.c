@@ -54,7 +54,8 @@ VISIBLE void fns_create_device(const Platform* platform, CreateDeviceParams* par
                                Status* status) {
   called("create_device");
   check_platform(platform);
-  if (params->ordinal < 0 || params->ordinal >= DEVICES) {
+  if (params->ordinal < 0 || params->ordinal >= DEVICES ||
+      params->ordinal >= (int64_t)(DEVICES_SAID)) {
     TF_SetStatus(status, 3, "there is no such device"); /* invalid argument */
     return;
   }
