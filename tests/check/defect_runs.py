@@ -6,6 +6,7 @@ nor that it was not tried.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,7 +31,7 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.check.check import Check
     from modular_tf.check.isolation.processes import CheckProcesses
@@ -44,6 +45,9 @@ _SETTINGS = {
 _SCHEMES = {"filesystem": "defect", "local_filesystem": "file"}
 _QUICKLY = {"large_bytes": 1 << 16, "many": 40, "pressure_mib": 32, "repeat": 64}
 """Options of all subjects: what a defect needs beyond them, `defects.toml` says."""
+
+WHOLE = bool(os.environ.get("MODULAR_TF_WHOLE_DEFECT_TABLE"))
+"""Whether all is tried that can be, which takes several times as long."""
 
 _UNTRIED = frozenset({Verdict.SKIPPED, Verdict.BLOCKED})
 
@@ -199,6 +203,8 @@ class DefectRuns:
         subjects: The plugins.
         wanted: The checks whose defects are.
         alone: Whether each is tried on its own check alone, in one way, not on all of the group.
+        watched: Makes where those are tried once more that were not found at first: processes with
+            the checking allocator, which takes its time.
     """
 
     def __init__(
@@ -208,8 +214,10 @@ class DefectRuns:
         wanted: Sequence[str],
         *,
         alone: bool = False,
+        watched: Callable[[], CheckProcesses] | None = None,
     ) -> None:
         self._processes = processes
+        self._watched = watched
         self._subjects = subjects
         self._wanted = wanted
         self._alone = alone
@@ -219,18 +227,30 @@ class DefectRuns:
         """Return what became of the defect of a check."""
         if check_id not in self._tried:
             group = {check.id for check in _group(all_checks()[check_id])}
-            self._try([wanted for wanted in self._wanted if wanted in group])
+            self._try_all([wanted for wanted in self._wanted if wanted in group])
         return self._tried[check_id]
 
-    def _try(self, ids: Iterable[str]) -> None:
+    def _try_all(self, ids: Sequence[str]) -> None:
+        self._try(ids, self._processes)
+        missed = [check_id for check_id in ids if not self._is_found(check_id)]
+        if missed and self._watched is not None:
+            for check_id in missed:
+                del self._tried[check_id]
+            self._try(missed, self._watched())
+
+    def _is_found(self, check_id: str) -> bool:
+        finders = {outcome.check_id for outcome in self._tried[check_id].found}
+        return finders == expected_finders(check_id)
+
+    def _try(self, ids: Iterable[str], processes: CheckProcesses) -> None:
         jobs: dict[str, Job] = {}  # the sound plugin is the same for many
         runs: list[tuple[str, bool, str]] = []
         for check in (all_checks()[check_id] for check_id in ids):
             for is_sound, subject in self._pair(check):
-                for job in self._jobs(check, subject):
+                for job in self._jobs(check, subject, is_sound=is_sound):
                     jobs[repr(job)] = job
                     runs.append((check.id, is_sound, repr(job)))
-        results = dict(zip(jobs, self._processes.run(list(jobs.values())), strict=True))
+        results = dict(zip(jobs, processes.run(list(jobs.values())), strict=True))
         for check_id, is_sound, key in runs:
             tried = self._tried.setdefault(check_id, Tried())
             (tried.sound if is_sound else tried.outcomes).extend(results[key].outcomes)
@@ -242,14 +262,24 @@ class DefectRuns:
         if not self._alone:
             yield True, self._subjects.sound(check)
 
-    def _jobs(self, check: Check, subject: Subject) -> list[Job]:
-        """Return a job for each way in which a check is tried."""
+    def _jobs(self, check: Check, subject: Subject, *, is_sound: bool) -> list[Job]:
+        """Return a job for each way in which a check is tried.
+
+        Other checks of its group are tried on its defect in the first way alone, which shows what
+        they make of it; `WHOLE` has them tried in all.
+        """
         ways = [reached for reached in Pass if reached in check.passes]
         if self._alone:
             return [subject.job(check, ways[0], [check.id])]
         group = _group(check)
         return [
-            subject.job(check, reached, [c.id for c in group if reached in c.passes])
+            subject.job(
+                check,
+                reached,
+                [c.id for c in group if reached in c.passes]
+                if is_sound or WHOLE or reached is ways[0]
+                else [check.id],
+            )
             for reached in ways
         ]
 
