@@ -92,7 +92,13 @@ WHOLE = [
 ]
 
 
-@pytest.fixture(scope="module", params=WHOLE, ids=lambda param: named(param[0]))
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(each, id=named(each[0]), marks=pytest.mark.xdist_group(named(each[0])))
+        for each in WHOLE
+    ],
+)
 def whole(request, processes):
     """A build, what is said of it, and the report of a whole run."""
     build, said = request.param
