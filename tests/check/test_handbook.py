@@ -25,3 +25,9 @@ def test_every_check_has_its_place():
     for check in all_checks().values():
         assert f"### {check.id}\n" in text
         assert check.rule.requirement in text
+
+
+def test_the_readme_tells_how_many_there_are():
+    readme = (PAGES.parents[1] / "README.md").read_text(encoding="utf-8")
+
+    assert f"by {len(all_checks())} numbered checks" in readme

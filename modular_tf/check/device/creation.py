@@ -182,7 +182,7 @@ def ordinal_is_filled_in(ground: DeviceLibraryGround) -> None:
         expect_equal(device.table.value("ordinal"), ordinal, "SP_Device.ordinal")
 
 
-@CHECKS.check("SE-116", Level.WORKS, passes=LIBRARY)
+@CHECKS.check("SE-116", Level.ROBUST, passes=LIBRARY)
 def wrong_ordinals_are_refused(ground: DeviceLibraryGround) -> None:
     """One behind the last, and a negative one."""
     for ordinal in (_count(ground), -1):
