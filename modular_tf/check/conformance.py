@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.planning import plan_of
+from modular_tf.check.planning import number_of_checks, plan_of
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.run import run_checks
+from modular_tf.check.run import CheckRun, InterruptedRun, run_checks
 from modular_tf.discovery.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 
@@ -40,15 +40,25 @@ def check_plugins(
         limits: How long checks may take, and how many processes there may be.
         tell: Is called with each outcome as soon as it is known, as the settings see it.
 
+    Returns:
+        What became of them; where the user interrupts it, what was known by then.
+
     Raises:
         ConfigError: A name in the settings matches no check.
         OSError: No process can be started.
     """
     begun = time.monotonic()
+    reports: list[PluginReport] = []
     with Prober(host_offer()) as prober:
         plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
-    reports = tuple(_checked(plan, settings, limits, tell) for plan in plans)
-    return Report(reports, time.monotonic() - begun)
+    for plan in plans:
+        try:
+            reports.append(_checked(plan, settings, limits, tell))
+        except InterruptedRun as interrupted:
+            cut_short = CheckRun(interrupted.outcomes)
+            reports.append(_report(plan, settings, cut_short, time.monotonic() - begun))
+            return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
+    return Report(tuple(reports), time.monotonic() - begun)
 
 
 def _checked(
@@ -64,6 +74,12 @@ def _checked(
             tell(plan, excused(outcome, settings))
 
     run = run_checks(plan, limits, heard)
+    return _report(plan, settings, run, time.monotonic() - begun)
+
+
+def _report(
+    plan: PluginPlan, settings: CheckSettings, run: CheckRun, seconds: float
+) -> PluginReport:
     found = [excused(outcome, settings) for outcome in run.outcomes]
     return PluginReport(
         path=plan.path,
@@ -75,9 +91,10 @@ def _checked(
         outcomes=tuple(found),
         outdated=tuple(outdated(settings.known, found)),
         remarks=tuple(_remarks(plan, found)),
-        seconds=time.monotonic() - begun,
+        seconds=seconds,
         root=settings.root,
         faults=tuple(map(str, run.faults)),
+        unanswered=number_of_checks(plan) - len(found),
     )
 
 

@@ -191,7 +191,12 @@ def _run(path: str, settings: CheckSettings, seed: int) -> Report:
     candidates, problems = candidates_of([os.path.abspath(path)])
     if not candidates:
         raise pytest.UsageError("; ".join(problem.message for problem in problems))
-    return check_plugins(candidates, settings, seed=seed, limits=Limits())
+    report = check_plugins(candidates, settings, seed=seed, limits=Limits())
+    if report.interrupted:
+        raise KeyboardInterrupt
+    if report.faults:  # what came to no outcome must not look as if there was nothing to try
+        raise RuntimeError("a check failed by itself: " + "; ".join(report.faults))
+    return report
 
 
 def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:

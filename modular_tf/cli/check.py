@@ -104,6 +104,8 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     before = check_report.earlier(options.compare)
     report = _run(options, settings)
     check_report.write(report, options, printer, before)
+    if report.interrupted:
+        return Exit.INTERRUPTED
     for fault in report.faults:
         complain(f"this is a fault of ours: {fault}")
     if report.faults:

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -114,6 +120,36 @@ def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):
     ended = mtf("check", GOOD, *QUICK, "--settings", settings)
 
     assert any(f"{SPOILT} is no known deviation any more" in line for line in ended.lines)
+
+
+def test_an_interrupted_run_tells_what_is_known(tmp_path):
+    """The run is as long as it gets, and ended as soon as something of it is known."""
+    path = tmp_path / "report.json"
+    command = [sys.executable, "-m", "modular_tf", "check", GOOD, "--level", "5"]
+    child = subprocess.Popen(
+        [*command, "--write-json", str(path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for_zygote(child.pid)
+    child.send_signal(signal.SIGINT)
+    said, complaint = child.communicate(timeout=120)
+
+    assert child.returncode == Exit.INTERRUPTED, complaint
+    assert "checks came to no outcome" in said or "nothing was checked" in said
+    assert json.loads(path.read_text())["interrupted"]
+
+
+def wait_for_zygote(pid: int) -> None:
+    """Wait until the process has started the processes of checks."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for child in children.read_text().split():
+            with suppress(OSError):
+                if b"check.isolation" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return
+        time.sleep(0.02)
+    raise AssertionError("no process of checks was started")
 
 
 # ---- Nothing checked -----------------------------------------------------------------------------

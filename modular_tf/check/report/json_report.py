@@ -27,6 +27,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "conforms": report.conforms,
         "has_checked": report.has_checked,
+        "interrupted": report.interrupted,
         "summary": _counts(report.counts),
         "seconds": round(report.seconds, 3),
         "plugins": [_plugin(plugin) for plugin in report.plugins],
@@ -52,6 +53,7 @@ def _plugin(plugin: PluginReport) -> dict[str, Any]:
         "seconds": round(plugin.seconds, 3),
         "remarks": list(plugin.remarks),
         "faults": list(plugin.faults),
+        "unanswered": plugin.unanswered,
         "summary": _counts(plugin.counts),
         "outdated": [
             {"check": known.check_id, "subject": known.subject, "reason": known.reason}
@@ -90,7 +92,7 @@ def read_report(path: str) -> Report:
         if value["schema_version"] != SCHEMA_VERSION:
             raise ValueError(f"version {value['schema_version']!r} of the schema")  # noqa: TRY301
         plugins = tuple(_read_plugin(plugin) for plugin in value["plugins"])
-        return Report(plugins, value["seconds"])
+        return Report(plugins, value["seconds"], interrupted=value["interrupted"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         message = f"{path}: is no report of `modular-tf check --json`: {error}"
         raise ConfigError(message, path=path) from error
@@ -113,6 +115,7 @@ def _read_plugin(value: dict[str, Any]) -> PluginReport:
         seconds=value["seconds"],
         root=value["root"],
         faults=tuple(value["faults"]),
+        unanswered=value["unanswered"],
     )
 
 

@@ -32,6 +32,7 @@ class PluginReport:
         seconds: How long it took.
         root: The URI below which files were made, None for the kit's choice.
         faults: How the kit itself failed, and so came to no more checks of a process.
+        unanswered: How many checks came to no outcome, by a fault or an interruption.
     """
 
     path: str
@@ -46,6 +47,7 @@ class PluginReport:
     seconds: float = 0.0
     root: str | None = None
     faults: tuple[str, ...] = ()
+    unanswered: int = 0
 
     @property
     def counts(self) -> Counter[Verdict]:
@@ -66,17 +68,18 @@ class PluginReport:
     def conforms(self) -> bool:
         """Whether something was checked, nothing is bad, and nothing was left open by a fault."""
         blocked = any(outcome.verdict is Verdict.BLOCKED for outcome in self.outcomes)
-        return self.has_checked and not (self.bad or blocked or self.faults)
+        return self.has_checked and not (self.bad or blocked or self.faults or self.unanswered)
 
     @property
     def level_reached(self) -> Level | None:
         """The highest level of those asked for that it passes with all below; None for none.
 
-        A level counts where something of it was checked, and nothing of it is bad or blocked.
+        A level counts where something of it was checked, and nothing of it is bad or blocked; none
+        does where checks came to no outcome.
         """
         reached = None
         for level in Level:
-            if level > self.level:
+            if level > self.level or self.unanswered:
                 break
             verdicts = [o.verdict for o in self.outcomes if all_checks()[o.check_id].level is level]
             if any(verdict in BAD or verdict is Verdict.BLOCKED for verdict in verdicts):
@@ -93,10 +96,12 @@ class Report:
     Attributes:
         plugins: In the order of the run.
         seconds: How long it took.
+        interrupted: Whether the user ended it; there is less then than was asked for.
     """
 
     plugins: tuple[PluginReport, ...]
     seconds: float = 0.0
+    interrupted: bool = False
 
     def __str__(self) -> str:
         from modular_tf.check.report.text import (  # noqa: PLC0415  (it is about this class)
@@ -128,4 +133,5 @@ class Report:
     @property
     def conforms(self) -> bool:
         """Whether every plugin conforms."""
-        return self.has_checked and all(plugin.conforms for plugin in self.plugins)
+        whole = self.has_checked and not self.interrupted
+        return whole and all(plugin.conforms for plugin in self.plugins)

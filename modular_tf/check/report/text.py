@@ -63,13 +63,21 @@ def summary_line(plugin: PluginReport) -> str:
         return f"{name}: nothing was checked"
     reached = plugin.level_reached
     level = "no level" if reached is None else f"level {reached:d}"
-    verdict = "conforms" if plugin.conforms else "does not conform"
+    verdict = _verdict(plugin)
     counts = ", ".join(f"{plugin.counts[v]} {v.value}" for v in Verdict if plugin.counts[v])
     total = len(plugin.outcomes)
     return (
         f"{name}: {verdict}; reaches {level} of {plugin.level:d}; "
         f"{total} checks: {counts} ({plugin.seconds:.1f} s)"
     )
+
+
+def _verdict(plugin: PluginReport) -> str:
+    if plugin.conforms:
+        return "conforms"
+    if plugin.unanswered and not plugin.bad:
+        return f"is not known to conform, {plugin.unanswered} checks came to no outcome"
+    return "does not conform"
 
 
 def total_line(report: Report) -> str:

@@ -42,6 +42,17 @@ def test_nothing_checked_is_no_success(verdicts):
     assert not Report(()).conforms
 
 
+@pytest.mark.parametrize("cut", [{"unanswered": 3}, {"faults": ("a check failed",)}])
+def test_what_came_to_no_outcome_is_not_known_to_conform(cut):
+    assert not plugin(outcome("FS-150", Verdict.PASSED), **cut).conforms
+
+
+def test_an_interrupted_run_is_not_known_to_conform():
+    good = plugin(outcome("FS-150", Verdict.PASSED))
+
+    assert not Report((good,), interrupted=True).conforms
+
+
 def test_one_plugin_of_two_that_does_not_conform_is_enough():
     good, bad = plugin(outcome("FS-150", Verdict.PASSED)), plugin(*ALL_KINDS)
 
