@@ -13,7 +13,7 @@ _ROOT = str(Path(__file__).parents[2])
 MUTATED_START = f"""\
 import json, sys
 path, job = json.loads(sys.argv[1])
-sys.path[:] = [{_ROOT!r}, *path]
+sys.path[:] = [*path, {_ROOT!r}]
 from tests.check.mutants import let_all_pass
 let_all_pass()
 from modular_tf.check.isolation.zygote import serve

@@ -13,6 +13,7 @@ from modular_tf.check.level import Level
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.settings import CheckSettings
+from tests.check.defect_runs import WHOLE as THOROUGH
 from tests.check.device_runs import report_on
 from tests.device.dialects.building import FORMS, LAYOUTS, Build
 
@@ -81,13 +82,16 @@ def test_every_form_registers(build, processes):
 
 OWN_STRUCTS = Build(NEWEST, sizes=False, form="OWN")
 WHOLE = [
-    (Build(RFC), ALWAYS | LARGER),
     (Build(RFC, macros={"ALLOCATOR": "PLAIN", "UNIFIED": 1}), RFC_ALLOCATORS),
-    (Build(RFC, macros={"ALLOCATOR": "CUSTOM"}), RFC_ALLOCATORS),
     (Build(V204), ALWAYS | LARGER),
     (Build(V205), ALWAYS),
     (Build(V207), ALWAYS),
     (Build(NEWEST), ALWAYS),
+]
+# The same layouts once more, in other forms.
+FURTHER = [
+    (Build(RFC), ALWAYS | LARGER),
+    (Build(RFC, macros={"ALLOCATOR": "CUSTOM"}), RFC_ALLOCATORS),
     (OWN_STRUCTS, ALWAYS | said_of_registration(OWN_STRUCTS)),
 ]
 
@@ -96,7 +100,7 @@ WHOLE = [
     scope="module",
     params=[
         pytest.param(each, id=named(each[0]), marks=pytest.mark.xdist_group(named(each[0])))
-        for each in WHOLE
+        for each in (*WHOLE, *(FURTHER if THOROUGH else ()))
     ],
 )
 def whole(request, processes):

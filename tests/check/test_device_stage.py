@@ -18,7 +18,7 @@ _ALLOCATORS = [
 ]
 
 _START = """
-    import sys
+    import os, sys
     from types import SimpleNamespace
     from modular_tf.check.device.stage import DeviceStage
     from modular_tf.check.expectation import Blocked, Unsupported
@@ -26,7 +26,8 @@ _START = """
     from modular_tf.check.target import Target
 
     def stage_of(ordinal=0):
-        return DeviceStage(Target(sys.argv[1], "device", Pass(sys.argv[2]), ordinal=ordinal))
+        where = {"ordinal": ordinal, "scratch": os.getcwd()}
+        return DeviceStage(Target(sys.argv[1], "device", Pass(sys.argv[2]), **where))
 
     check = SimpleNamespace(id="SE-000")
 """

@@ -10,6 +10,7 @@ from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.ground import DeviceGround
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.outcome import Pass
+from modular_tf.check.own_state import nothing_remembered
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -132,8 +133,9 @@ def _hosted_device(
     # Who has a plugin checked trusts it: it ran already when the checks were planned.
     trust = TrustPolicy(allow_writable=("*",))
     config = Config(first_contact="never", load="eager", trust=trust)
-    service = PluginService(config=config, bundled=False)
-    service.load(target.path)
+    with nothing_remembered(target.scratch):
+        service = PluginService(config=config, bundled=False)
+        service.load(target.path)
     entry = service.entry(target.path)
     platform = entry.platform
     if platform is None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.host_subject import HostFilesystem
+from modular_tf.check.own_state import nothing_remembered
 from modular_tf.configuration import Config
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.service import PluginService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.target import Target
-
-_STATE = ("XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
 class HostAccess:
@@ -41,7 +36,7 @@ class HostAccess:
         # Who has a plugin checked trusts it: it ran already when the checks were planned.
         trust = TrustPolicy(allow_writable=("*",))
         config = Config(first_contact="never", load="eager", trust=trust)
-        with _nothing_remembered(target.scratch):
+        with nothing_remembered(target.scratch):
             self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
             report = self._service.load(target.path)
         entry = self._service.entry(target.path)
@@ -55,18 +50,3 @@ class HostAccess:
     def close(self) -> None:
         """Close the service."""
         self._service.close()
-
-
-@contextmanager
-def _nothing_remembered(scratch: str) -> Iterator[None]:
-    """Keep what the service learns away from the user's own files: it is about a trial."""
-    before = {name: os.environ.get(name) for name in _STATE}
-    os.environ.update({name: os.path.join(scratch, name) for name in _STATE} if scratch else {})
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -7,7 +7,7 @@ namespace {
 
 using namespace defective;
 
-constexpr uint64_t kLongestSpoilt = 12;
+constexpr uint64_t kLongestSpoilt = 32;
 
 std::atomic<bool> filled_last{false};
 
