@@ -39,7 +39,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--skip", action="append", default=[], metavar="NAME", help="likewise, what to leave out"
     )
-    parser.add_argument("--profile", metavar="NAME", help="the kind of store; `list` shows them")
+    parser.add_argument(
+        "--profile", metavar="NAME",
+        help="the kind of store: hierarchical, object-store, read-only, or one of the settings'",
+    )  # fmt: skip
     parser.add_argument("--root", metavar="URI", help="where files may be made and removed")
     parser.add_argument(
         "--prepared", action="store_true",
