@@ -39,7 +39,8 @@ class StageRoot:
         self._creates = bool(target.options.get("create_roots", True))
         self._is_local = target.root is None and scheme in _LOCAL and bool(target.scratch)
         if self._is_local:
-            self._base = f"{_LOCAL[scheme]}{target.scratch}"
+            # A check may have further processes make roots in the same directory.
+            self._base = f"{_LOCAL[scheme]}{target.scratch}/{self._run}"
         else:
             given = target.root or f"{scheme}://{_HOST}"
             self._base = f"{given.rstrip('/')}/{self._run}"
