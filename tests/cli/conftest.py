@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import modular_tf
 from modular_tf.cli.main import run
 from modular_tf.discovery import own_directories
 from tests.fixtures.process_group import run_in_group
@@ -45,7 +43,6 @@ def no_drop_ins_of_the_checkout(monkeypatch):
 @pytest.fixture
 def mtf(capfdbinary):
     """Run `modular-tf` with these words in this process."""
-    level = logging.getLogger("modular_tf").level
 
     def command(*words: object) -> Ended:
         capfdbinary.readouterr()
@@ -54,12 +51,7 @@ def mtf(capfdbinary):
         captured = capfdbinary.readouterr()
         return Ended(code, captured.out, captured.err.decode())
 
-    yield command
-    if any(
-        not isinstance(h, logging.NullHandler) for h in logging.getLogger("modular_tf").handlers
-    ):
-        modular_tf.configure_logging("off")
-    logging.getLogger("modular_tf").setLevel(level)
+    return command
 
 
 @pytest.fixture

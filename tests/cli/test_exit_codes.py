@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 
 import pytest
 
@@ -31,9 +30,7 @@ def run(monkeypatch):
         monkeypatch.setattr(main, "parse", lambda _: Command(Verb(action), options))
         return main.run([])
 
-    level = logging.getLogger("modular_tf").level
-    yield run
-    logging.getLogger("modular_tf").setLevel(level)
+    return run
 
 
 def raising(error):
