@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from modular_tf.discovery.naming import file_stem
 from modular_tf.explanation.answer import STATE, Fact
 from modular_tf.explanation.contests import factories_of, refused_scheme
 from modular_tf.report import State
+from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
     if entry.quarantined_since is not None:
         yield Fact(subject, "quarantine", f"since {_when(entry.quarantined_since)}")
     if incident.signal is not None:
-        yield Fact(subject, "quarantine", f"ended by {_signal(incident.signal)}")
+        yield Fact(subject, "quarantine", f"ended by {signal_name(incident.signal)}")
     if incident.last_call:
         yield Fact(subject, "quarantine", f"the last call was {incident.last_call}")
     for frame in incident.backtrace:
@@ -89,13 +89,6 @@ def _when(seconds: float) -> str:
     except (OSError, OverflowError, ValueError):  # it was read from a file
         return f"{seconds} s after 1970"
     return local.isoformat(sep=" ", timespec="seconds")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _serves(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:

@@ -11,6 +11,7 @@ from modular_tf.first_contact.signal_reach import reaches_python
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import Library
+from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, st
     """Yield rule and sentence for each change; the environment is compared with `os.environ`."""
     yield from _handler_changes(before, after)
     if blocked := sorted(after.blocked - before.blocked):
-        yield "LD-066", f"blocks {', '.join(map(_name, blocked))}"
+        yield "LD-066", f"blocks {', '.join(map(signal_name, blocked))}"
     if after.locale != before.locale:
         was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
         changed = ", ".join(part for part in now if part not in was)
@@ -67,7 +68,9 @@ def _handler_changes(before: ProcessState, after: ProcessState) -> Iterator[tupl
             if number in _OF_PYTHON:
                 harms = not reaches_python(number)
             done = {0: "set the default action for", _IGNORED: "ignores"}.get(handler, "handles")
-            found.setdefault(("LD-066" if harms else "LD-069", done), []).append(_name(number))
+            found.setdefault(("LD-066" if harms else "LD-069", done), []).append(
+                signal_name(number)
+            )
     for (rule_id, done), names in found.items():
         yield rule_id, f"{done} {', '.join(names)}"
 
@@ -89,13 +92,6 @@ def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tup
     if names:
         listed = ", ".join(name.decode("utf-8", "replace") for name in names)
         yield "LD-069", f"changed environment variables: {listed}"
-
-
-def _name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _directory() -> str:

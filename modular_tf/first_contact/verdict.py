@@ -12,6 +12,7 @@ from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.plain_text import plain
 from modular_tf.rules import Violation
+from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
@@ -188,7 +189,7 @@ def _how_ended(ending: Ending) -> str:
     if number == signal.SIGKILL and ending.exits is None:
         return "was killed with SIGKILL (signal 9, perhaps for want of memory)"
     if number is not None and ending.exits is None:
-        return f"{_verb(ending, number)} {_signal_name(number)} (signal {number})"
+        return f"{_verb(ending, number)} {signal_in_full(number)}"
     status = ending.status if ending.exits is None else ending.exits
     return "ended the process" + ("" if status is None else f" with exit status {status}")
 
@@ -200,13 +201,6 @@ def _verb(ending: Ending, number: int) -> str:
     if number not in _CRASHES:
         return "was ended by"
     return "overflowed the stack and crashed with" if ending.overflow else "crashed with"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return "a signal"
 
 
 def _said(ending: Ending) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.isolation.progress import MUTE_STATUS
 from modular_tf.check.outcome import Incident, Outcome, Verdict
+from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from modular_tf.check.isolation.job import Job
@@ -104,18 +105,15 @@ def _told(ending: Ending, number: int | None) -> tuple[Verdict, str]:
 
 
 def _how(ending: Ending, number: int) -> str:
-    try:
-        name = signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        name = "a signal"
+    name = signal_in_full(number)
     if number == signal.SIGABRT:
-        return f"aborted with {name} (signal {number})"
+        return f"aborted with {name}"
     if number == signal.SIGKILL:
-        return f"was killed with {name} (signal {number}, perhaps for want of memory)"
+        return f"was killed with {name}, perhaps for want of memory"
     if number not in _CRASHES:
-        return f"was ended by {name} (signal {number})"
+        return f"was ended by {name}"
     overflow = "overflowed the stack and " if ending.overflow else ""
-    return f"{overflow}crashed with {name} (signal {number})"
+    return f"{overflow}crashed with {name}"
 
 
 def _signal(ending: Ending) -> int | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
+from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,16 +34,8 @@ def _of_incident(outcome: Outcome) -> str:
         return f"did not come back{place} within {outcome.seconds:.0f} s"
     if outcome.verdict is Verdict.EXITED:
         return f"ended the process with exit status {incident.exit_status}{place}"
-    return f"crashed with {_signal_name(incident.signal)}{place}"
-
-
-def _signal_name(number: int | None) -> str:
-    if number is None:
-        return "no signal"
-    try:
-        return f"{signal.Signals(number).name} (signal {number})"
-    except ValueError:
-        return f"signal {number}"
+    ended_by = "no signal" if incident.signal is None else signal_in_full(incident.signal)
+    return f"crashed with {ended_by}{place}"
 
 
 def details(outcome: Outcome) -> Iterator[str]:

@@ -26,6 +26,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.native.crash_report import QUESTION, report_crashes
 from modular_tf.native.parent_death import die_with_parent
+from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -200,16 +201,10 @@ def _how(told: list[dict[str, Any]], status: int) -> str:
         if isinstance(entry.get("exits"), int):
             return f"ended the process with exit status {entry['exits']}"
         if isinstance(entry.get("signal"), int):
-            return f"crashed with {_name(entry['signal'])}"
+            return f"crashed with {signal_in_full(entry['signal'])}"
     if status < 0:
-        return f"crashed with {_name(-status)}"
+        return f"crashed with {signal_in_full(-status)}"
     return f"ended the process with exit status {status}"
-
-
-def _name(number: int) -> str:
-    with suppress(ValueError):
-        return f"{signal.Signals(number).name} (signal {number})"
-    return f"signal {number}"
 
 
 # -- in the process -------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from signal import Signals
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.quarantine.memory import open_memory
+from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -69,10 +69,7 @@ def _show(entry: Entry, memory: QuarantineMemory, printer: Printer, *, backtrace
 def _signal_name(number: int | None) -> str:
     if number is None:
         return ""
-    try:
-        return Signals(number).name
-    except ValueError:  # a real-time signal
-        return str(number)
+    return signal_name(number)
 
 
 def _when(seconds: float) -> str:
