@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from modular_tf.check.check import Check
-    from modular_tf.check.outcome import Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,16 @@ class Target:
     absent: tuple[str, ...] = ()
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {**asdict(self), "reached": self.reached.value}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Target:
+        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        lists = {name: tuple(value[name]) for name in ("companions", "absent")}
+        return cls(**{**value, **lists, "reached": Pass(value["reached"])})
 
 
 class Stage(Protocol):

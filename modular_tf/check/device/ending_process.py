@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
+from modular_tf.check.apart import leave
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.process_end import (
-    BLOCKED_STATUS,
-    BUSY,
-    DESTROYED,
-    UNSUPPORTED_STATUS,
-)
+from modular_tf.check.device.process_end import BUSY, DESTROYED
 from modular_tf.check.device.stage import DeviceStage
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
 _SIZE = (1 << 20) + 1
@@ -32,12 +26,10 @@ def use_device(target: dict[str, Any], way: str) -> object:
     Returns:
         What must live until the process ends.
     """
-    lists = {name: tuple(target[name]) for name in ("companions", "absent")}
     try:
-        return _use(Target(**{**target, **lists, "reached": Pass(target["reached"])}), way)
+        return _use(Target.from_dict(target), way)
     except (Blocked, Unsupported) as error:
-        sys.stderr.write("\n" + str(error).partition("\n")[0])  # what the plugin said stands above
-        sys.exit(BLOCKED_STATUS if isinstance(error, Blocked) else UNSUPPORTED_STATUS)
+        leave(error)
 
 
 def _use(target: Target, way: str) -> object:

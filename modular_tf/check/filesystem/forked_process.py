@@ -1,24 +1,21 @@
-"""A process that forks after it has used a filesystem; run as `python -m`."""
+"""A process that forks after it has used a filesystem."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.apart import leave, run_apart
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.filesystem.stage_root import StageRoot
-from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from modular_tf.errors import ModularTFError
 
@@ -27,17 +24,15 @@ if TYPE_CHECKING:
 
 _CHILD_S = 8.0
 _SECONDS = 40.0
-_SHOWN = 500
 _LOOK_EVERY_S = 0.02
 _SETTLE_S = 0.5  # until threads that the plugin has started wait for work
 _STATUSES = {
-    41: "the file cannot be read before the fork",
-    42: "the child does not come back",
-    43: "the child reads something else",
-    44: "the child cannot read",
-    45: "the child does not end with status 0",
+    51: "the child does not come back",
+    52: "the child reads something else",
+    53: "the child cannot read",
+    54: "the child does not end with status 0",
 }
-_BLOCKED, _HANGS, _DIFFERS, _FAILS, _CRASHES = _STATUSES
+_HANGS, _DIFFERS, _FAILS, _CRASHES = _STATUSES
 
 
 def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
@@ -51,44 +46,41 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
         Deviation: It cannot, or does not come to an end.
         Blocked: Not even the parent can.
     """
-    target = {**asdict(ground.target), "reached": ground.target.reached.value}
-    try:
-        done = subprocess.run(  # noqa: S603  (this very module)
-            [sys.executable, "-m", __name__], input=json.dumps([target, check_id]),
-            capture_output=True, text=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        raise Blocked("a process that reads a file does not end") from None
-    said = done.stderr.strip()[-_SHOWN:]
-    if done.returncode in {_HANGS, _DIFFERS, _FAILS, _CRASHES}:
+    given = {"target": ground.target.as_dict(), "check_id": check_id}
+    ended = run_apart(__name__, "use_and_fork", given, seconds=_SECONDS)
+    if ended is None:
+        raise Blocked("a process that reads a file does not end")
+    if ended.status in _STATUSES:
         raise Deviation(
             "a forked child cannot use the filesystem that it inherits",
             expected="it reads what its parent read, and ends",
-            found=f"{_STATUSES[done.returncode]}: {said}".rstrip(": "),
+            found=f"{_STATUSES[ended.status]}: {ended.said}".rstrip(": "),
         )
-    if done.returncode:
-        raise Blocked(said or f"a process that reads a file ends with {done.returncode}")
+    if ended.status:
+        raise Blocked(ended.said or f"a process that reads a file ends with {ended.status}")
 
 
-def _main() -> NoReturn:
-    fields, check_id = json.load(sys.stdin)
-    lists = {name: tuple(fields[name]) for name in ("companions", "absent")}
-    target = Target(**{**fields, **lists, "reached": Pass(fields["reached"])})
+def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
+    """In that process: read a file, have a child read it again, and end with what came of it.
+
+    Args:
+        target: The fields of a `Target`, as JSON knows them.
+        check_id: The check's id.
+    """
     try:
-        stage = FilesystemStage(target)
+        stage = FilesystemStage(Target.from_dict(target))
         ground = _ground(stage, check_id)
         uri = ground.make_file()
         content = ground.content(uri)
     except (Blocked, Unsupported, ModularTFError) as error:
-        sys.stderr.write(str(error))
-        _end(_BLOCKED)
+        leave(error)
     time.sleep(_SETTLE_S)
     child = os.fork()
     if child == 0:
         _read_again(ground, uri, content)
     status = _status_of(child)
-    if not target.options.get(OPTION):
-        StageRoot(target).remove(stage.subject, ground.root)
+    if not stage.target.options.get(OPTION):
+        StageRoot(stage.target).remove(stage.subject, ground.root)
     _end(status)
 
 
@@ -132,7 +124,3 @@ def _end(status: int) -> NoReturn:
     """End at once: how this process ends is another check's."""
     sys.stderr.flush()
     os._exit(status)
-
-
-if __name__ == "__main__":
-    _main()

@@ -1,14 +1,11 @@
-"""A process that uses a filesystem and ends without taking it down; run as `python -m`."""
+"""Whether a process that has used a filesystem, and not taken it down, ends as if it had not."""
 
 from __future__ import annotations
 
-import json
-import signal
-import subprocess
-import sys
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.apart import leave, run_apart
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.outcome import Pass
@@ -18,9 +15,6 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround
 
 _SECONDS = 40.0
-_SHOWN = 500
-_BLOCKED = 41
-"""An exit status that a plugin is not likely to choose."""
 
 
 def expect_clean_end(ground: FilesystemGround) -> None:
@@ -30,44 +24,35 @@ def expect_clean_end(ground: FilesystemGround) -> None:
         Deviation: It crashes, or does not end.
         Blocked: The filesystem cannot be used.
     """
-    given = json.dumps([{**asdict(ground.target), "reached": "raw"}, ground.path("X")])
-    try:
-        done = subprocess.run(  # noqa: S603  (this very module)
-            [sys.executable, "-m", __name__],
-            input=given, capture_output=True, text=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+    target = replace(ground.target, reached=Pass.RAW)
+    given = {"target": target.as_dict(), "path": ground.path("X")}
+    ended = run_apart(__name__, "use_filesystem", given, seconds=_SECONDS)
+    expected = "it exits with status 0"
+    if ended is None:
         message = "a process that has not called cleanup does not end"
-        raise Deviation(message, found=f"it still ran after {_SECONDS:.0f} s") from None
-    said = done.stderr.strip()[-_SHOWN:]
-    if done.returncode == _BLOCKED:
-        raise Blocked(said)
-    if done.returncode:
-        raise Deviation(
-            "a process that has not called cleanup fails at its end",
-            expected="it exits with status 0",
-            found=f"{_ending(done.returncode)}; it said: {said}",
-        )
+        found = f"it still ran after {_SECONDS:.0f} s"
+        raise Deviation(message, expected=expected, found=found)
+    if ended.status:
+        message = "a process that has not called cleanup fails at its end"
+        raise Deviation(message, expected=expected, found=ended.how)
 
 
-def _ending(status: int) -> str:
-    return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+def use_filesystem(target: dict[str, Any], path: str) -> object:
+    """In that process: use the filesystem, and leave it as it is.
 
+    Args:
+        target: The fields of a `Target`, as JSON knows them.
+        path: Where nothing is.
 
-def _main() -> FilesystemStage:
-    target, path = json.load(sys.stdin)
-    lists = {name: tuple(target[name]) for name in ("companions", "absent")}
+    Returns:
+        What must live until the process ends.
+    """
     try:
-        stage = FilesystemStage(Target(**{**target, **lists, "reached": Pass.RAW}))
+        stage = FilesystemStage(Target.from_dict(target))
     except Blocked as blocked:
-        sys.stderr.write(str(blocked))
-        sys.exit(_BLOCKED)
+        leave(blocked)
     # Whatever it answers: what matters is that clients, threads and caches have come to life.
     for operation in ("path_exists", "new_random_access_file", "get_children"):
         if stage.subject.offers(operation):
             getattr(stage.subject, operation)(path)
     return stage
-
-
-if __name__ == "__main__":
-    kept = _main()

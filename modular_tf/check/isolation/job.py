@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
 if TYPE_CHECKING:
@@ -32,9 +31,8 @@ class Job:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        target = {**asdict(self.target), "reached": self.target.reached.value}
         return {
-            "target": target,
+            "target": self.target.as_dict(),
             "subject": self.subject,
             "checks": list(self.checks),
             "environment": dict(self.environment),
@@ -43,10 +41,8 @@ class Job:
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Job:
         """Make it from what `as_dict` gave, in a process that trusts the one that did."""
-        target = value["target"]
-        lists = {name: tuple(target[name]) for name in ("companions", "absent")}
         return cls(
-            target=Target(**{**target, **lists, "reached": Pass(target["reached"])}),
+            target=Target.from_dict(value["target"]),
             subject=value["subject"],
             checks=tuple(value["checks"]),
             environment=value["environment"],
