@@ -174,7 +174,7 @@ def test_a_defect_shows_in_the_model(run_python):
 _RUN = """
     import random, sys
     from modular_tf.check.device.model_run import ModelRun
-    from modular_tf.check.device.random_steps import RandomSteps
+    from tests.check.random_steps import RandomSteps
     from modular_tf.check.device.stage import DeviceStage
     from modular_tf.check.outcome import Pass
     from modular_tf.check.target import Target
