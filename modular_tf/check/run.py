@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.check.catalogue import all_checks
-from modular_tf.check.group_stage import stage_of_group
 from modular_tf.check.isolation.job import Job
 from modular_tf.check.isolation.processes import CheckProcesses
-from modular_tf.check.isolation.scratch import scratch_folder
-from modular_tf.check.judgement import tried
 from modular_tf.check.planning import subject_of
 
 if TYPE_CHECKING:
@@ -20,7 +16,6 @@ if TYPE_CHECKING:
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
-    from modular_tf.check.target import Target
 
 
 class InterruptedRun(KeyboardInterrupt):
@@ -94,30 +89,3 @@ def jobs_of(plan: PluginPlan) -> list[Job]:
         )
         for target, ids in plan.steps
     ]
-
-
-def run_in_process(
-    target: Target, ids: Sequence[str], *, subject: str = "", scratch: str | None = None
-) -> list[Outcome]:
-    """Try checks in this process, as for a debugger: what ends the process, ends it.
-
-    Args:
-        target: What they work on.
-        ids: The checks, in order.
-        subject: What the outcomes call the target.
-        scratch: A directory in which the checks get one of their own, for the time they take.
-
-    Raises:
-        Blocked: The plugin cannot be loaded.
-        ModularTFError: Likewise.
-        Exception: A check failed by itself.
-    """
-    with scratch_folder(scratch) as folder:
-        stage = stage_of_group(replace(target, scratch=folder), ids[0])
-        try:
-            return [
-                tried(all_checks()[check_id], stage, subject=subject, reached=target.reached)
-                for check_id in ids
-            ]
-        finally:
-            stage.close()

@@ -130,20 +130,3 @@ def test_an_interrupted_run_keeps_what_is_known_and_leaves_nothing(tmp_path):
 
     assert child.returncode == 0
     assert not Path("/proc", note.read_text().strip()).exists()
-
-
-def test_in_this_process_outcomes_are_the_same(run_python):
-    child = run_python(
-        """
-        import sys
-        from modular_tf.check.outcome import Pass
-        from modular_tf.check.run import run_in_process
-        from modular_tf.check.target import Target
-        target = Target(sys.argv[1], "filesystem", Pass.HOST, scheme="misdeed")
-        for outcome in run_in_process(target, ["FS-156", "FS-235"], subject="misdeed://"):
-            print(outcome.check_id, outcome.subject, outcome.reached.value, outcome.verdict.value)
-        """,
-        misbehaving("NOTHING"),
-    )
-
-    assert child.stdout == "FS-156 misdeed:// host passed\nFS-235 misdeed:// host passed\n"
