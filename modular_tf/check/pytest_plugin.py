@@ -220,5 +220,8 @@ def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:
             warnings.warn(told(outcome), ConformanceWarning, stacklevel=2)
     if known := [headline(o) for o in outcomes if o.verdict is Verdict.KNOWN]:
         pytest.xfail(known[0])
+    if not outcomes:
+        message = f"{check_id} was not tried: the plugin registers nothing that it is about"
+        pytest.fail(message, pytrace=False)
     if all(outcome.verdict is Verdict.SKIPPED for outcome in outcomes):
-        pytest.skip(headline(outcomes[0]) if outcomes else "nothing to try it on")
+        pytest.skip(headline(outcomes[0]))
