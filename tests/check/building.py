@@ -1,7 +1,7 @@
 """The switchable plugins: a reference plugin each, with the one defect that is asked for.
 
-`MODULAR_TF_FIXTURE_DEFECT` names the defect by the check that must find it; see `defects.h` in
-their folders. Every `*.cc` there is part of them.
+`MODULAR_TF_FIXTURE_DEFECT` names the defect by the check that must find it; see `chosen_defect.h`,
+and `defects.h` in their folders. Every `*.cc` there is part of them.
 
 Most defects of filesystems are those of the plugin in memory; the few that need rights or links are
 the local disk's, and those of plain names have a plugin of plain paths.
@@ -35,15 +35,22 @@ class _Recipe:
     reference: str  # the folder below contrib
     entry_point: str
     macros: tuple[str, ...]
+    shared: tuple[str, ...] = ()  # sources of others, below this folder, with headers beside them
 
 
 _RECIPES = {
     "filesystem": _Recipe("ram_filesystem", "TF_InitPlugin", ('MTF_RAM_SCHEME="defect"',)),
     "local_filesystem": _Recipe(
-        "posix_filesystem", "TF_InitPlugin", ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES="file"')
+        "posix_filesystem",
+        "TF_InitPlugin",
+        ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES="file"'),
+        ("defective_filesystem/entry.cc", "defective_filesystem/sparse_table.cc"),
     ),
     "plain_filesystem": _Recipe(
-        "posix_filesystem", "TF_InitPlugin", ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES=""')
+        "posix_filesystem",
+        "TF_InitPlugin",
+        ("_GNU_SOURCE", 'MTF_POSIX_SCHEMES=""'),
+        ("defective_filesystem/entry.cc",),
     ),
     "device": _Recipe(
         "host_device",
@@ -51,14 +58,7 @@ _RECIPES = {
         ('MTF_HOST_DEVICE_TYPE="DEFECT"', 'MTF_HOST_DEVICE_PLATFORM="DEFECT_CHIP"'),
     ),
 }
-_SHARED = {
-    "local_filesystem": (
-        "defective_filesystem/defects.cc",
-        "defective_filesystem/entry.cc",
-        "defective_filesystem/sparse_table.cc",
-    ),
-    "plain_filesystem": ("defective_filesystem/defects.cc", "defective_filesystem/entry.cc"),
-}
+_CHOICE = "defect_choice/chosen_defect.cc"
 
 
 @cache
@@ -67,18 +67,16 @@ def defective_plugin(fixture: str) -> Path:
     recipe = _RECIPES[fixture]
     sources = _CONTRIB / recipe.reference / "src"
     renamed = (f"{recipe.entry_point}=reference_init_plugin", *recipe.macros)
+    shared = [_FOLDER / name for name in (_CHOICE, *recipe.shared)]
+    own = sorted(_source_folder(fixture).glob("*.cc"))
+    folders = sorted({source.parent for source in shared})
     jobs = [(source, renamed) for source in sorted(sources.glob("*.c*"))]
-    jobs += [(source, ()) for source in _sources(fixture)]
+    jobs += [(source, (), folders) for source in (*shared, *own)]
     with ThreadPoolExecutor(_COMPILERS_AT_ONCE) as compilers:
         objects = list(compilers.map(lambda job: compile_object(*job), jobs))
     # The map keeps the renamed entry point of the reference plugin inside.
     options = ["-lpthread", f"-Wl,--version-script={sources / 'exports.map'}"]
     return link_library(f"libdefective_{fixture}.so", objects, options, cxx=True)
-
-
-def _sources(fixture: str) -> list[Path]:
-    shared = [_FOLDER / name for name in _SHARED.get(fixture, ())]
-    return [*shared, *sorted(_source_folder(fixture).glob("*.cc"))]
 
 
 def listed_defects(fixture: str) -> list[str]:

@@ -17,8 +17,7 @@
 //   };
 #pragma once
 
-#include <initializer_list>
-
+#include "chosen_defect.h"
 #include "modular_tf/filesystem.h"
 #include "modular_tf/status.h"
 
@@ -44,21 +43,4 @@ struct Originals {
 };
 extern Originals original;
 
-struct Defect {
-  const char* check;  // id of the check that must find it
-  void (*apply)(Tables& tables);
-};
-
-// Makes defects known, while the library is loaded.
-struct DefectList {
-  DefectList(std::initializer_list<Defect> defects);
-};
-
-// Applies the one that the environment asks for; aborts, and says why, where nobody knows it.
-void apply_chosen_defect(Tables& tables);
-
 }  // namespace defective
-
-#define DEFECTS(group)       \
-  using namespace defective; \
-  static const DefectList group##_defects

@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "../defective_filesystem/defects.h"
-#include "../defective_filesystem/paths.h"
+#include "defects.h"
+#include "paths.h"
 
 namespace {
 

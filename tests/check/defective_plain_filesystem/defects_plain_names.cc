@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "../defective_filesystem/defects.h"
+#include "defects.h"
 
 namespace {
 

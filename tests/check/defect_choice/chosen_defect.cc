@@ -1,4 +1,4 @@
-#include "defects.h"
+#include "chosen_defect.h"
 
 #include <cstdio>
 #include <cstdlib>
