@@ -6,7 +6,7 @@ import json
 import os
 import select
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,9 +23,6 @@ class AbandonedError(Exception):
 class ChildPipes:
     """One pipe for each function that takes what a child writes.
 
-    Attributes:
-        ends: The descriptors that the child is to write to, in the order of the functions.
-
     Args:
         takers: The functions. They are given b"" when nobody can write any more.
         listener: A descriptor that becomes readable when nobody waits any more.
@@ -35,7 +32,7 @@ class ChildPipes:
     """
 
     def __init__(self, takers: Sequence[Callable[[bytes], None]], listener: int) -> None:
-        self.ends: list[int] = []
+        self._ends: list[int] = []
         self._listener = listener
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._poll = select.poll()
@@ -44,21 +41,42 @@ class ChildPipes:
             for take in takers:
                 self._open(take)
         except OSError:
-            self.close_ends()
+            self._close_ends()
             self.close()
             raise
 
     def _open(self, take: Callable[[bytes], None]) -> None:
         reads, writes = os.pipe()
-        self.ends.append(writes)
+        self._ends.append(writes)
         os.set_blocking(reads, False)
         self._readers[reads] = take
         self._poll.register(reads, select.POLLIN)
 
-    def close_ends(self) -> None:
-        """Leave writing to the child, which has been forked."""
-        while self.ends:
-            os.close(self.ends.pop())
+    def _close_ends(self) -> None:
+        while self._ends:
+            os.close(self._ends.pop())
+
+    def fork(self, child: Callable[[Sequence[int], int], NoReturn]) -> int:
+        """Start the child, and return its number.
+
+        Args:
+            child: What it does, given the descriptors that it is to write to, in the order of the
+                functions, and the number of this process.
+
+        Raises:
+            OSError: No process can be started; the pipes are closed.
+        """
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+            if pid == 0:
+                child(self._ends, parent)
+        except OSError:
+            self.close()
+            raise
+        finally:
+            self._close_ends()
+        return pid
 
     def listen(self, seconds: float) -> None:
         """Wait for something to come, and hand it over.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.first_contact.child import run
@@ -56,21 +56,12 @@ class Trial:
         takers = (self._take_output, self._take_complaint, EntryReader(self._take_entry))
         self._pipes = ChildPipes(takers, listener)
         self._next_look = time.monotonic() + _LOOK_EVERY_S
-        self._pid = self._start()
+        self._pid = self._pipes.fork(self._live)
 
-    def _start(self) -> int:
-        try:
-            me = os.getpid()
-            pid = os.fork()
-            if pid == 0:
-                output, complaint, report = self._pipes.ends
-                run(self._tasks, self._limits, streams=(output, complaint, report), parent=me)
-        except OSError:
-            self._pipes.close()
-            raise
-        finally:
-            self._pipes.close_ends()
-        return pid
+    def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
+        """Be the child."""
+        output, complaint, report = ends
+        run(self._tasks, self._limits, streams=(output, complaint, report), parent=parent)
 
     # -- the watch ------------------------------------------------------------------------------
 

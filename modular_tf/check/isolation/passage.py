@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.call_log import CallLog
@@ -18,7 +18,7 @@ from modular_tf.first_contact.descendants import end_all
 from modular_tf.native.crash_report import QUESTION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from modular_tf.check.isolation.job import Job
     from modular_tf.check.limits import Limits
@@ -63,21 +63,12 @@ class Passage:
         self._give_time(self._stage_seconds())
         takers = (self._take_words, self._take_words, EntryReader(self._take_entry))
         self._pipes = ChildPipes(takers, listener)
-        self._pid = self._start()
+        self._pid = self._pipes.fork(self._live)
 
-    def _start(self) -> int:
-        try:
-            me = os.getpid()
-            pid = os.fork()
-            if pid == 0:
-                output, complaint, report = self._pipes.ends
-                run(self._job, self._log, streams=(output, complaint, report), parent=me)
-        except OSError:
-            self._pipes.close()
-            raise
-        finally:
-            self._pipes.close_ends()
-        return pid
+    def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
+        """Be the child."""
+        output, complaint, report = ends
+        run(self._job, self._log, streams=(output, complaint, report), parent=parent)
 
     def run(self) -> int:
         """Wait for the end, end what is left, and return of how many checks all has been told.
