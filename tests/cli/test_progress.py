@@ -1,13 +1,18 @@
-"""Progress of long copies: for a person, silent while short, gone afterwards."""
+"""Progress of long copies and runs of checks: for a person, silent while short, gone afterwards."""
 
 from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.check.outcome import Verdict
+from modular_tf.cli import check_progress, progress_line
 from modular_tf.cli.fs import progress
+
+PASSED, FAILED = (Verdict.PASSED, "FS-001"), (Verdict.FAILED, "FS-002")
 
 
 class Terminal(io.StringIO):
@@ -28,7 +33,7 @@ def clock(monkeypatch):
             return self.now
 
     clock = Clock()
-    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(progress_line, "time", clock)
     return clock
 
 
@@ -73,3 +78,22 @@ def test_an_empty_file_is_whole_at_once(clock, monkeypatch):
         sign.close()
 
     assert "100% of 0 B" in stream.getvalue()
+
+
+def test_checks_are_counted_per_plugin(clock, monkeypatch):
+    stream = Terminal()
+    plan = SimpleNamespace(path="/a.so", name="a\x1b[2J", steps=[(None, ["FS-001", "FS-002"])])
+    outcomes = [SimpleNamespace(verdict=v, check_id=i) for v, i in (PASSED, FAILED)]
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    with check_progress.CheckProgress() as sign:
+        for outcome in outcomes:
+            clock.now += 1
+            sign.tell(plan, outcome)
+
+    assert stream.getvalue().split("\r\x1b[K") == [
+        "",
+        "a\\x1b[2J: 1 of 2, 0 bad, last FS-001",
+        "a\\x1b[2J: 2 of 2, 1 bad, last FS-002",
+        "",
+    ]

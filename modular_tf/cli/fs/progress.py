@@ -1,18 +1,13 @@
-"""How far a long copy has come, on standard error, for a person who is watching."""
+"""How far a long copy has come."""
 
 from __future__ import annotations
 
-import sys
-import time
-
-from modular_tf.cli.text import harmless, size
-
-_PATIENCE = 0.5  # seconds before the first sign; short copies stay silent
-_PACE = 0.1  # seconds between signs
+from modular_tf.cli.progress_line import ProgressLine
+from modular_tf.cli.text import size
 
 
 class Progress:
-    """One line that is written over and over, and wiped at the end.
+    """Counts bytes, and shows them to a person who is watching.
 
     Args:
         name: What is being copied.
@@ -20,31 +15,22 @@ class Progress:
     """
 
     def __init__(self, name: str, total: int) -> None:
-        self._name = harmless(name)
+        self._name = name
         self._total = total
         self._done = 0
-        self._started = time.monotonic()
-        self._next_sign = self._started + _PATIENCE
-        self._shown = False
-        self._watched = sys.stderr.isatty()
+        self._line = ProgressLine()
 
     def advance(self, n_bytes: int) -> None:
         """Count `n_bytes` more."""
         self._done += n_bytes
-        now = time.monotonic()
-        if self._watched and now >= self._next_sign:
-            self._next_sign = now + _PACE
-            self._show(now - self._started)
+        self._line.show(self._text)
 
-    def _show(self, elapsed: float) -> None:
-        self._shown = True
+    def _text(self, seconds: float) -> str:
         percent = 100 * self._done / self._total if self._total else 100
-        rate = size(self._done / elapsed)
-        sys.stderr.write(f"\r\x1b[K{self._name}  {percent:.0f}% of {size(self._total)}, {rate}/s")
-        sys.stderr.flush()
+        return (
+            f"{self._name}  {percent:.0f}% of {size(self._total)}, {size(self._done / seconds)}/s"
+        )
 
     def close(self) -> None:
-        """Wipe the line."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        """Wipe what is shown."""
+        self._line.wipe()

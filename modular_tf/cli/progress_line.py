@@ -1,0 +1,47 @@
+"""How far something long has come, on standard error, for a person who is watching."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from modular_tf.cli.text import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PATIENCE = 0.5  # seconds before the first sign; what is short stays silent
+_PACE = 0.1  # seconds between signs
+_TO_AN_EMPTY_LINE = "\r\x1b[K"
+
+
+class ProgressLine:
+    """One line that is written over and over, and wiped at the end."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._next_sign = self._started + _PATIENCE
+        self._shown = False
+        self._watched = sys.stderr.isatty()
+
+    def show(self, text: Callable[[float], str]) -> None:
+        """Show how far it is, where somebody watches and the last sign is old enough.
+
+        Args:
+            text: What is shown, of the seconds since the start.
+        """
+        now = time.monotonic()
+        if self._watched and now >= self._next_sign:
+            self._next_sign = now + _PACE
+            self._shown = True
+            self._write(harmless(text(now - self._started)))
+
+    def wipe(self) -> None:
+        """Leave an empty line, where anything was shown."""
+        if self._shown:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(_TO_AN_EMPTY_LINE + text)
+        sys.stderr.flush()
