@@ -7,14 +7,13 @@ stands in `checking_allocator/checking_allocator.h`.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 LIBRARY = "libmodular_tf_checking_allocator.so"
 _PRELOAD = "LD_PRELOAD"
@@ -25,7 +24,6 @@ _LONGEST = 160
 _CDECLS = {
     "enter": "void(*)(void)",
     "leave": "void(*)(void)",
-    "count_other_threads": "void(*)(int)",
     "count": "void(*)(void *)",
     "inspect": "uint64_t(*)(int)",
     "violation": "int(*)(uint64_t, char *, size_t)",
@@ -58,24 +56,10 @@ class CheckingAllocator:
         """Begin a bracket in the calling thread: what is allocated is the plugin's."""
         self.leave: Any = functions["leave"]
         """End it."""
-        self._count_other_threads = functions["count_other_threads"]
         self._count = functions["count"]
         self._inspect = functions["inspect"]
         self._violation = functions["violation"]
         self._size_of = functions["size_of"]
-
-    @contextmanager
-    def bracket(self) -> Iterator[None]:
-        """Count what the calling thread allocates in the block as the plugin's."""
-        self.enter()
-        try:
-            yield
-        finally:
-            self.leave()
-
-    def count_other_threads(self, *, whether: bool) -> None:
-        """Count, or no longer, what threads allocate that never entered a bracket."""
-        self._count_other_threads(int(whether))
 
     def use(self) -> HeapUse:
         """Return what the plugin has now."""

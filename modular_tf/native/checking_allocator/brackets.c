@@ -6,27 +6,16 @@
 #include "violations.h"
 
 static __thread int depth;
-static __thread bool is_host_thread;
 
-static atomic_bool others_count;
 static atomic_int_fast64_t live_blocks;
 static atomic_int_fast64_t live_bytes;
 static atomic_uint_fast64_t allocations;
 
-__attribute__((constructor)) static void know_first_thread(void) { is_host_thread = true; }
-
-void mtf_heap_enter(void) {
-  is_host_thread = true;
-  ++depth;
-}
+void mtf_heap_enter(void) { ++depth; }
 
 void mtf_heap_leave(void) { --depth; }
 
-void mtf_heap_count_other_threads(int whether) { atomic_store(&others_count, whether != 0); }
-
-bool is_of_plugin(void) {
-  return depth > 0 || (!is_host_thread && atomic_load(&others_count));
-}
+bool is_of_plugin(void) { return depth > 0; }
 
 void count_allocation(size_t size) {
   atomic_fetch_add(&live_blocks, 1);

@@ -21,12 +21,10 @@ typedef struct mtf_heap_counters {
   uint64_t violations;  /* ever */
 } mtf_heap_counters;
 
-/* A bracket: what the calling thread allocates between the two belongs to the plugin. They nest. */
+/* A bracket: what the calling thread allocates between the two belongs to the plugin. They nest.
+ * What other threads allocate meanwhile, the plugin's own among them, is nobody's. */
 MTF_HEAP_API void mtf_heap_enter(void);
 MTF_HEAP_API void mtf_heap_leave(void);
-
-/* Whether threads that never entered a bracket, nor are the first one, belong to the plugin. */
-MTF_HEAP_API void mtf_heap_count_other_threads(int whether);
 
 MTF_HEAP_API void mtf_heap_count(mtf_heap_counters* counters);
 
