@@ -10,7 +10,7 @@ from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.errors import ElfError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 
 __all__ = ["LinkScope", "MissingLibrary", "ProcessScope"]
@@ -46,6 +46,7 @@ class LinkScope:
         *,
         offered: Collection[str] = (),
         outer: LinkScope | None = None,
+        preloaded: Iterable[str] = (),
     ) -> None:
         """Find what `root` needs.
 
@@ -54,6 +55,8 @@ class LinkScope:
             search: Where to look.
             offered: Names that somebody else stands in for; they are not looked for.
             outer: A scope that is loaded already.
+            preloaded: Names of libraries that come before those that are needed; like the linker it
+                goes on without those that are not found.
         """
         self._outer = outer
         self.libraries = [root]
@@ -62,6 +65,8 @@ class LinkScope:
         self._by_name: dict[str, LinkedLibrary] = {}
         self._remember(root)
         try:
+            for name in preloaded:
+                self._take(search.find(name, root))
             self._collect(search, offered)
         except BaseException:
             self.close()
@@ -100,13 +105,16 @@ class LinkScope:
         while at < len(self.libraries) < _MAX_LIBRARIES:
             library = self.libraries[at]
             for name in self._unseen(library, offered):
-                found = search.find(name, library, self.passed_over)
-                if found is None:
+                if not self._take(search.find(name, library, self.passed_over)):
                     self.missing.append(MissingLibrary(name, library.name))
-                else:
-                    self.libraries.append(found)
-                    self._remember(found)
             at += 1
+
+    def _take(self, found: LinkedLibrary | None) -> bool:
+        if found is None:
+            return False
+        self.libraries.append(found)
+        self._remember(found)
+        return True
 
     def _unseen(self, library: LinkedLibrary, offered: Collection[str]) -> Iterator[str]:
         for name in library.elf.dynamic.needed:
@@ -125,8 +133,12 @@ class LinkScope:
 class ProcessScope(LinkScope):
     """This program and all libraries that it was started with."""
 
-    def __init__(self, *, library_path: str = "") -> None:
+    def __init__(self, *, library_path: str = "", preload: str = "") -> None:
         """Read the program's own file.
+
+        Args:
+            library_path: The value of LD_LIBRARY_PATH when the process started.
+            preload: Likewise of LD_PRELOAD.
 
         Raises:
             ElfError: That is not possible.
@@ -137,7 +149,7 @@ class ProcessScope(LinkScope):
         self.libraries = []
         try:
             root = LinkedLibrary("the program", self._program, None, is_companion=False)
-            super().__init__(root, self.search)
+            super().__init__(root, self.search, preloaded=preload.replace(":", " ").split())
         except BaseException:
             self.close()
             raise

@@ -74,11 +74,13 @@ class Prober:
 
         Args:
             host: What the host offers to plugins.
-            environment: Where to take LD_LIBRARY_PATH from, `os.environ` by default.
+            environment: Where to take the linker's variables from, `os.environ` by default.
         """
         variables = os.environ if environment is None else environment
-        # The linker ignores the variable in privileged processes.
-        self._library_path = "" if is_privileged() else variables.get("LD_LIBRARY_PATH", "")
+        if is_privileged():  # the linker ignores them there
+            variables = {}
+        self._library_path = variables.get("LD_LIBRARY_PATH", "")
+        self._preload = variables.get("LD_PRELOAD", "")
         self._host = host
         self._process: ProcessScope | None = None
 
@@ -132,7 +134,7 @@ class Prober:
 
     def _scope(self) -> ProcessScope:
         if self._process is None:
-            self._process = ProcessScope(library_path=self._library_path)
+            self._process = ProcessScope(library_path=self._library_path, preload=self._preload)
         return self._process
 
 

@@ -436,6 +436,19 @@ def test_library_path_of_the_environment(
     assert not probe(path, HostOffer(), environment=environment).loadable
 
 
+def test_what_is_preloaded_offers_symbols(
+    compile_library: LibraryCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = compile_library("libtool.so", "int q(void) { return 1; }")
+    path = make_candidate(compile_library("libx.so", calls("q")))
+    environment = {"LD_PRELOAD": f"{tmp_path}/gone.so {tool}"}
+
+    assert rules_of(probe(path, HostOffer(), environment={})) == ["LD-014"]
+    assert probe(path, HostOffer(), environment=environment).loadable
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
+    assert not probe(path, HostOffer(), environment=environment).loadable
+
+
 def test_the_installed_host_runtime() -> None:
     offer = host_offer()
 
