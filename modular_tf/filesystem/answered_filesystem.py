@@ -73,7 +73,7 @@ class AnsweredFilesystem(PluginFilesystem):
     """
 
     def __init__(self, tables: FilesystemTables, plugin: str, answers: Answers) -> None:
-        super().__init__(tables, plugin)
+        super().__init__(tables, plugin, share_init=answers.share_init)
         self.answers = answers
         self._missing_message = re.compile(answers.missing_message or _NOTHING)
         self._unmeasured_message = re.compile(answers.unmeasured_message or _NOTHING)

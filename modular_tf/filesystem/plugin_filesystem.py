@@ -56,21 +56,22 @@ class PluginFilesystem(PluginSettings):
     Args:
         tables: The accepted tables; kept as long as this object.
         plugin: The plugin's name, for messages.
+        share_init: Share what `init` made with all other filesystems of these functions that are
+            open in the process; the last to close runs `cleanup`.
 
     Raises:
         ModularTFError: `init` failed, with the plugin's own code and message.
     """
 
-    def __init__(self, tables: FilesystemTables, plugin: str) -> None:
+    def __init__(
+        self, tables: FilesystemTables, plugin: str, *, share_init: bool = False
+    ) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
         self._writers = OpenWriters()
         made = _new("mtf_filesystem **")
-        check(
-            lib.mtf_filesystem_new(tables.protected.pointer, made),
-            plugin=plugin,
-            operation="init",
-        )
+        make = lib.mtf_filesystem_new_shared if share_init else lib.mtf_filesystem_new
+        check(make(tables.protected.pointer, made), plugin=plugin, operation="init")
         self._handle: Any = ffi.gc(made[0], lib.mtf_filesystem_release)
 
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:

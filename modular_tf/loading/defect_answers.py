@@ -50,6 +50,8 @@ class Answers:
         append_nothing_before_close: A writer that got no byte appends none before it closes.
         append_by_rewriting: Appending rewrites the file with its old content in front.
         count_position: tell is answered by counting.
+        share_init: The filesystems of several services share what one init made, and the last of
+            them that closes runs cleanup.
         reinitialise_after_fork: A forked child calls init anew.
         no_destructors_after_fork: A forked child ends without the C and C++ exit handlers that it
             inherited.
@@ -82,6 +84,7 @@ class Answers:
     append_nothing_before_close: bool = False
     append_by_rewriting: bool = False
     count_position: bool = False
+    share_init: bool = False
     reinitialise_after_fork: bool = False
     no_destructors_after_fork: bool = False
 

@@ -58,6 +58,7 @@ _RUNS = {
     "s3": Found(
         "s3",
         {
+            "FS-127": ("s3-cleanup-ends-all", _CRASHED),
             "FS-323": (1, _WARNED),
             "FS-160": (10, _WARNED),
             "FS-163": (10, _FAILED),

@@ -26,6 +26,36 @@ def test_s3_exit_without_cleanup(s3_store, run_subject):
     assert "pure virtual method called" in child.stderr
 
 
+_TWO_SERVICES = """
+    def begin():
+        service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
+        service.load(os.environ["WILD_PLUGIN"])
+        return service, service.filesystem_for(base)
+    put("file", b"one")
+    other, other_fs = begin()
+    """
+
+
+def test_s3_cleanup_ends_all(s3_store, run_subject):
+    code = f"""{_TWO_SERVICES}
+    expect(other_fs.path_exists(uri("file")), True)
+    service.close()
+    expect(other_fs.path_exists(uri("file")), True)
+    other.close()
+    again, again_fs = begin()
+    expect(again_fs.path_exists(uri("file")), True)
+    """
+    run_subject(s3_store, code, folder="cleanup")
+    aborted = -signal.SIGABRT
+    raw = run_subject(s3_store, code, folder="cleanup", without="share_init", status=aborted)
+    assert "GetHttpClientFactory" in raw.stderr
+
+
+def test_the_last_filesystem_ends_what_another_has_started(s3_store, run_subject):
+    """The plugin starts its SDK at the first call; what is not ended aborts the process."""
+    run_subject(s3_store, f"{_TWO_SERVICES}service.close(); other.close()", folder="cleanup")
+
+
 def test_s3_empty_read(s3_store, run_subject):
     run_subject(
         s3_store,

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "filesystem_state.h"
+#include "shared_init.h"
 
 using mtf::FilesystemUse;
 using mtf::guarded;
@@ -27,18 +28,38 @@ extern "C" void mtf_strings_free(mtf_strings* strings) {
 
 extern "C" void mtf_string_free(char* string) { std::free(string); }
 
-extern "C" mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem) {
+namespace {
+
+using Init = void (*)(const TF_FilesystemOps&, TF_Filesystem*, TF_Status*);
+
+void init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
+  plugin.init(handle, status);
+}
+
+mtf_error* make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
   auto* made = new (std::nothrow) mtf_filesystem;
   if (made == nullptr) return mtf::make_error(8, "no memory for a filesystem");
   made->tables = static_cast<const mtf::Tables*>(tables);
+  made->is_shared = is_shared;
+  const Init init = is_shared ? mtf::join_shared_init : init_own;
   mtf_error* error = guarded(
-      [&](TF_Status* status) { made->tables->filesystem.init(&made->handle, status); });
+      [&](TF_Status* status) { init(made->tables->filesystem, &made->handle, status); });
   if (error != nullptr) {
     made->release();
   } else {
     *filesystem = made;
   }
   return error;
+}
+
+}  // namespace
+
+extern "C" mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem) {
+  return make_filesystem(tables, false, filesystem);
+}
+
+extern "C" mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesystem** filesystem) {
+  return make_filesystem(tables, true, filesystem);
 }
 
 extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
@@ -67,13 +88,16 @@ extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
 
 extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
   filesystem->abandon_all();
+  mtf::unlock_shared_inits();
   const bool closed = filesystem->gate.is_closed();
   // Regions are memory, which the child has too; they end here as they would have there.
   filesystem->gate.reset(closed, static_cast<uint64_t>(filesystem->regions.load()));
   if (closed || reinitialise == 0) return nullptr;
   filesystem->handle = {};
-  return guarded(
-      [&](TF_Status* status) { filesystem->tables->filesystem.init(&filesystem->handle, status); });
+  const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
+  return guarded([&](TF_Status* status) {
+    init(filesystem->tables->filesystem, &filesystem->handle, status);
+  });
 }
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {

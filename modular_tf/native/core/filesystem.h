@@ -49,6 +49,10 @@ void mtf_string_free(char* string);
  * the filesystem. Calls `init`; on failure nothing is left behind. */
 mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem);
 
+/* The same, for a plugin whose cleanup ends all its filesystems of the process: they share what one
+ * `init` made, and the last of them that closes runs cleanup. */
+mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesystem** filesystem);
+
 /* Closes every open file (a writable one is closed, then cleaned up), then runs the plugin's
  * cleanup once the last region is gone; `now` does not wait for regions. Further operations give
  * FAILED_PRECONDITION. Safe to call twice. */

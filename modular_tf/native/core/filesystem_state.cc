@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "shared_init.h"
 #include "uri.h"
 
 namespace mtf {
@@ -88,7 +89,10 @@ void mtf_filesystem::leave() {
 
 void mtf_filesystem::run_cleanup() {
   cleaned_up = true;
-  mtf_error_free(mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
+  mtf_error_free(mtf::guarded([&](TF_Status*) {
+    if (is_shared) return mtf::leave_shared_init(tables->filesystem);
+    tables->filesystem.cleanup(&handle);
+  }));
   cleanup_done = true;
 }
 

@@ -78,6 +78,7 @@ void set_status(TF_Status* status, int code, const char* message);
 struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables = nullptr;
+  bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
   mtf::Gate gate;  // calls, open files and regions are its users
   std::atomic<int> references{1};
   std::atomic<int64_t> regions{0};

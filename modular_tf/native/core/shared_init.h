@@ -1,0 +1,23 @@
+// What one init of a plugin made, for all its filesystems of the process: some plugins' cleanup ends
+// more than the filesystem that it is given.
+#ifndef MODULAR_TF_CORE_SHARED_INIT_H_
+#define MODULAR_TF_CORE_SHARED_INIT_H_
+
+#include "modular_tf/filesystem.h"
+
+namespace mtf {
+
+// Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
+void join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status);
+
+// Calls cleanup if nobody else uses it.
+void leave_shared_init(const TF_FilesystemOps& plugin);
+
+// In a forked child, before it has threads: the first caller calls init anew.
+void repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status);
+
+// In a forked child: another thread of the parent may have held the lock.
+void unlock_shared_inits();
+
+}  // namespace mtf
+#endif
