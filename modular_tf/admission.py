@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
-from modular_tf.plugin_generation import PluginFile, unmarked
+from modular_tf.plugin_file import PluginFile, unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.entry_point_file import entries_of_group
 from modular_tf.discovery.installed import installed_distributions
@@ -26,30 +26,49 @@ _GROUP = "modular_tf.hooks"  # hookspecs.ENTRY_POINT_GROUP, whose module imports
 _log = EventLog("hooks")
 
 
+class _Implementation(NamedTuple):
+    """An object with hook functions, and what calls them."""
+
+    name: str
+    given: object
+    hook: pluggy.HookRelay
+
+
 class Hooks:
     """The hook implementations of one service. Without any, pluggy is not even imported.
 
-    Each implementation is called by itself, the application's own first, so that one that fails
-    takes no answer of another with it.
+    Installed ones are looked for when something is asked of hooks first. Each implementation is
+    called by itself, the application's own first, so that one that fails takes no answer of another
+    with it.
 
     Args:
         given: Objects that the application passed.
-        python_path: Where installed packages are looked for.
+        python_path: Returns where installed packages are looked for.
 
     Attributes:
         failures: What went wrong in hooks, in the order it happened.
     """
 
-    def __init__(self, given: Sequence[object], python_path: Sequence[str]) -> None:
+    def __init__(self, given: Sequence[object], python_path: Callable[[], Sequence[str]]) -> None:
         self.failures: list[Reason] = []
-        self._added: list[object] = []
-        self._callers: list[tuple[str, pluggy.HookRelay]] = []
-        for implementation in given:
-            self._add(implementation, type(implementation).__name__)
-        for distribution in installed_distributions(python_path):
-            self._add_entry_points(distribution)
+        self._given = tuple(given)
+        self._python_path = python_path
+        self._found: list[_Implementation] | None = None
 
-    def _add_entry_points(self, distribution: InstalledDistribution) -> None:
+    @property
+    def _implementations(self) -> list[_Implementation]:
+        if self._found is None:
+            added: list[_Implementation] = []
+            for given in self._given:
+                self._add(added, given, type(given).__name__)
+            for distribution in installed_distributions(self._python_path()):
+                self._add_entry_points(added, distribution)
+            self._found = added
+        return self._found
+
+    def _add_entry_points(
+        self, added: list[_Implementation], distribution: InstalledDistribution
+    ) -> None:
         """Load a distribution's hook objects: the only code that discovery imports, by consent."""
         try:
             found = _entry_points(distribution)
@@ -63,14 +82,14 @@ class Hooks:
             except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
                 self.note(f"loading {name}", error)
             else:
-                self._add(implementation, name)
+                self._add(added, implementation, name)
 
-    def _add(self, implementation: object, name: str) -> None:
+    def _add(self, added: list[_Implementation], implementation: object, name: str) -> None:
         import pluggy  # noqa: PLC0415  (most services have no hooks)
 
         from modular_tf import hookspecs  # noqa: PLC0415  (imports pluggy)
 
-        if any(implementation is added for added in self._added):
+        if any(implementation is other.given for other in added):
             return
         manager = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
@@ -80,8 +99,7 @@ class Hooks:
         except Exception as error:  # noqa: BLE001
             self.note(f"adding {name}", error)
             return
-        self._added.append(implementation)
-        self._callers.append((name, manager.hook))
+        added.append(_Implementation(name, implementation, manager.hook))
 
     def plugin_paths(self, config: Config) -> list[str]:
         """Return the paths that hooks add."""
@@ -94,7 +112,7 @@ class Hooks:
         Args:
             probe_of: Gives its probe, which is made only where somebody may want it.
         """
-        if not self._callers:
+        if not self._implementations:
             return None
         before = len(self.failures)
         probe = probe_of()
@@ -118,7 +136,7 @@ class Hooks:
         Args:
             record_of: Gives its record, which is made only where somebody may want it.
         """
-        if self._callers:
+        if self._implementations:
             self._call("modular_tf_outcome", bool, record=record_of())
 
     def changed(self, change: PluginChange) -> None:
@@ -134,8 +152,8 @@ class Hooks:
             **arguments: The hook's own.
         """
         results = []
-        for name, caller in self._callers:
-            results += self._answers(name, getattr(caller, hook), convert, arguments)
+        for name, _, callers in self._implementations:
+            results += self._answers(name, getattr(callers, hook), convert, arguments)
         return results
 
     def _answers(

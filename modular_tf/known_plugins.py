@@ -11,13 +11,16 @@ from modular_tf.discovery.search_paths import SearchPaths
 from modular_tf.errors import NotFoundError
 from modular_tf.plugin_scan import scan
 from modular_tf.scan_cache import ScanCache
+from modular_tf.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.filesystem.registry import Registered
     from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.report import PluginRecord
 
 
 class KnownPlugins:
@@ -42,6 +45,14 @@ class KnownPlugins:
 
     def __iter__(self) -> Iterator[PluginEntry]:
         return iter(list(self._entries.values()))
+
+    def records(self, serving: Mapping[str, Registered]) -> list[PluginRecord]:
+        """Return one record per plugin, as it serves now.
+
+        Args:
+            serving: What serves now, by scheme.
+        """
+        return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
 
     def search(self, paths: SearchPaths) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""

@@ -17,7 +17,8 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
-from modular_tf.plugin_generation import Generation, PluginFile
+from modular_tf.plugin_file import PluginFile
+from modular_tf.plugin_generation import Generation
 from modular_tf.report import Decision, PluginRecord, Reason, State
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
-    from modular_tf.plugin_generation import Registries
+    from modular_tf.registries import Registries
     from modular_tf.scan_cache import Remembered
 
     Mark = Callable[[PluginFile], AbstractContextManager[object]]

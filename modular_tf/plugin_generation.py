@@ -1,4 +1,4 @@
-"""One library of a plugin: mapped or about to be, and what of it is registered.
+"""One library of a plugin in one service: mapped, or to be mapped when somebody wants it.
 
 A plugin has one generation at a time, and another one when its file is replaced while the service
 runs; the old one then serves what is open, and nothing new.
@@ -7,9 +7,8 @@ runs; the old one then serves what is open, and nothing new.
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
@@ -19,70 +18,29 @@ from modular_tf.events import EventLog
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.log_output.plugin_names import name_library
+from modular_tf.plugin_file import PluginFile, unmarked
+from modular_tf.registrations import Registrations
 from modular_tf.report import Reason, State
-from modular_tf.retired_generation import RetiredGeneration, close_served
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
-    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
-    from modular_tf.device.registry import DeviceRegistry
-    from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
-    from modular_tf.filesystem.registry import FilesystemRegistry
+    from modular_tf.filesystem.registry import Registered
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
+    from modular_tf.registries import Registries
+    from modular_tf.retired_generation import RetiredGeneration
 
 _log = EventLog("plugin")
 _HOST_DEVICE = "libhost_device.so"
-_DEVICES = object()  # stands among the schemes, for what undoes their registrations
-
-
-class PluginFile(NamedTuple):
-    """What is mapped for a plugin.
-
-    Attributes:
-        plugin: The plugin's name for users.
-        path: Its library.
-        kinds: What it brings.
-        companions: Libraries that it brings along, those that others need first.
-        absent: Functions that it asks for and nobody has.
-        bundled: Whether it comes with this package.
-        sha256: Of its bytes, in hexadecimal digits, None where they could not be read.
-        checked: The files as they were when they were found to be trustworthy.
-        sealed: Whether to map copies that nobody can write to.
-    """
-
-    plugin: str
-    path: str
-    kinds: frozenset[Kind]
-    companions: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
-    bundled: bool = False
-    sha256: str | None = None
-    checked: tuple[SeenFile, ...] | None = None
-    sealed: bool = False
-
-
-class Registries(NamedTuple):
-    """Where plugins of one service register."""
-
-    schemes: FilesystemRegistry
-    devices: DeviceRegistry
-
-
-def unmarked(file: PluginFile) -> AbstractContextManager[object]:
-    """Surround the loading of a plugin with nothing."""
-    del file
-    return nullcontext()
 
 
 class Generation:
-    """What one library of a plugin registers in one service.
+    """What one library of a plugin brings, and whether it serves.
 
     Used under the service's lock, except that any thread may have it opened.
 
@@ -90,8 +48,6 @@ class Generation:
         file: What is mapped.
         library: The mapped library, None while it is not.
         tables: Its accepted filesystem tables, by scheme, served or not.
-        filesystems: What it registered, by scheme.
-        platform: What it registered for its devices.
         reasons: Why it, or a part of it, does not serve.
         warnings: Rules that it broke without being refused.
 
@@ -114,21 +70,28 @@ class Generation:
         self.file = file
         self.library: Library | None = None
         self.tables: dict[str, FilesystemTables] = {}
-        self.filesystems: dict[str, PluginFilesystem | DeferredFilesystem] = {}
-        self.platform: DevicePlatform | DeferredFactory | None = None
         self.reasons: list[Reason] = []
         self.warnings: list[Reason] = []
         self._config = config
-        self._registries = registries
         self._mark = mark
         self._predecessor = predecessor
-        self._undo: dict[object, Callable[[], None]] = {}
+        places = None if predecessor is None else predecessor._registered  # noqa: SLF001
+        self._registered: Registrations = Registrations(file, config, registries, places)
         self._promised: Finding | None = None
         self._failure: ModularTFError | None = None
         self._failed: set[str] = set()
         self._offered: PlatformOffer | None = None
-        self._lent: list[Device] = []
         self._lock = threading.RLock()
+
+    @property
+    def filesystems(self) -> Mapping[str, Registered]:
+        """What it registered, by scheme."""
+        return self._registered.filesystems
+
+    @property
+    def platform(self) -> DevicePlatform | DeferredFactory | None:
+        """What it registered for its devices."""
+        return self._registered.platform
 
     @property
     def state(self) -> State:
@@ -156,7 +119,7 @@ class Generation:
             if not self._is_taken(scheme):
                 open_it = partial(self._open_scheme, scheme)
                 deferred = DeferredFilesystem(scheme, self.file.plugin, open_it)
-                self._register_scheme(deferred)
+                self._registered.add_filesystem(deferred)
         if offer.platform is not None:
             self._defer_devices(offer.platform)
 
@@ -168,8 +131,7 @@ class Generation:
             plugin=self.file.plugin,
             load_now=self._open_devices,
         )
-        if self._register_factory(deferred):
-            self.platform = deferred
+        self._register_devices(deferred)
 
     def _open_scheme(self, scheme: str) -> None:
         self.open_now()
@@ -192,16 +154,11 @@ class Generation:
                 self.reasons.clear()
                 self.warnings.clear()
                 self.load()
+                self._registered.give_back_deferred()
                 self._compare(promised)
 
     def _compare(self, promised: Finding) -> None:
-        """Take back what was promised and is not there, and tell of any difference."""
-        for scheme in [s for s, f in self.filesystems.items() if isinstance(f, DeferredFilesystem)]:
-            del self.filesystems[scheme]
-            self._undo.pop(scheme)()
-        if isinstance(self.platform, DeferredFactory):
-            self.platform = None
-            self._undo.pop(_DEVICES)()
+        """Tell of any difference between what was promised and what there is."""
         found = self.finding()
         if found.offer != promised.offer:
             message = f"expected {_described(promised.offer)}, found {_described(found.offer)}"
@@ -267,8 +224,7 @@ class Generation:
         from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
 
         scheme = tables.scheme
-        deferred = self.filesystems.get(scheme)
-        if deferred is None and self._is_taken(scheme):
+        if scheme not in self.filesystems and self._is_taken(scheme):
             return
         try:
             filesystem, warnings = open_filesystem(
@@ -284,33 +240,15 @@ class Generation:
             self._failure = self._failure or error
             return
         self._note("init", warnings)
-        if isinstance(deferred, DeferredFilesystem):
-            self._registries.schemes.fulfil(deferred, filesystem)
-            self.filesystems[scheme] = filesystem
-        else:
-            self._register_scheme(filesystem)
+        self._registered.add_filesystem(filesystem)
         _log.info("scheme.registered", plugin=self.file.plugin, scheme=scheme)
-
-    def _register_scheme(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
-        scheme = filesystem.scheme
-        if self._predecessor is None:
-            self._undo[scheme] = self._registries.schemes.register(filesystem)
-        self.filesystems[scheme] = filesystem
 
     def _is_taken(self, scheme: str) -> bool:
         """Tell whether somebody else has a scheme, and note who."""
-        plugin, config = self.file.plugin, self._config
-        pinned = config.scheme_pins.get(scheme, plugin)
-        inherits = self._predecessor is not None and scheme in self._predecessor.filesystems
-        owner = None if inherits else self._registries.schemes.view.get(scheme)
-        if pinned != plugin:
-            why = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {config.origin}"
-        elif owner is not None:
-            why = f"scheme {scheme!r} of {plugin} is taken by {owner.plugin}"
-        else:
-            return False
-        self._note("register", [Violation("FS-018", why)])
-        return True
+        why = self._registered.why_taken(scheme)
+        if why is not None:
+            self._note("register", [Violation("FS-018", why)])
+        return why is not None
 
     def _load_devices(self, library: Library) -> None:
         from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
@@ -335,32 +273,11 @@ class Generation:
         self._note("init", platform.warnings)
         self._register_devices(platform)
 
-    def _register_devices(self, platform: DevicePlatform) -> None:
-        deferred = self.platform
-        if isinstance(deferred, DeferredFactory) and _same_rank(deferred, platform):
-            self._registries.devices.fulfil(deferred, platform)
-            self.platform = platform
-            return
-        if deferred is not None:
-            self._undo.pop(_DEVICES)()
-            self.platform = None
-        if self._register_factory(platform):
-            self.platform = platform
-        else:
-            platform.close()
-
-    def _register_factory(self, factory: DevicePlatform | DeferredFactory) -> bool:
-        plugin, old = self.file.plugin, self._predecessor
+    def _register_devices(self, platform: DevicePlatform | DeferredFactory) -> None:
         try:
-            if old is not None:  # it takes a place later
-                instead_of = old.platform
-                self._registries.devices.check_room(factory, plugin=plugin, instead_of=instead_of)
-            else:
-                self._undo[_DEVICES] = self._registries.devices.register(factory, plugin=plugin)
+            self._registered.add_platform(platform)
         except ModularTFError as error:
             self.reasons.append(Reason.of_error("register", error))
-            return False
-        return True
 
     def _note(self, stage: str, violations: Iterable[Violation], scheme: str | None = None) -> None:
         for violation in violations:
@@ -368,7 +285,7 @@ class Generation:
             reason = Reason.of_rule(stage, violation.rule_id, where + violation.message)
             (self.reasons if violation.is_error else self.warnings).append(reason)
 
-    # -- in the place of another ------------------------------------------------------------------
+    # -- in the place of another, and the end -----------------------------------------------------
 
     def take_over(self) -> None:
         """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
@@ -378,82 +295,28 @@ class Generation:
         old, self._predecessor = self._predecessor, None
         if old is None:
             return
-        with self._lock, old._lock:  # noqa: SLF001  (of this class, here and below)
+        with self._lock, old._lock:  # noqa: SLF001  (of this class, as in the next line)
             old._promised = None  # noqa: SLF001
-            for scheme, filesystem in list(self.filesystems.items()):
-                if (undo := old._undo.pop(scheme, None)) is not None:  # noqa: SLF001
-                    self._registries.schemes.fulfil(old.filesystems[scheme], filesystem)
-                    self._undo[scheme] = undo
-                else:
-                    self._register_scheme(filesystem)
-            self._take_devices_over(old)
-            old.withdraw()
-
-    def _take_devices_over(self, old: Generation) -> None:
-        platform = self.platform
-        if platform is not None and not self._succeed_factory(old, platform):
-            self.platform = None
-            if not isinstance(platform, DeferredFactory):
-                platform.close()
-
-    def _succeed_factory(self, old: Generation, platform: DevicePlatform | DeferredFactory) -> bool:
-        if old.platform is None or _DEVICES not in old._undo:
-            return self._register_factory(platform)
-        try:
-            old._lent += self._registries.devices.fulfil(old.platform, platform)
-        except ModularTFError as error:
-            self.reasons.append(Reason.of_error("register", error))
-            return False
-        self._undo[_DEVICES] = old._undo.pop(_DEVICES)
-        return True
-
-    # -- the end ----------------------------------------------------------------------------------
-
-    def after_fork_in_child(self) -> None:
-        """Make what the parent had usable in a forked child, or give it up."""
-        self._lock = threading.RLock()
-        for filesystem in self.filesystems.values():
-            if not isinstance(filesystem, DeferredFilesystem):
-                with suppress(ModularTFError):
-                    filesystem.after_fork_in_child()
-
-    def withdraw(self) -> None:
-        """Serve nothing new from now on; what is open goes on."""
-        self._promised = None
-        for undo in reversed(list(self._undo.values())):
-            undo()
-        self._undo.clear()
+            refused = self._registered.take_over()
+            if refused is not None:
+                self.reasons.append(Reason.of_error("register", refused))
 
     def retire(self) -> RetiredGeneration:
         """Serve nothing new from now on, and give what is left to those who hold something."""
         with self._lock:
-            platform = None if isinstance(self.platform, DeferredFactory) else self.platform
-            if platform is not None:
-                self._lent += self._registries.devices.listed_devices(platform)
-            self.withdraw()
-            opened = [f for f in self.filesystems.values() if not isinstance(f, DeferredFilesystem)]
-            retired = RetiredGeneration(
-                self.file.plugin, self.file.path, opened, platform, self._lent
-            )
-            self.filesystems, self.tables, self.platform, self._lent = {}, {}, None, []
-        return retired
+            self._promised = None
+            self.tables = {}
+            return self._registered.retire()
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Stop serving: files, filesystems, devices; return what went wrong."""
-        self.withdraw()
-        filesystems = (
-            fs for fs in self.filesystems.values() if not isinstance(fs, DeferredFilesystem)
-        )
-        platform = None if isinstance(self.platform, DeferredFactory) else self.platform
-        return close_served(filesystems, platform, at_exit=at_exit)
+        self._promised = None  # without the lock, which a plugin that hangs in its init would hold
+        return self._registered.close(at_exit=at_exit)
 
-
-def _same_rank(deferred: DeferredFactory, platform: DevicePlatform) -> bool:
-    return (deferred.device_type, deferred.platform, deferred.priority) == (
-        platform.device_type,
-        platform.platform,
-        platform.priority,
-    )
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        self._lock = threading.RLock()
+        self._registered.after_fork_in_child()
 
 
 def _described(offer: Offer | None) -> str:

@@ -109,5 +109,5 @@ def test_the_check_sees_what_it_must():
     """A floor plan that sees no imports would always be kept."""
     seen = {(room_of(found.module), room_of(found.imported)) for found in imports_between_rooms()}
 
-    assert {("service", "filesystem"), ("service", "device"), ("loading", "native")} <= seen
+    assert {("registries", "filesystem"), ("registries", "device"), ("loading", "native")} <= seen
     assert any(found.for_types for found in imports_between_rooms())

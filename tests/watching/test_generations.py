@@ -234,10 +234,10 @@ def test_a_file_that_changed_since_it_was_found_whole_has_its_turn_later(service
     whole = Change(path, ChangeKind.REPLACED, file_identity(path))
     put(scheme="third")
 
-    assert service._follow([whole]) == []
+    assert service._hot_reload.follow([whole]) == []
     assert service.schemes() == {"first": "x"}
     whole = Change(path, ChangeKind.REPLACED, file_identity(path))
-    assert told(service._follow([whole])) == [("replaced", "x", "loaded")]
+    assert told(service._hot_reload.follow([whole])) == [("replaced", "x", "loaded")]
     assert service.schemes() == {"third": "x"}
 
 

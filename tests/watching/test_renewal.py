@@ -159,11 +159,11 @@ def test_a_watch_tries_all_plugins_in_children_of_one_process(folder, put):
             put(scheme=scheme)
             (change,) = service.refresh()
             assert change.kept is None
-            helpers.append(service._admission._trials._zygotes.warm())
+            helpers.append(service._pipeline._admission._trials._zygotes.warm())
 
         assert helpers == [helpers[0]] * 3
 
-    assert service._admission._trials is None
+    assert service._pipeline._admission._trials is None
 
 
 def test_a_function_that_raises_does_not_end_the_watch(service, put, caplog):
@@ -207,14 +207,14 @@ def test_a_plugin_that_hangs_holds_up_nobody_but_its_watch(folder, put):
     with PluginService(plugin_dirs=[folder], bundled=False, config=Config()) as service:
         put("liba.so", scheme="one")
         service.load()
-        try_out = service._admission.try_out
+        try_out = service._pipeline._admission.try_out
 
         def take_long(entries):
             begun.set()
             may_end.wait(PATIENCE_S)
             return try_out(entries)
 
-        service._admission.try_out = take_long
+        service._pipeline._admission.try_out = take_long
         put("libb.so", scheme="two")
         renewal = threading.Thread(target=service.refresh)
         renewal.start()

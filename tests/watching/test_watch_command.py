@@ -164,9 +164,9 @@ def test_a_process_ends_while_a_change_is_being_dealt_with(run_python, folder, f
         """
         import shutil, sys, threading, time
         from modular_tf.service import PluginService
-        import modular_tf.service
+        import modular_tf.plugin_service
 
-        modular_tf.service._PATIENCE_AT_EXIT_S = 0.2
+        modular_tf.plugin_service._PATIENCE_AT_EXIT_S = 0.2
         begun = threading.Event()
 
         def on_change(change):
