@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.first_contact.sanitizer_report import sanitizer_report
 from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Ended:
 
     Attributes:
         status: Its exit status, negative for a signal.
-        said: The last that it wrote to standard error.
+        said: The last that it wrote to standard error, or what a sanitizer reported there.
     """
 
     status: int
@@ -78,7 +79,8 @@ def run_apart(
         raise Blocked(said.rpartition("\n")[2])
     if done.returncode == _UNSUPPORTED:
         raise Unsupported(said.rpartition("\n")[2])
-    return Ended(done.returncode, said)
+    report = sanitizer_report(done.stderr)
+    return Ended(done.returncode, said if report is None else str(report))
 
 
 def leave(why: Exception) -> NoReturn:

@@ -102,6 +102,8 @@ def _remarks(plan: PluginPlan, outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield why less could be checked than the plugin has."""
     if not plan.kinds:
         yield "exports no entry point of a plugin, so only the file itself was looked at"
+    if plan.lacks is not None:
+        yield plan.lacks
     offered = plan.offered
     if offered is None:
         return

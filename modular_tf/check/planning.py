@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.offered import offered_by
 from modular_tf.check.outcome import Pass
+from modular_tf.check.sanitizer_runtime import lacking_runtime
 from modular_tf.check.selection import selected
 from modular_tf.check.target import Target
 from modular_tf.discovery.kinds import Kind
@@ -37,6 +38,7 @@ class PluginPlan:
         offered: What it registers, as far as that was needed to know.
         steps: Its processes, in the order of a report.
         seed: Of all that is random.
+        lacks: What this process was started without, as a report says it; None for nothing.
     """
 
     path: str
@@ -45,6 +47,7 @@ class PluginPlan:
     offered: Offered | None
     steps: tuple[Step, ...]
     seed: int
+    lacks: str | None = None
 
 
 def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
@@ -75,6 +78,7 @@ def plan_of(probe: Probe, settings: CheckSettings, *, seed: int) -> PluginPlan:
         offered=offered,
         steps=tuple(plan.steps(checks)),
         seed=seed,
+        lacks=lacking_runtime(probe),
     )
 
 

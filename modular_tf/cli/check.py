@@ -103,7 +103,13 @@ def _write_files(folder: str, settings: CheckSettings) -> Exit:
 
 def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exit:
     from modular_tf.cli import check_report  # noqa: PLC0415  (for runs that come to one)
+    from modular_tf.native.sanitizers import looks_for_leaks  # noqa: PLC0415
 
+    if looks_for_leaks(os.environ):
+        complain(
+            "a sanitizer will look for leaks at the end of this process, find Python's, and change "
+            "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
+        )
     before = check_report.earlier(options.compare)
     report = _run(options, settings)
     check_report.write(report, options, printer, before)

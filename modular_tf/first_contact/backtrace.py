@@ -39,10 +39,15 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
             place = f"{function}+{offset:#x}" if function else f"{offset:#x}"
         except (TypeError, ValueError):
             continue
-        if os.path.basename(name).startswith(_HOST):
+        if is_host_library(name):
             break
         shown.append(f"{copies.get(_mapped_name(name), name) or 'nowhere'} {place}")
     return tuple(shown)
+
+
+def is_host_library(path: str) -> bool:
+    """Tell whether a mapped file is the host's, by its name."""
+    return os.path.basename(path).startswith(_HOST)
 
 
 def _text(digits: Any) -> str:

@@ -11,6 +11,7 @@ from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.plain_text import plain
+from modular_tf.first_contact.sanitizer_report import sanitizer_report
 from modular_tf.rules import Violation
 from modular_tf.signal_names import signal_in_full
 
@@ -205,6 +206,9 @@ def _verb(ending: Ending, number: int) -> str:
 
 def _said(ending: Ending) -> str:
     """Return the last words: for one, the C++ runtime names an exception that nobody caught."""
+    report = sanitizer_report(ending.said)
+    if report is not None:
+        return f"; {plain(str(report))}"
     lines = [line.strip() for line in ending.said.splitlines() if line.strip()]
     shown = plain(" / ".join(lines[-2:]))
     return f"; it last wrote: {shown}" if shown else ""

@@ -23,6 +23,7 @@ from modular_tf.native.library import (
     show_as,
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
+from modular_tf.native.sanitizers import sanitizer_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,6 +151,8 @@ def _targets(
 
 def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
     """Return the path to map a file by; in its folder, if it or one beside it asks for that."""
+    if sanitizer_of_process() is not None:
+        source.keep()  # it reads the file again by that path, to name functions in its report
     if levels is None:
         return source.mapped_as
     placed = beside_neighbours(file.path, source, levels)

@@ -10,7 +10,9 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import process_symbol
+from modular_tf.native.sanitizers import is_sanitizer_library, sanitizer_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
 LIBRARY = "libmodular_tf_checking_allocator.so"
 _PRELOAD = "LD_PRELOAD"
 _SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
-_SANITIZERS = ("asan", "tsan", "msan")
-"""In the names of libraries that watch the heap themselves, and have to be loaded first."""
 _LONGEST = 160
 _CDECLS = {
     "enter": "void(*)(void)",
@@ -92,13 +92,9 @@ class CheckingAllocator:
 @cache
 def checking_allocator() -> CheckingAllocator | None:
     """Return the allocator of this process, None where it runs with the C library's."""
-    addresses = {name: _address(f"mtf_heap_{name}") for name in _CDECLS}
-    return CheckingAllocator(addresses) if all(addresses.values()) else None
-
-
-def _address(name: str) -> int:
-    default_scope = ffi.NULL  # RTLD_DEFAULT
-    return int(ffi.cast("uintptr_t", lib.mtf_library_symbol(default_scope, name.encode())))
+    found = {name: process_symbol(f"mtf_heap_{name}") for name in _CDECLS}
+    addresses = {name: address for name, address in found.items() if address is not None}
+    return CheckingAllocator(addresses) if len(addresses) == len(_CDECLS) else None
 
 
 def allocator_path() -> str | None:
@@ -122,8 +118,7 @@ def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
     if path is None or any(mark in path for mark in _SEPARATORS):
         return dict(environment)
     others = _listed(environment.get(_PRELOAD, ""))
-    names = [os.path.basename(other) for other in others]
-    if any(word in name for name in names for word in _SANITIZERS):
+    if sanitizer_of_process() or any(is_sanitizer_library(other) for other in others):
         return dict(environment)
     return {**environment, _PRELOAD: ":".join([path, *others])}
 

@@ -74,6 +74,13 @@ class Library:
         return int(ffi.cast("uintptr_t", address)) or None
 
 
+def process_symbol(name: str) -> int | None:
+    """Return the address of what all libraries of the process see by a name, None for nothing."""
+    default_scope = ffi.NULL  # RTLD_DEFAULT
+    address = lib.mtf_library_symbol(default_scope, name.encode())
+    return int(ffi.cast("uintptr_t", address)) or None
+
+
 def show_as(mapped: str, path: str) -> None:
     """Let what is mapped under one path be shown under another, its file's."""
     _shown_as[mapped] = path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.isolation.progress import MUTE_STATUS
 from modular_tf.check.outcome import Incident, Outcome, Verdict
+from modular_tf.first_contact.sanitizer_report import sanitizer_report
 from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
@@ -98,10 +99,12 @@ def _told(ending: Ending, number: int | None) -> tuple[Verdict, str]:
         return Verdict.HUNG, f"the plugin did not come back within {ending.hung:g} s"
     if ending.status == MUTE_STATUS and ending.exits is None:
         return Verdict.FAILED, "the plugin closed a descriptor that it had not opened"
+    report = sanitizer_report(ending.said)
+    reported = "" if report is None else f": {report}"
     if number is not None:
-        return Verdict.CRASHED, f"the process {_how(ending, number)}"
+        return Verdict.CRASHED, f"the process {_how(ending, number)}{reported}"
     status = _exit_status(ending)
-    return Verdict.EXITED, f"the plugin ended the process with exit status {status}"
+    return Verdict.EXITED, f"the plugin ended the process with exit status {status}{reported}"
 
 
 def _how(ending: Ending, number: int) -> str:

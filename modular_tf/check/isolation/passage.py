@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 0.01
 _STAGE_S = 60.0  # for the subject to be there, and to be taken down
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
-_MOST_SAID = 4096
+_MOST_SAID = 16384  # a sanitizer says a lot
 
 _WHILE_LOADED = "while the plugin was loaded"
 _WHILE_CLOSED = "behind the check, while the plugin was taken down"

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
+from modular_tf.first_contact.sanitizer_report import sanitizer_report
 from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from modular_tf.check.outcome import Incident, Outcome
 
 _CALLS_SHOWN = 16
 _LINES_SAID = 6
+_LINES_REPORTED = 20
 
 
 def headline(outcome: Outcome) -> str:
@@ -32,10 +34,12 @@ def _of_incident(outcome: Outcome) -> str:
     place = f" in {incident.last_call}" if incident.last_call else ""
     if outcome.verdict is Verdict.HUNG:
         return f"did not come back{place} within {outcome.seconds:.0f} s"
+    report = sanitizer_report(incident.said)
+    reported = "" if report is None else f": {report}"
     if outcome.verdict is Verdict.EXITED:
-        return f"ended the process with exit status {incident.exit_status}{place}"
+        return f"ended the process with exit status {incident.exit_status}{place}{reported}"
     ended_by = "no signal" if incident.signal is None else signal_in_full(incident.signal)
-    return f"crashed with {ended_by}{place}"
+    return f"crashed with {ended_by}{place}{reported}"
 
 
 def details(outcome: Outcome) -> Iterator[str]:
@@ -56,5 +60,13 @@ def details(outcome: Outcome) -> Iterator[str]:
 def _of_process(incident: Incident) -> Iterator[str]:
     for number, frame in enumerate(incident.backtrace):
         yield f"{'frames:  ' if number == 0 else '         '} {frame}"
-    for number, line in enumerate(incident.said.strip().splitlines()[-_LINES_SAID:]):
+    for number, line in enumerate(_last_words(incident.said)):
         yield f"{'said:    ' if number == 0 else '         '} {line}"
+
+
+def _last_words(said: str) -> Sequence[str]:
+    """Return the last lines, or the first of a sanitizer's report, which is long."""
+    report = sanitizer_report(said)
+    if report is not None:
+        return report.lines[:_LINES_REPORTED]
+    return said.strip().splitlines()[-_LINES_SAID:]

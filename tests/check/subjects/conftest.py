@@ -51,9 +51,19 @@ def raw_filesystem(fixture_tables):
 @pytest.fixture(scope="session")
 def heap_plugin():
     """Build the plugin in memory that misuses the heap as FIXTURE_MISUSE says."""
+    return _heap_plugin("libheap_plugin.so")
+
+
+@pytest.fixture(scope="session")
+def sanitized_heap_plugin():
+    """Build the same with AddressSanitizer."""
+    return _heap_plugin("libsanitized_heap_plugin.so", "-fsanitize=address")
+
+
+def _heap_plugin(name, *options):
     sources = _REFERENCE / "src"
     renamed = ("TF_InitPlugin=reference_init_plugin", 'MTF_RAM_SCHEME="ram"')
     objects = [compile_object(source, renamed) for source in sorted(sources.glob("*.c*"))]
-    objects.append(compile_object(_FOLDER / "heap_plugin.cc"))
-    options = ["-lpthread", f"-Wl,--version-script={sources / 'exports.map'}"]
-    return link_library("libheap_plugin.so", objects, options, cxx=True)
+    objects.append(compile_object(_FOLDER / "heap_plugin.cc", options=options))
+    exports = f"-Wl,--version-script={sources / 'exports.map'}"
+    return link_library(name, objects, ["-lpthread", exports, *options], cxx=True)
