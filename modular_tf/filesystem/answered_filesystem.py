@@ -19,6 +19,7 @@ from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.endpoint_check import EndpointCheck
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.forgotten_descriptors import ForgottenDescriptors
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
@@ -81,6 +82,8 @@ class AnsweredFilesystem(PluginFilesystem):
         self._library = LibraryCheck(answers.needs_library, plugin)
         self._endpoint = EndpointCheck(answers, plugin)
         self._descriptors = DescriptorCheck(answers.spare_descriptors or 0, plugin)
+        forgotten = answers.forgotten_files
+        self._forgotten = None if forgotten is None else ForgottenDescriptors(forgotten)
         self._honours_ranges: dict[str, bool] = {}
         self._statistics: dict[str, tuple[float, FileStatistics]] = {}
         self._answered_writers: WeakSet[AnsweredWriter] = WeakSet()
@@ -223,11 +226,16 @@ class AnsweredFilesystem(PluginFilesystem):
         return writer
 
     def _answered_writer(self, file: WritableFile, size: int) -> WritableFile:
-        counted = size if self.answers.count_position else None
-        touch = self.answers.append_nothing_before_close
-        if counted is None and not touch:
+        answers = self.answers
+        if not (answers.count_position or answers.append_nothing_before_close or self._forgotten):
             return file
-        writer = AnsweredWriter(file, position=counted, touch=touch)
+        writer = AnsweredWriter(
+            file,
+            position=size if answers.count_position else None,
+            touch=answers.append_nothing_before_close,
+            needs_bytes=answers.makes_no_empty_file,
+            forgotten=self._forgotten,
+        )
         self._answered_writers.add(writer)
         return writer
 
@@ -261,6 +269,7 @@ class AnsweredFilesystem(PluginFilesystem):
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""
         self._answered_writers = WeakSet()
+        ForgottenDescriptors.after_fork_in_child()
         if self.answers.no_destructors_after_fork:
             lib.mtf_exit_without_inherited_destructors()
         again = reinitialise or self.answers.reinitialise_after_fork

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.errors import ModularTFError, UnimplementedError
 from modular_tf.filesystem.files import WritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    from modular_tf.filesystem.forgotten_descriptors import ForgottenDescriptors
 
 
 class AnsweredWriter(WritableFile):
@@ -17,22 +20,45 @@ class AnsweredWriter(WritableFile):
         file: The plugin's own file.
         position: Bytes that the file has already; None to ask the plugin for `tell`.
         touch: Append no bytes before closing an untouched file.
+        needs_bytes: Say so where the plugin's close fails since the file got none.
+        forgotten: What the plugin leaves open then; None for nothing.
     """
 
-    __slots__ = ("__weakref__", "_file", "_position", "_touch")
+    __slots__ = (
+        "__weakref__",
+        "_file",
+        "_forgotten",
+        "_is_empty",
+        "_needs_bytes",
+        "_position",
+        "_touch",
+    )
 
-    def __init__(self, file: WritableFile, *, position: int | None, touch: bool) -> None:
+    def __init__(
+        self,
+        file: WritableFile,
+        *,
+        position: int | None,
+        touch: bool,
+        needs_bytes: bool,
+        forgotten: ForgottenDescriptors | None,
+    ) -> None:
         self.uri = file.uri
         self._file = file
         self._position = position
         self._touch = touch
+        self._needs_bytes = needs_bytes
+        self._is_empty = not position
+        self._forgotten = forgotten
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
         self._file.append(data)
         self._touch = False
+        appended = memoryview(data).nbytes
+        self._is_empty = self._is_empty and not appended
         if self._position is not None:
-            self._position += memoryview(data).nbytes
+            self._position += appended
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
@@ -54,7 +80,27 @@ class AnsweredWriter(WritableFile):
             self._touch_now()
         finally:
             self._position = None  # from now on the file is asked, which refuses
+            self._close()
+
+    def _close(self) -> None:
+        try:
             self._file.close()
+        except ModularTFError as error:
+            if self._needs_bytes and self._is_empty:
+                raise self._refused(error.plugin) from error
+            raise
+        finally:
+            if self._forgotten is not None:
+                self._forgotten.close()
+
+    def _refused(self, plugin: str | None) -> UnimplementedError:
+        return UnimplementedError(
+            f"close {self.uri!r}: {plugin} cannot write a file of no bytes, and left what was"
+            " there; write at least one",
+            plugin=plugin,
+            path=self.uri,
+            operation="close",
+        )
 
     def _touch_now(self) -> None:
         touch, self._touch = self._touch, False

@@ -63,9 +63,7 @@ class PluginFilesystem(PluginSettings):
         ModularTFError: `init` failed, with the plugin's own code and message.
     """
 
-    def __init__(
-        self, tables: FilesystemTables, plugin: str, *, share_init: bool = False
-    ) -> None:
+    def __init__(self, tables: FilesystemTables, plugin: str, *, share_init: bool = False) -> None:
         super().__init__(tables.scheme, plugin)
         self.tables = tables
         self._writers = OpenWriters()

@@ -25,6 +25,8 @@ class Answers:
         endpoint_pattern: Where a URI names its server: groups `host` (with a port, maybe) and,
             where it is not http, `scheme`.
         spare_descriptors: How many file descriptors the process must have left before a call.
+        forgotten_files: Paths of temporary files (a regular expression) whose first descriptor the
+            plugin never closes, though it deletes them; it is closed when a writer has closed.
         missing_message: What an error's message holds (a regular expression) that is none of the
             plugin's NOT_FOUND and should be.
         max_read: Most bytes to ask for in one read.
@@ -47,6 +49,8 @@ class Answers:
         mark_parents: Before a directory is made, so are all above it: the plugin sees none that is
             there by its files alone.
         rename_by_copy: Renaming copies, then deletes; whole directories too.
+        makes_no_empty_file: A file that got no byte cannot be closed, and what was there stays;
+            that is said. The plugin copies empty files that others made.
         append_nothing_before_close: A writer that got no byte appends none before it closes.
         append_by_rewriting: Appending rewrites the file with its old content in front.
         count_position: tell is answered by counting.
@@ -66,6 +70,7 @@ class Answers:
     endpoint_switches: Mapping[str, str] = field(default_factory=dict)
     endpoint_pattern: str | None = None
     spare_descriptors: int | None = None
+    forgotten_files: str | None = None
     missing_message: str | None = None
     max_read: int | None = None
     first_read: int | None = None
@@ -81,6 +86,7 @@ class Answers:
     directory_marker: bool = False
     mark_parents: bool = False
     rename_by_copy: bool = False
+    makes_no_empty_file: bool = False
     append_nothing_before_close: bool = False
     append_by_rewriting: bool = False
     count_position: bool = False

@@ -12,11 +12,13 @@ from modular_tf.errors import (
     InternalError,
     ResourceExhaustedError,
     UnavailableError,
+    UnimplementedError,
 )
 from modular_tf.filesystem.answered_readers import BlockReader, PiecewiseReader
+from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.endpoint_check import EndpointCheck
-from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.filesystem.files import RandomAccessFile, WritableFile
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.store_lookup import depth_of, store_uri
 from modular_tf.loading.defect_answers import Answers
@@ -108,6 +110,61 @@ def test_pieces_are_never_larger_than_they_may():
     server = Server(ranges=True)
     assert PiecewiseReader(server, 32).read(10, 500) == CONTENT[10:]
     assert max(n for _, n in server.requests) == 32
+
+
+class Refusing(WritableFile):
+    """A file that cannot be closed."""
+
+    uri = "xx://bucket/file"
+
+    def append(self, data):
+        pass
+
+    def tell(self):
+        return 0
+
+    def close(self):
+        raise InternalError("no part was sent", plugin="plugin")
+
+
+class Counting:
+    """Stands in for what a plugin forgets."""
+
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+def _writer(forgotten=None, position=0, needs_bytes=True):
+    return AnsweredWriter(
+        Refusing(), position=position, touch=False, needs_bytes=needs_bytes, forgotten=forgotten
+    )
+
+
+def test_a_file_without_a_byte_is_refused_in_words():
+    writer = _writer()
+    writer.append(b"")
+    with pytest.raises(UnimplementedError, match="plugin cannot write a file of no bytes") as told:
+        writer.close()
+    assert (told.value.operation, told.value.path) == ("close", "xx://bucket/file")
+
+
+@pytest.mark.parametrize(
+    ("data", "position", "needs_bytes"), [(b"x", 0, True), (b"", 7, True), (b"", 0, False)]
+)
+def test_another_failure_of_close_is_told_as_it_is(data, position, needs_bytes):
+    writer = _writer(position=position, needs_bytes=needs_bytes)
+    writer.append(data)
+    with pytest.raises(InternalError, match="no part was sent"):
+        writer.close()
+
+
+def test_what_is_forgotten_goes_though_the_file_cannot_be_closed():
+    forgotten = Counting()
+    with pytest.raises(UnimplementedError):
+        _writer(forgotten).close()
+    assert forgotten.closed == 1
 
 
 def test_descriptors_are_counted_against_the_limit():

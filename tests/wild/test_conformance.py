@@ -76,6 +76,8 @@ _RUNS = {
         "az",
         {
             "FS-333": (2, _CRASHED),
+            "FS-241": ("az-rename-to-itself-deletes", _FAILED),
+            "FS-336": ("az-forgets-descriptors", _FAILED),
             "FS-330": ("az-hangs-after-fork", _WARNED),
             "FS-244": (3, _HUNG),
             "FS-193": (14, _FAILED),
@@ -102,7 +104,7 @@ _RUNS = {
     "gs-compose": Found(
         "gs", {"FS-193": (6, _FAILED)}, environment={**_GCS_VARIABLES, "GCS_APPEND_MODE": "compose"}
     ),
-    "http": Found("http", {"FS-331": (8, _FAILED), "FS-151": (9, _FAILED)}),
+    "http": Found("http", {"FS-331": (8, _FAILED), "FS-151": (9, _FAILED), "FS-155": (9, _FAILED)}),
     "http-without-ranges": Found("http_store_without_ranges", {"FS-157": (7, _FAILED)}),
     "oss": Found(
         "oss",
@@ -110,6 +112,8 @@ _RUNS = {
             "FS-158": (16, _FAILED),
             "FS-162": (16, _FAILED),
             "FS-221": ("oss-prefixes-exist", _FAILED),
+            "FS-228": ("oss-delete-takes-siblings-along", _FAILED),
+            "FS-241": ("oss-rename-to-itself-deletes", _FAILED),
             "FS-259": ("oss-prefixes-exist", _FAILED),
         },
     ),

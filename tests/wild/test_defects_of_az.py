@@ -139,6 +139,40 @@ def test_az_delete_takes_siblings_along(azure_store, run_subject):
     run_subject(azure_store, code, "", folder="siblings-raw", without="lookup,withhold")
 
 
+def test_az_rename_to_itself_deletes(azure_store, run_subject):
+    code = """
+        import sys
+        put("file", b"content")
+        fs.rename_file(uri("file"), uri("file"))
+        expect(fs.path_exists(uri("file")), sys.argv[1] == "kept")
+        if sys.argv[1] == "kept":
+            expect(get("file"), b"content")
+        """
+    run_subject(azure_store, code, "kept", folder="itself")
+    run_subject(azure_store, code, "lost", folder="itself", without="rename_by_copy")
+
+
+def test_az_forgets_descriptors(azure_store, run_subject):
+    code = """
+        import os
+        def used():
+            return len(os.listdir("/proc/self/fd"))
+        put("warm")
+        before = used()
+        kept = fs.new_writable_file(uri("kept"))
+        kept.append(b"first ")
+        for number in range(20):
+            put(f"file-{number}")
+        kept.append(b"last")
+        kept.close()
+        expect(get("kept"), b"first last")
+        print("kept open" if used() - before >= 20 else "closed")
+        """
+    answered = run_subject(azure_store, code, folder="descriptors")
+    raw = run_subject(azure_store, code, folder="descriptors", without="forgotten_files")
+    assert (answered.stdout, raw.stdout) == ("closed\n", "kept open\n")
+
+
 def test_az_refusals_stall(azure_store, run_subject):
     """What the store would refuse is not asked: forty refusals, and no wait of ten seconds."""
     run_subject(

@@ -136,7 +136,10 @@ def test_http_stat_fetches_everything(counting_server, run_subject):
         for ask in (fs.stat, fs.get_file_size, fs.is_directory, fs.new_random_access_file, get,
                     fs.new_read_only_memory_region_from_file):
             expect_error(FileNotFoundError, ask, uri("missing"))
-        expect(fs.path_exists(uri("missing")), False)
+        for nothing in ("", "http://"):
+            expect_error(FileNotFoundError, fs.stat, nothing)
+            expect_error(FileNotFoundError, fs.new_random_access_file, nothing)
+        expect((fs.path_exists(uri("missing")), fs.path_exists("")), (False, False))
         with fs.new_read_only_memory_region_from_file(uri("file")) as region:
             expect(bytes(region.view()), b"content")
         expect_error(NotImplementedError, put, "file")
@@ -146,6 +149,11 @@ def test_http_stat_fetches_everything(counting_server, run_subject):
         store,
         "expect_error(errors.InvalidArgumentError, fs.stat, uri('file'))",
         without="unmeasured_message",
+    )
+    run_subject(
+        store,
+        "expect_error(errors.InternalError, fs.new_random_access_file, '')",
+        without="missing_message",
     )
 
 

@@ -51,3 +51,65 @@ def test_oss_prefixes_exist(oss_store, run_subject):
         """
     run_subject(oss_store, code, "answered", folder="prefixes")
     run_subject(oss_store, code, "raw", folder="prefixes-raw", without="lookup")
+
+
+def test_oss_rename_to_itself_deletes(oss_store, run_subject):
+    code = """
+        import sys
+        put("file", b"content")
+        fs.rename_file(uri("file"), uri("file"))
+        expect(fs.path_exists(uri("file")), sys.argv[1] == "kept")
+        if sys.argv[1] == "kept":
+            expect(get("file"), b"content")
+        """
+    run_subject(oss_store, code, "kept", folder="itself")
+    run_subject(oss_store, code, "lost", folder="itself", without="rename_by_copy")
+
+
+def test_oss_delete_takes_siblings_along(oss_store, run_subject):
+    code = """
+        import sys
+        for directory in (base, uri("a"), uri("ab")):
+            fs.create_dir(directory)
+        put("a/file")
+        put("ab/file")
+        put("ac")
+        fs.delete_recursively(uri("a"))
+        expect(" ".join(fs.get_children(base)), sys.argv[1])
+        """
+    run_subject(oss_store, code, "ab ac", folder="siblings")
+    run_subject(oss_store, code, "", folder="siblings-raw", without="lookup")
+
+
+def test_oss_empty_file_cannot_be_closed(oss_store, run_subject):
+    code = """
+        import sys
+        kind = getattr(errors, sys.argv[1])
+        put("file", b"content")
+        for path in ("new", "file"):
+            print(expect_error(kind, fs.new_writable_file(uri(path)).close))
+        expect((fs.get_children(base), get("file")), (["file"], b"content"))
+        """
+    answered = run_subject(oss_store, code, "UnimplementedError", folder="empty")
+    assert answered.stdout.count("cannot write a file of no bytes") == 2
+    without = "makes_no_empty_file"
+    raw = run_subject(oss_store, code, "InternalError", folder="empty", without=without)
+    assert raw.stdout.count("404 object not exists") == 2
+
+
+def test_an_empty_file_of_somebody_else_moves(oss_store, run_subject):
+    """The plugin makes none of its own, but copies what makes up a directory."""
+    run_subject(
+        oss_store,
+        """
+        import modular_tf.filesystem.plugin_filesystem as plain
+        fs.recursively_create_dir(uri("directory"))
+        plain.PluginFilesystem.copy_file(fs, uri("directory/"), uri("empty"))
+        expect((fs.stat(uri("empty")).length, get("empty")), (0, b""))
+        fs.copy_file(uri("empty"), uri("copied"))
+        fs.rename_file(uri("empty"), uri("moved"))
+        expect(fs.get_children(base), ["copied", "directory", "moved"])
+        expect((get("copied"), get("moved")), (b"", b""))
+        """,
+        folder="empty-of-others",
+    )
