@@ -287,6 +287,11 @@ class Generation:
 
     # -- in the place of another, and the end -----------------------------------------------------
 
+    def give_up_taken(self) -> None:
+        """Give up what somebody else has got since it was loaded, before it takes over."""
+        with self._lock:
+            self.reasons += self._registered.give_up_taken()
+
     def take_over(self) -> None:
         """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
 
@@ -297,9 +302,7 @@ class Generation:
             return
         with self._lock, old._lock:  # noqa: SLF001  (of this class, as in the next line)
             old._promised = None  # noqa: SLF001
-            refused = self._registered.take_over()
-            if refused is not None:
-                self.reasons.append(Reason.of_error("register", refused))
+            self._registered.take_over()
 
     def retire(self) -> RetiredGeneration:
         """Serve nothing new from now on, and give what is left to those who hold something."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError
 from modular_tf.filesystem.deferred import DeferredFilesystem
+from modular_tf.report import Reason
 from modular_tf.retired_generation import RetiredGeneration, close_served
 
 if TYPE_CHECKING:
@@ -121,26 +122,51 @@ class Registrations:
         devices, plugin, old = self._registries.devices, self._file.plugin, self._predecessor
         if old is None:
             self._undo[_DEVICES] = devices.register(platform, plugin=plugin)
-        else:  # it takes a place later
+        else:  # it takes the place later
             devices.check_room(platform, plugin=plugin, instead_of=old.platform)
 
     # -- in the place of another ------------------------------------------------------------------
 
-    def take_over(self) -> ModularTFError | None:
-        """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
+    def give_up_taken(self) -> list[Reason]:
+        """Give up, and close, what somebody else has got since this was added for a take-over.
 
         Does nothing without a predecessor.
 
         Returns:
-            Why the platform could not be registered, which is closed then.
+            What it was, and who has it.
+        """
+        if self._predecessor is None:
+            return []
+        return [*self._give_up_schemes(), *self._give_up_platform()]
+
+    def _give_up_schemes(self) -> Iterator[Reason]:
+        for scheme, filesystem in list(self.filesystems.items()):
+            if (why := self.why_taken(scheme)) is not None:
+                del self.filesystems[scheme]
+                if not isinstance(filesystem, DeferredFilesystem):
+                    close_served([filesystem], None, at_exit=False)
+                yield Reason.of_rule("register", "FS-018", why)
+
+    def _give_up_platform(self) -> Iterator[Reason]:
+        if (platform := self.platform) is not None:
+            try:
+                with self._placing(platform):
+                    self._register_platform(platform)
+            except ModularTFError as error:
+                yield Reason.of_error("register", error)
+
+    def take_over(self) -> None:
+        """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
+
+        Does nothing without a predecessor. What somebody else has was given up before.
         """
         old, self._predecessor = self._predecessor, None
         if old is None:
-            return None
+            return
         self._take_schemes_over(old)
-        refused = self._take_platform_over(old)
+        if self.platform is not None:
+            self._take_platform_over(old, self.platform)
         old.withdraw()
-        return refused
 
     def _take_schemes_over(self, old: Registrations) -> None:
         for scheme, filesystem in self.filesystems.items():
@@ -150,25 +176,14 @@ class Registrations:
             else:
                 self._register_scheme(filesystem)
 
-    def _take_platform_over(self, old: Registrations) -> ModularTFError | None:
-        platform = self.platform
-        if platform is None:
-            return None
-        try:
-            with self._placing(platform):
-                self._succeed_platform(old, platform)
-        except ModularTFError as error:
-            return error
-        return None
-
-    def _succeed_platform(
+    def _take_platform_over(
         self, old: Registrations, platform: DevicePlatform | DeferredFactory
     ) -> None:
         if old.platform is None or _DEVICES not in old._undo:
             self._register_platform(platform)
-            return
-        old._lent += self._registries.devices.fulfil(old.platform, platform)
-        self._undo[_DEVICES] = old._undo.pop(_DEVICES)
+        else:
+            old._lent += self._registries.devices.fulfil(old.platform, platform)
+            self._undo[_DEVICES] = old._undo.pop(_DEVICES)
 
     # -- the end ----------------------------------------------------------------------------------
 

@@ -266,6 +266,8 @@ class Renewal:
         self, old: PluginEntry, new: PluginEntry, serving: Generation | None
     ) -> PluginChange:
         """Let the successor take over if it serves, or if there is nothing to keep."""
+        if new.generation is not None:
+            new.generation.give_up_taken()  # another successor may have been faster
         if serving is not None and new.state is not State.LOADED:
             return self._keep(old, new)
         self._known.replace(old, new)

@@ -15,11 +15,11 @@ from modular_tf.service import PluginService
 def put(fixture_device_plugin, folder):
     """Place a generation of the fixture plugin in the folder; its number tells its bytes apart."""
 
-    def place(generation, *, device_type="FIXTURE", platform="FIXTURE_CHIP"):
+    def place(generation, *, file="libdevice.so", device_type="FIXTURE", platform="FIXTURE_CHIP"):
         built = fixture_device_plugin(device_type=device_type, platform=platform)
         temporary = folder / ".new"
         temporary.write_bytes(built.read_bytes() + bytes(generation))
-        temporary.replace(folder / "libdevice.so")
+        temporary.replace(folder / file)
 
     return place
 
@@ -143,6 +143,22 @@ def test_a_platform_that_is_taken_leaves_the_old_one_serving(service, put, folde
     assert "TAKEN_CHIP" in change.kept.message
     assert [device.name for device in service.devices("TAKEN")] == ["TAKEN:0"]
     assert service.device("FIXTURE:0") is old
+
+
+def test_of_two_new_generations_with_one_platform_the_first_has_it(service, put):
+    put(2, file="libother.so", device_type="OTHER", platform="OTHER_CHIP")
+    service.refresh()
+    old = service.device("OTHER:0")
+    put(3, device_type="SAME", platform="SAME_CHIP")
+    put(4, file="libother.so", device_type="SAME", platform="SAME_CHIP")
+
+    first, second = service.refresh()
+
+    assert (first.plugin, first.kept) == ("device", None)
+    assert second.plugin == "other"
+    assert "SAME_CHIP" in second.kept.message
+    assert service.device("SAME:0").plugin == "device"
+    assert service.device("OTHER:0") is old
 
 
 def test_many_generations_of_two_contents_leave_no_platform_open(service, put):

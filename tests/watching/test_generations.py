@@ -294,6 +294,38 @@ def test_a_scheme_of_somebody_else_is_not_taken(service, put):
     assert service.schemes() == {"mine": "a", "yours": "b"}
 
 
+def test_of_two_new_generations_with_one_scheme_the_first_has_it(service, put):
+    put("liba.so", scheme="one")
+    put("libb.so", scheme="two")
+    service.load("a", "b")
+    put("liba.so", scheme="same")
+    put("libb.so", scheme="same")
+
+    first, second = service.refresh()
+
+    assert (first.plugin, first.kept) == ("a", None)
+    assert second.plugin == "b"
+    assert "'same' of b is taken by a" in second.kept.message
+    assert service.schemes() == {"same": "a", "two": "b"}
+    write(service, "two://host/file")
+
+
+def test_a_new_generation_has_what_is_left_of_its_schemes(service, put):
+    put("liba.so", scheme="one")
+    put("libb.so", scheme="two")
+    service.load()
+    put("liba.so", scheme="same")
+    put("libb.so", variant="two-schemes", scheme="same")
+
+    _, second = service.refresh()
+
+    assert second.kept is None
+    (other,) = set(service.schemes()) - {"same"}
+    assert service.schemes() == {"same": "a", other: "b"}
+    assert [reason.rule for reason in service.report()["b"].reasons] == ["FS-018"]
+    write(service, f"{other}://host/file")
+
+
 def test_a_scheme_that_python_took_stays_with_python(service, put):
     class Nothing:
         def path_exists(self, _uri):
