@@ -227,13 +227,14 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def _answered_writer(self, file: WritableFile, size: int) -> WritableFile:
         answers = self.answers
-        if not (answers.count_position or answers.append_nothing_before_close or self._forgotten):
+        touch, needs_bytes = answers.append_nothing_before_close, answers.makes_no_empty_file
+        if not (answers.count_position or touch or needs_bytes or self._forgotten):
             return file
         writer = AnsweredWriter(
             file,
             position=size if answers.count_position else None,
-            touch=answers.append_nothing_before_close,
-            needs_bytes=answers.makes_no_empty_file,
+            touch=touch,
+            needs_bytes=needs_bytes,
             forgotten=self._forgotten,
         )
         self._answered_writers.add(writer)

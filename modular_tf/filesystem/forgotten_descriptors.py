@@ -32,9 +32,8 @@ class ForgottenDescriptors:
         """Close what is there now."""
         with self._lock:
             for entry in _OPEN.iterdir():
-                with suppress(
-                    OSError
-                ):  # the descriptor of the listing itself, or of another thread
+                # Of the listing itself, or of a thread that has closed it.
+                with suppress(OSError):
                     if self._target.fullmatch(os.readlink(entry)):
                         _close_if_temporary(int(entry.name))
 
