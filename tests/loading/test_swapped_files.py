@@ -348,10 +348,10 @@ def test_descriptors_are_closed_once_a_library_is_mapped(build, place):
     shutil.copy(build("good"), place)
     load(place, see(str(place)))  # whatever is opened once for the process
     before = len(list(Path("/proc/self/fd").iterdir()))
-    for number in range(5):
-        shutil.copy(build(f"good{number}"), place)
+    for number in range(5):  # each beside the last, which is mapped and must stay whole to its end
+        by_rename(place, build(f"good{number}"))
         load(place, settled(place))
-        shutil.copy(build(f"better{number}"), place)
+        by_rename(place, build(f"better{number}"))
         load(place, see(str(place)), sealed=True)
 
     assert len(list(Path("/proc/self/fd").iterdir())) == before
