@@ -22,14 +22,23 @@ void write_on(SP_Stream stream, uint64_t size, TF_Status* status, Task task) {
   });
 }
 
-// memmove: copies within one allocation may overlap.
+// Copies within one allocation may overlap. What is nothing may be at NULL, which neither memmove
+// nor memset must be given.
+void move(void* target, const void* source, uint64_t size) {
+  if (size != 0) std::memmove(target, source, size);
+}
+
+void fill(void* target, uint8_t pattern, uint64_t size) {
+  if (size != 0) std::memset(target, pattern, size);
+}
+
 void move_on(SP_Stream stream, void* target, const void* source, uint64_t size,
              TF_Status* status) {
-  write_on(stream, size, status, [=] { std::memmove(target, source, size); });
+  write_on(stream, size, status, [=] { move(target, source, size); });
 }
 
 void move_now(void* target, const void* source, uint64_t size, TF_Status* status) {
-  std::memmove(target, source, size);
+  move(target, source, size);
   TF_SetStatus(status, TF_OK, "");
 }
 
@@ -66,7 +75,7 @@ void sync_memcpy_dtod(const SP_Device*, SP_DeviceMemoryBase* device_dst,
 void fill_bytes(const SP_Device*, SP_Stream stream, SP_DeviceMemoryBase* location,
                 uint8_t pattern, uint64_t size, TF_Status* status) {
   void* target = location->opaque;
-  write_on(stream, size, status, [=] { std::memset(target, pattern, size); });
+  write_on(stream, size, status, [=] { fill(target, pattern, size); });
 }
 
 void zero_bytes(const SP_Device* device, SP_Stream stream, SP_DeviceMemoryBase* location,
