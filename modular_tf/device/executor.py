@@ -297,12 +297,11 @@ class Executor:
     def when_unused(self, let_go: Callable[[], None]) -> None:
         """Have a function called, once, when a closed device has no host memory left."""
         self._let_go = let_go
-        if not self.host_memories:
-            self.host_memory_ended()
+        self.host_memory_ended(left=self.host_memories)
 
-    def host_memory_ended(self) -> None:
-        """Let the device go if that was the last; may be called by the garbage collector."""
-        if self._let_go is None or self.host_memories or sys.is_finalizing():
+    def host_memory_ended(self, *, left: int) -> None:
+        """Let the device go if none is left; may be called by the garbage collector."""
+        if self._let_go is None or left or sys.is_finalizing():
             return  # a thread that starts while the interpreter ends would never run
         let_go, self._let_go = self._let_go, None
         # The collector may have come while this very thread holds the locks that this needs.

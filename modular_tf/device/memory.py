@@ -171,8 +171,8 @@ def _view_of(executor: Executor, native: Any, size: int) -> memoryview:
     """Return a view that frees the memory when the last view of it is gone."""
 
     def free(_: Any) -> None:
-        lib.mtf_memory_free(native)
-        executor.host_memory_ended()
+        # The collector may have freed the executor's own native part before: it is not to be asked.
+        executor.host_memory_ended(left=lib.mtf_memory_free_of_host(native))
 
     start = ffi.gc(ffi.cast("char *", lib.mtf_memory_address(native)), free)
     return memoryview(ffi.buffer(start, size)).cast("B")

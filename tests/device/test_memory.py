@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 
 import pytest
 
@@ -186,6 +187,21 @@ def test_views_of_host_memory_keep_the_device(recording):
         "unified_memory_deallocate",
         "destroy_device",
     ]
+    assert recording.allocated == 0
+
+
+def test_a_collection_may_take_a_device_before_its_memory(recording):
+    with recording.devices() as [device, other]:
+        memories = [one.allocate_unified(4) for one in (device, other)]
+        native = [weakref.ref(memory._executor.native) for memory in memories]
+    circle = [memories, device, other]
+    circle.append(circle)
+    del memories, device, other, circle
+    gc.collect()
+    assert [part() for part in native] == [None, None]
+    while recording.count("destroy_platform") == 0:
+        time.sleep(0.001)
+    assert recording.count("unified_memory_deallocate") == 2
     assert recording.allocated == 0
 
 

@@ -59,7 +59,7 @@ bool mtf_executor::enter() {
 }
 
 void mtf_executor::add(mtf::DeviceObject* object) {
-  references.fetch_add(1);
+  retain();
   const std::lock_guard<std::mutex> lock(mutex);
   mtf::DeviceObject*& head = objects[static_cast<int>(object->kind)];
   object->next = head;

@@ -98,6 +98,10 @@ void* mtf_memory_address(const mtf_memory* memory);
 uint64_t mtf_memory_payload(const mtf_memory* memory);
 void mtf_memory_free(mtf_memory* memory);
 
+/* The same for host and unified memory. Returns how many of them the executor has left, which may
+ * be gone together with the last; -1 in a forked child, where nothing is freed. */
+int64_t mtf_memory_free_of_host(mtf_memory* memory);
+
 /* -- streams, events, timers -- */
 
 mtf_stream* mtf_stream_new(mtf_executor* executor);

@@ -99,6 +99,16 @@ void mtf_memory_free(mtf_memory* memory) {
   if (memory != nullptr) memory->owner->end(memory);
 }
 
+int64_t mtf_memory_free_of_host(mtf_memory* memory) {
+  mtf_executor* executor = memory->owner;
+  if (executor->is_foreign()) return -1;
+  executor->retain();
+  executor->end(memory);
+  const int64_t left = executor->count(mtf::Kind::kHostMemory);
+  executor->release();
+  return left;
+}
+
 mtf_error* mtf_memcpy_htod(mtf_stream* stream, mtf_memory* target, uint64_t offset,
                            const void* source, uint64_t size) {
   if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;

@@ -70,6 +70,7 @@ struct mtf_executor {
   void add(mtf::DeviceObject* object);
   void end(mtf::DeviceObject* object);  // destroys it unless that has been done, and frees it
   void destroy_all();
+  void retain() { references.fetch_add(1); }
   void release() {
     if (references.fetch_sub(1) == 1) delete this;
   }
