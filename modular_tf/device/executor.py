@@ -95,7 +95,7 @@ class Executor:
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
         self._closed = False
-        self._let_go: Callable[[], None] | None = None
+        self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
         native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
@@ -296,14 +296,17 @@ class Executor:
 
     def when_unused(self, let_go: Callable[[], None]) -> None:
         """Have a function called, once, when a closed device has no host memory left."""
-        self._let_go = let_go
+        self._let_go.append(let_go)
         self.host_memory_ended(left=self.host_memories)
 
     def host_memory_ended(self, *, left: int) -> None:
         """Let the device go if none is left; may be called by the garbage collector."""
-        if self._let_go is None or left or sys.is_finalizing():
+        if left or sys.is_finalizing():
             return  # a thread that starts while the interpreter ends would never run
-        let_go, self._let_go = self._let_go, None
+        try:
+            let_go = self._let_go.pop()
+        except IndexError:
+            return
         # The collector may have come while this very thread holds the locks that this needs.
         threading.Thread(target=let_go, name=f"end of {self.name}").start()
 

@@ -255,11 +255,14 @@ def _closing(executor: Executor) -> ModularTFError | None:
 
 def _release_later(live: LivePlatform, viewed: list[Executor]) -> None:
     """Release the platform when none of the executors has host memory left."""
+    others = viewed[1:]  # as many as end before the last one
 
-    def next_one() -> None:
-        if viewed:
-            viewed.pop().when_unused(next_one)
-        else:
+    def one_ended() -> None:
+        try:
+            others.pop()
+        except IndexError:
             release_platform(live)
 
-    next_one()
+    # All at once: later the collector may have freed the native part of one.
+    for executor in viewed:
+        executor.when_unused(one_ended)
