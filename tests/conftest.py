@@ -11,6 +11,7 @@ settings.load_profile("untimed")
 pytest_plugins = [
     "tests.fixtures.machine",
     "tests.fixtures.children",
+    "tests.fixtures.garbage",
     "tests.fixtures.package_log",
     "tests.fixtures.emulators",
     "tests.fixtures.wild",
