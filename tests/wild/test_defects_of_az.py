@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.wild.programs import RENAME_TO_ITSELF
+
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 _UNANSWERED = "lookup,rename_by_copy,directory_marker,missing_message,append_by_rewriting"
@@ -140,16 +142,8 @@ def test_az_delete_takes_siblings_along(azure_store, run_subject):
 
 
 def test_az_rename_to_itself_deletes(azure_store, run_subject):
-    code = """
-        import sys
-        put("file", b"content")
-        fs.rename_file(uri("file"), uri("file"))
-        expect(fs.path_exists(uri("file")), sys.argv[1] == "kept")
-        if sys.argv[1] == "kept":
-            expect(get("file"), b"content")
-        """
-    run_subject(azure_store, code, "kept", folder="itself")
-    run_subject(azure_store, code, "lost", folder="itself", without="rename_by_copy")
+    run_subject(azure_store, RENAME_TO_ITSELF, "kept", folder="itself")
+    run_subject(azure_store, RENAME_TO_ITSELF, "lost", folder="itself", without="rename_by_copy")
 
 
 def test_az_forgets_descriptors(azure_store, run_subject):

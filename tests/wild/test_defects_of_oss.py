@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.wild.programs import RENAME_TO_ITSELF
+
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
 
@@ -54,16 +56,8 @@ def test_oss_prefixes_exist(oss_store, run_subject):
 
 
 def test_oss_rename_to_itself_deletes(oss_store, run_subject):
-    code = """
-        import sys
-        put("file", b"content")
-        fs.rename_file(uri("file"), uri("file"))
-        expect(fs.path_exists(uri("file")), sys.argv[1] == "kept")
-        if sys.argv[1] == "kept":
-            expect(get("file"), b"content")
-        """
-    run_subject(oss_store, code, "kept", folder="itself")
-    run_subject(oss_store, code, "lost", folder="itself", without="rename_by_copy")
+    run_subject(oss_store, RENAME_TO_ITSELF, "kept", folder="itself")
+    run_subject(oss_store, RENAME_TO_ITSELF, "lost", folder="itself", without="rename_by_copy")
 
 
 def test_oss_delete_takes_siblings_along(oss_store, run_subject):
