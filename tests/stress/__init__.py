@@ -1,0 +1,1 @@
+"""Stress campaigns: interrupts, forks, refreshes and closes at random moments."""
