@@ -31,6 +31,7 @@ def checked(words: tuple[str, ...]) -> tuple[float, int]:
     ended = subprocess.run(
         [sys.executable, "-m", "modular_tf", "check", *words, "--json"],
         capture_output=True, check=True, text=True,
+        cwd="/",  # in a checkout, Python would import the sources there, which are not built
     )  # fmt: skip
     seconds = time.perf_counter() - begun
     summary = json.loads(ended.stdout)["summary"]

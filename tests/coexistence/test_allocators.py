@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes.util
-
 import pytest
 
 from tests.coexistence.conftest import WORK
+from tests.fixtures.system_libraries import preloadable
 
 _ALL = (
     WORK
@@ -31,9 +30,7 @@ _PRELOADED = {
 def test_a_preloaded_allocator_serves_plugins_too(
     allocator, first_contact, run_python, fixture_plugin
 ):
-    library = ctypes.util.find_library(allocator)
-    if library is None:
-        pytest.fail(f"this test needs {allocator} (Debian's package {_PRELOADED[allocator]})")
+    library = preloadable(allocator, package=_PRELOADED[allocator])
     child = run_python(
         _ALL + f'assert "{library}" in open("/proc/self/maps").read()\n',
         fixture_plugin("good"),

@@ -6,7 +6,6 @@ Runs where MODULAR_TF_TENSORFLOW_PYTHON names an interpreter that has TensorFlow
 
 from __future__ import annotations
 
-import ctypes.util
 import os
 from textwrap import dedent
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.fixtures.children import describe
 from tests.fixtures.process_group import run_in_group
+from tests.fixtures.system_libraries import preloadable
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator, pytest.mark.tensorflow]
 
@@ -99,7 +99,4 @@ def test_the_plugin_of_gcs_too(steps, gcs_store, run_steps):
 
 @pytest.mark.parametrize("steps", ORDERS[:2])
 def test_another_allocator_may_be_preloaded(steps, s3_store, run_steps):
-    allocator = ctypes.util.find_library("jemalloc")
-    if allocator is None:
-        pytest.fail("this test needs libjemalloc.so.2 (Debian's package libjemalloc2)")
-    run_steps(s3_store, steps, preload=allocator)
+    run_steps(s3_store, steps, preload=preloadable("jemalloc", package="libjemalloc2"))
