@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,8 @@ from tests.contrib.plugin_process import PluginProcess, installed_plugin
 from tests.contrib.world import CONTENT, FILE, OTHER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.contrib.world import World
 
 FULL_DEVICE = "/dev/full"
@@ -83,12 +87,46 @@ def test_tree_deletion_goes_on_after_a_failure(disk: World) -> None:
     assert disk.children("full") == ["locked"]
 
 
+@contextmanager
+def few_descriptors(disk: World) -> Iterator[None]:
+    """Leave the plugin's process 40 descriptors more than it has now."""
+    before = resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE)
+    limit = (disk.plugin.descriptors() + 40, before[1])
+    resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE, limit)
+    try:
+        yield
+    finally:
+        resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE, before)
+
+
+def make_deep(disk: World, top: str, depth: int) -> None:
+    """Make directories, one in the other, with a file in each."""
+    at = os.open(disk.uri(""), os.O_PATH)
+    for name in (top, *["directory"] * depth):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_PATH, dir_fd=at)
+        os.close(at)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        at = below
+    os.close(at)
+
+
 def test_deep_tree(disk: World) -> None:
-    name = "deep/" + "/".join("d" * 400)
-    assert disk.call("recursively_create_dir", name).code == OK
-    outcome = disk.plugin.delete_recursively(disk.uri("deep"))
+    """Deeper than there are descriptors, and than any path is long."""
+    make_deep(disk, "deep", 600)
+    with few_descriptors(disk):
+        outcome = disk.plugin.delete_recursively(disk.uri("deep"))
     assert (outcome.code, outcome.value) == (OK, (0, 0))
     assert not disk.exists("deep")
+
+
+def test_pattern_of_many_levels(disk: World) -> None:
+    """More levels than there are descriptors."""
+    make_deep(disk, "deep", 200)
+    with few_descriptors(disk):
+        outcome = disk.plugin.get_matching_paths(disk.uri("deep/" + "*/" * 200 + "f*"))
+    assert (outcome.code, outcome.value[0]) == (OK, 1)
+    assert disk.plugin.delete_recursively(disk.uri("deep")).code == OK
 
 
 def test_recursive_creation_names_what_stands_in_the_way(disk: World) -> None:
