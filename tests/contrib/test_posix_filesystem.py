@@ -17,6 +17,7 @@ from tests.contrib.outcome import (
     NOT_FOUND,
     OK,
     RESOURCE_EXHAUSTED,
+    UNIMPLEMENTED,
 )
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
 from tests.contrib.world import CONTENT, FILE, OTHER
@@ -307,6 +308,12 @@ def test_glob_of_special_characters(disk: World) -> None:
     for pattern, name in ((r"a\*b", "a*b"), ("a[*]b", "a*b"), ("t?st", "täst")):
         found = disk.plugin.get_matching_paths(disk.uri(f"dir/{pattern}"))
         assert found.value == (1, [disk.uri(f"dir/{name}")])
+
+
+def test_file_that_cannot_be_mapped_is_not_called_missing(disk: World) -> None:
+    name = "/sys/devices/system/cpu/online"
+    outcome = disk.plugin.open("new_read_only_memory_region_from_file", name)
+    assert (outcome.code, outcome.value) == (UNIMPLEMENTED, None)
 
 
 def test_plain_paths_are_the_same_disk(disk: World) -> None:
