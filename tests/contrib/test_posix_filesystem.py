@@ -7,6 +7,7 @@ import resource
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -231,6 +232,43 @@ def test_rename_of_a_link_moves_the_link(disk: World) -> None:
     Path(disk.uri("link")).symlink_to("dir")
     assert disk.call("rename_file", "link", "moved").code == OK
     assert Path(disk.uri("moved")).is_symlink()
+
+
+@pytest.mark.parametrize("target", ["hard", "dir/hard"])
+def test_rename_to_another_link_of_the_file_removes_the_first(disk: World, target: str) -> None:
+    """Where rename(2) does nothing, and leaves both."""
+    path = Path(disk.uri(target))
+    path.hardlink_to(disk.uri(FILE))
+    Path(disk.uri("dir/third")).hardlink_to(disk.uri(FILE))
+    assert disk.call("rename_file", FILE, target).code == OK
+    assert not disk.exists(FILE)
+    assert path.read_bytes() == CONTENT
+    assert path.stat().st_nlink == 2
+
+
+@pytest.mark.parametrize("target", [FILE, "alias/file"])
+def test_rename_of_a_file_with_links_to_itself(disk: World, target: str) -> None:
+    """Row 141, also where another path leads to the same entry."""
+    Path(disk.uri("hard")).hardlink_to(disk.uri(FILE))
+    Path(disk.uri("alias")).symlink_to(".")
+    before = disk.children()
+    assert disk.call("rename_file", FILE, target).code == OK
+    assert disk.read(FILE) == CONTENT
+    assert disk.children() == before
+
+
+def test_rename_to_a_link_to_it_from_another_device_is_refused(disk: World) -> None:
+    """A host that made up for it by copying and deleting would lose the file."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        link = Path(folder, "link")
+        link.symlink_to(disk.uri(FILE))
+        assert link.lstat().st_dev != Path(disk.uri(FILE)).stat().st_dev
+        outcomes = [
+            disk.plugin.call("rename_file", disk.uri(name), str(link)).code
+            for name in (FILE, OTHER)
+        ]
+    assert outcomes == [FAILED_PRECONDITION, UNIMPLEMENTED]
+    assert disk.read(FILE) == CONTENT
 
 
 def test_rename_is_atomic_for_readers(disk: World) -> None:
