@@ -154,14 +154,6 @@ def test_full_disk_is_told(disk: World, slot: str, size: int, last: str) -> None
     disk.plugin.cleanup("writer", file)
 
 
-def test_failing_copy_leaves_the_target(disk: World) -> None:
-    """Row 155: reading this file fails after it was opened."""
-    before = disk.tree()
-    outcome = disk.plugin.call("copy_file", "/proc/self/mem", disk.uri(OTHER))
-    assert outcome.code not in {OK, NOT_FOUND}
-    assert disk.tree() == before
-
-
 def test_failing_read_counts_minus_one(disk: World) -> None:
     """Row 64."""
     file = disk.plugin.open("new_random_access_file", "/proc/self/mem").value
@@ -170,62 +162,6 @@ def test_failing_read_counts_minus_one(disk: World) -> None:
     assert outcome.code not in {OK, 11}
     assert outcome.value == (-1, b"")
     assert "/proc/self/mem" in outcome.message
-
-
-def test_copy_of_a_file_that_claims_to_be_empty(disk: World) -> None:
-    assert disk.plugin.call("copy_file", "/proc/version", disk.uri("new")).code == OK
-    assert disk.read("new") == Path("/proc/version").read_bytes()
-
-
-def test_copy_to_a_device(disk: World) -> None:
-    assert disk.plugin.call("copy_file", disk.uri(FILE), "/dev/null").code == OK
-    assert Path("/dev/null").is_char_device()
-    assert disk.plugin.call("copy_file", disk.uri(FILE), FULL_DEVICE).code == RESOURCE_EXHAUSTED
-
-
-def test_copy_keeps_mode_and_link_of_the_target(disk: World) -> None:
-    target, link = Path(disk.uri(OTHER)), Path(disk.uri("link"))
-    target.chmod(0o640)
-    link.symlink_to(OTHER)
-    assert disk.call("copy_file", FILE, "link").code == OK
-    assert link.is_symlink()
-    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (CONTENT, 0o640)
-
-
-def test_copy_of_a_new_file_obeys_the_umask(disk: World) -> None:
-    Path(disk.uri("made")).touch()
-    assert disk.call("copy_file", FILE, "new").code == OK
-    modes = [Path(disk.uri(name)).stat().st_mode for name in ("made", "new")]
-    assert modes[0] == modes[1]
-
-
-def test_copy_through_another_name_of_the_file(disk: World) -> None:
-    """Row 152."""
-    Path(disk.uri("link")).symlink_to(FILE)
-    Path(disk.uri("hard")).hardlink_to(disk.uri(FILE))
-    for name in ("link", "hard"):
-        assert disk.call("copy_file", FILE, name).code == OK
-        assert disk.call("copy_file", name, FILE).code == OK
-    assert disk.read(FILE) == CONTENT
-    assert Path(disk.uri("link")).is_symlink()
-    assert Path(disk.uri("hard")).samefile(disk.uri(FILE)), "nothing was to be done"
-
-
-def test_sparse_copy_beyond_two_gibibytes(disk: World) -> None:
-    """Row 154."""
-    size = (2 << 30) + 12345
-    with Path(disk.uri("sparse")).open("wb") as file:
-        file.truncate(size)
-        file.seek(size - 4)
-        file.write(b"tail")
-        file.truncate(size + 99)
-    assert disk.call("copy_file", "sparse", "copy").code == OK
-    copy = disk.open("new_random_access_file", "copy")
-    assert disk.plugin.read(copy, size - 8, 8).value == (8, bytes(4) + b"tail")
-    disk.plugin.cleanup("reader", copy)
-    assert disk.call("get_file_size", "copy").value == size + 99
-    blocks = [Path(disk.uri(name)).stat().st_blocks for name in ("sparse", "copy")]
-    assert blocks[1] <= 2 * blocks[0], "the holes were filled"
 
 
 def test_rename_of_a_link_moves_the_link(disk: World) -> None:
