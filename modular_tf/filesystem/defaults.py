@@ -170,10 +170,10 @@ def _check_depth(fs: Filesystem, child: str) -> None:
 def rename_file(fs: Filesystem, source: str, target: str) -> None:
     """Copy, then delete the source: not atomic, a failure between leaves both.
 
-    A file that is renamed to itself stays as it is.
+    A file that is renamed into the directory where it lies stays as it is.
     """
     target = _inside_directory(fs, target, source)
-    if _same_file(fs, source, target):
+    if fs.is_same_name(source, target):
         fs.stat(source)
         return
     fs.copy_file(source, target)
@@ -188,7 +188,7 @@ def copy_file(source_fs: Filesystem, source: str, target_fs: Filesystem, target:
     """
     with source_fs.new_random_access_file(source) as reader:
         target = _inside_directory(target_fs, target, source)
-        if source_fs is target_fs and _same_file(source_fs, source, target):
+        if source_fs is target_fs and source_fs.is_same_name(source, target):
             return
         buffer = memoryview(bytearray(COPY_BLOCK))
         # Read first: a source that cannot be read must not cost the target its content.
@@ -221,10 +221,6 @@ def _inside_directory(fs: Filesystem, target: str, source: str) -> str:
         if fs.is_directory(target):
             return join_path(target, basename(source))
     return target
-
-
-def _same_file(fs: Filesystem, source: str, target: str) -> bool:
-    return source == target or fs.translate_name(source) == fs.translate_name(target)
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:

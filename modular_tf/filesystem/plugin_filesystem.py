@@ -287,6 +287,14 @@ class PluginFilesystem(PluginSettings):
         finally:
             lib.mtf_string_free(name[0])
 
+    def name_in_store(self, uri: str) -> str:
+        """Return the name that the plugin is given: without one of its own, by the default."""
+        return self.translate_name(uri)
+
+    def is_same_name(self, one: str, other: str) -> bool:
+        """Tell whether the plugin is given one name for both URIs."""
+        return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
+
     def flush_caches(self) -> None:
         """Call the plugin's own; nothing where it has none."""
         check(lib.mtf_flush_caches(self._handle), plugin=self.plugin, operation="flush_caches")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import FailedPreconditionError, ModularTFError
+from modular_tf.errors import ModularTFError
 from modular_tf.filesystem import defaults
 from modular_tf.filesystem.uri import basename, join_path
 
@@ -28,16 +28,9 @@ def copy_file(source_fs: Filesystem, source: str, target_fs: Filesystem, target:
         NotFoundError: The source, or the directory of the target, does not exist.
     """
     if source_fs is target_fs:
-        _copy_within(source_fs, source, target)
+        source_fs.copy_file(source, target)
     else:
         _copy_between(source_fs, source, target_fs, target)
-
-
-def _copy_within(fs: Filesystem, source: str, target: str) -> None:
-    if fs.translate_name(source) != fs.translate_name(target):
-        fs.copy_file(source, target)
-    elif fs.stat(source).is_directory:
-        raise FailedPreconditionError(f"copy {source!r}: it is a directory", path=source)
 
 
 def _copy_between(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:

@@ -70,6 +70,9 @@ int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem);
 
 mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path, char** name);
 
+/* Whether both paths translate to one name; 0 where that cannot be found out. */
+int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other);
+
 mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path);
 mtf_error* mtf_recursively_create_dir(mtf_filesystem* filesystem, const char* path);
 mtf_error* mtf_delete_file(mtf_filesystem* filesystem, const char* path);
