@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
+from modular_tf.filesystem.copying import copy_through
 from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
@@ -145,7 +146,7 @@ class Filesystem:
 
         A file that is copied onto itself, by whatever spelling of its name, stays as it is.
         """
-        defaults.copy_file(self, source, self, target)
+        copy_through(self, source, self, target)
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -203,6 +204,13 @@ class Filesystem:
     def is_same_name(self, one: str, other: str) -> bool:
         """Tell whether two URIs are spellings of one name."""
         return one == other or self.name_in_store(one) == self.name_in_store(other)
+
+    def shares_store_with(self, other: Filesystem) -> bool:
+        """Tell whether this filesystem may work on the files of `other` by their URIs.
+
+        Two schemes of one plugin may be two names for one store, as plain paths and `file://` are.
+        """
+        return other is self
 
     # -- caches, transactions, configuration --------------------------------------------------
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import modular_tf
+from modular_tf import gfile
 from modular_tf.errors import FailedPreconditionError, NotFoundError
+from modular_tf.filesystem.copying import copy
 from modular_tf.filesystem.python_filesystem import PythonFilesystem, as_filesystem
 from modular_tf.service import PluginService
+from tests.filesystem.careless import careless_service
 from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
-from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +24,6 @@ if TYPE_CHECKING:
 
 ON_TWO = pytest.mark.parametrize("operation", ["copy_file", "rename_file"])
 SPELLINGS = pytest.mark.parametrize("spelling", ["d/f", "d//f", "d/./f", "e/../d/f", "d/f/"])
-
-
-def careless_service(*macros: str) -> PluginService:
-    compiled = compile_object(Path(__file__).with_name("careless_plugin.c"), macros)
-    service = PluginService(plugin_paths=[link_library("libcareless.so", [compiled])])
-    service.load()
-    return service
 
 
 @pytest.fixture
@@ -90,6 +85,70 @@ def test_a_directory_is_refused_as_under_another_name(
         getattr(fs, operation)(f"care://{folder}/d", f"care://{folder}/d/")
 
     assert (folder / "d" / "f").read_bytes() == b"kept"
+
+
+# ---- two schemes ----
+
+
+def test_two_schemes_of_one_store_have_one_name_for_a_file(
+    careless: PluginService, folder: Path
+) -> None:
+    care, less = careless.filesystem("care"), careless.filesystem("less")
+
+    assert care.shares_store_with(less)
+    copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/f")
+    copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d")
+    gfile.using(careless).copy(f"care://{folder}/d/f", f"less://{folder}/d/./f", overwrite=True)
+    assert (folder / "d" / "f").read_bytes() == b"kept"
+
+
+def test_two_schemes_that_have_a_state_each_are_compared_by_content(folder: Path) -> None:
+    (folder / "d" / "link").symlink_to("f")
+    (folder / "d" / "other").write_bytes(b"over")
+    with careless_service("WITH_STATE") as service:
+        care, less = service.filesystem("care"), service.filesystem("less")
+
+        assert not care.shares_store_with(less)
+        for name in ("f", "link"):
+            copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/{name}")
+        copy(care, f"care://{folder}/d/f", less, f"less://{folder}/d/other")
+    assert [(folder / "d" / name).read_bytes() for name in ("f", "other")] == [b"kept", b"kept"]
+
+
+def test_filesystems_of_different_plugins_share_nothing(careless: PluginService) -> None:
+    care = careless.filesystem("care")
+    others = [careless.filesystem(scheme) for scheme in ("", "file", "ram")]
+
+    assert not any(care.shares_store_with(other) for other in others)
+    assert others[0].shares_store_with(others[1])
+    assert not others[2].shares_store_with(others[1])
+
+
+@pytest.mark.parametrize("name", ["f", "link", "hard"])
+def test_the_bundled_plugin_keeps_a_file_by_all_its_names(
+    careless: PluginService, folder: Path, name: str
+) -> None:
+    (folder / "d" / "link").symlink_to("f")
+    (folder / "d" / "hard").hardlink_to(folder / "d" / "f")
+    plain, by_uri = careless.filesystem(""), careless.filesystem("file")
+    for source, target in (("f", name), (name, "f")):
+        paths = f"{folder}/d/{source}", f"file://{folder}/d/{target}"
+        copy(plain, paths[0], by_uri, paths[1])
+        copy(by_uri, paths[1], plain, paths[0])
+
+    assert (folder / "d" / "f").read_bytes() == b"kept"
+    assert (folder / "d" / "link").is_symlink()
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_copy_between_spellings_of_the_disk_keeps_the_rights(
+    careless: PluginService, folder: Path, scheme: str
+) -> None:
+    source, target = folder / "d" / "f", folder / "new"
+    source.chmod(0o600)
+    gfile.using(careless).copy(str(source), f"{scheme}{target}")
+
+    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (b"kept", 0o600)
 
 
 # ---- filesystems in Python ----
