@@ -18,15 +18,13 @@ from modular_tf.errors import (
     PermissionDeniedError,
 )
 from modular_tf.filesystem.child_names import checked_children
+from modular_tf.filesystem.copying import inside_directory
 from modular_tf.filesystem.statistics import DeletedCounts
-from modular_tf.filesystem.uri import basename, join_path, parse_uri, split_last
+from modular_tf.filesystem.uri import join_path, parse_uri, split_last
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.configuration import Option
-    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
-
-COPY_BLOCK = 1 << 20
 
 # No system or store has paths this long: a tree that is deeper has no end.
 _MAX_URI = 1 << 14
@@ -170,61 +168,14 @@ def _check_depth(fs: Filesystem, child: str) -> None:
 def rename_file(fs: Filesystem, source: str, target: str) -> None:
     """Copy, then delete the source: not atomic, a failure between leaves both.
 
-    A file that is renamed to itself stays as it is.
+    A file that is renamed into the directory where it lies stays as it is.
     """
-    target = _inside_directory(fs, target, source)
-    if _same_file(fs, source, target):
+    target = inside_directory(fs, target, source)
+    if fs.is_same_name(source, target):
         fs.stat(source)
         return
     fs.copy_file(source, target)
     fs.delete_file(source)
-
-
-def copy_file(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
-    """Copy the bytes through this process, within one filesystem or between two.
-
-    A target that is a directory is copied into. Copying a file onto itself changes nothing. After
-    a failure the torn target is deleted where the filesystem can.
-    """
-    with source_fs.new_random_access_file(source) as reader:
-        target = _inside_directory(target_fs, target, source)
-        if source_fs is target_fs and _same_file(source_fs, source, target):
-            return
-        buffer = memoryview(bytearray(COPY_BLOCK))
-        # Read first: a source that cannot be read must not cost the target its content.
-        offset = count = _read_block(reader, 0, buffer)
-        writer = target_fs.new_writable_file(target)
-        try:
-            with writer:
-                while count:
-                    writer.append(buffer[:count])
-                    count = _read_block(reader, offset, buffer)
-                    offset += count
-        except BaseException:
-            with suppress(ModularTFError):
-                target_fs.delete_file(target)
-            raise
-
-
-def _read_block(reader: RandomAccessFile, offset: int, buffer: memoryview) -> int:
-    """Read into `buffer`; a count that no reader can give would copy for ever, or garbage."""
-    count = reader.readinto(offset, buffer)
-    if not 0 <= count <= len(buffer):
-        raise InternalError(
-            f"read gave {count} bytes where {len(buffer)} were asked for", operation="read"
-        )
-    return count
-
-
-def _inside_directory(fs: Filesystem, target: str, source: str) -> str:
-    with suppress(ModularTFError):
-        if fs.is_directory(target):
-            return join_path(target, basename(source))
-    return target
-
-
-def _same_file(fs: Filesystem, source: str, target: str) -> bool:
-    return source == target or fs.translate_name(source) == fs.translate_name(target)
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:

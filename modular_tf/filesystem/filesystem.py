@@ -11,6 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
+from modular_tf.filesystem.copying import copy_through
+from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:
@@ -43,6 +45,13 @@ class Filesystem:
     def __init__(self, scheme: str, plugin: str) -> None:
         self.scheme = scheme
         self.plugin = plugin
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the operations on two names leave alone what is copied or renamed to itself."""
+        super().__init_subclass__(**options)
+        for name in ON_TWO_NAMES:
+            if name in cls.__dict__:
+                setattr(cls, name, unless_itself(cls.__dict__[name]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.scheme!r} of {self.plugin}>"
@@ -126,13 +135,18 @@ class Filesystem:
         """Delete a directory with all that is in it; tell how much could not be deleted."""
         return defaults.delete_recursively(self, uri)
 
+    @unless_itself
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file, replacing an existing target file."""
+        """Move a file, replacing an existing target file; under its own name it stays."""
         defaults.rename_file(self, source, target)
 
+    @unless_itself
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file; an existing target file is replaced, a target directory copied into."""
-        defaults.copy_file(self, source, self, target)
+        """Copy a file; an existing target file is replaced, a target directory copied into.
+
+        A file that is copied onto itself, by whatever spelling of its name, stays as it is.
+        """
+        copy_through(self, source, self, target)
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -175,6 +189,28 @@ class Filesystem:
         if not path:
             return "/" if scheme else ""
         return clean_path(path)
+
+    def name_in_store(self, uri: str) -> str:
+        """Return what all spellings of a name have in common, such as `a//b` and `a/./b`.
+
+        It is the translated name. A subclass that does not translate names is given the URIs as
+        they are, so their hosts are part of the name: they may be buckets.
+        """
+        name = self.translate_name(uri)
+        if getattr(self.translate_name, "__func__", None) is not _DEFAULT_TRANSLATION:
+            return name
+        return f"//{parse_uri(uri).host}{name}"
+
+    def is_same_name(self, one: str, other: str) -> bool:
+        """Tell whether two URIs are spellings of one name."""
+        return one == other or self.name_in_store(one) == self.name_in_store(other)
+
+    def shares_store_with(self, other: Filesystem) -> bool:
+        """Tell whether this filesystem may work on the files of `other` by their URIs.
+
+        Two schemes of one plugin may be two names for one store, as plain paths and `file://` are.
+        """
+        return other is self
 
     # -- caches, transactions, configuration --------------------------------------------------
 
@@ -251,3 +287,6 @@ class Filesystem:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_DEFAULT_TRANSLATION = Filesystem.translate_name

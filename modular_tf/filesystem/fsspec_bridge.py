@@ -171,6 +171,8 @@ class FsspecOps:
     def rename_file(self, source: str, target: str) -> None:
         """Move a file or a directory; a directory as target takes it in."""
         old, new = self._ends(source, target, "rename_file")
+        if old == new:  # it lies in the directory that it is moved to
+            return
         with translated_errors("rename_file", source):
             if has_magic(old + new):
                 self.fs.cp_file(old, new)
@@ -183,7 +185,8 @@ class FsspecOps:
         self._file(source, "copy_file")
         old, new = self._ends(source, target, "copy_file")
         with translated_errors("copy_file", source):
-            self.fs.cp_file(old, new)
+            if old != new:
+                self.fs.cp_file(old, new)
 
     def _ends(self, source: str, target: str, operation: str) -> tuple[str, str]:
         self._info(source, operation)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ReadOnlyMemoryRegion,
         WritableFile,
     )
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _new = ffi.new
@@ -286,6 +287,21 @@ class PluginFilesystem(PluginSettings):
             return decode_pointer(name[0]) or ""
         finally:
             lib.mtf_string_free(name[0])
+
+    def name_in_store(self, uri: str) -> str:
+        """Return the name that the plugin is given: without one of its own, by the default."""
+        return self.translate_name(uri)
+
+    def is_same_name(self, one: str, other: str) -> bool:
+        """Tell whether the plugin is given one name for both URIs."""
+        return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
+
+    def shares_store_with(self, other: Filesystem) -> bool:
+        """Tell whether both are the same functions, and no state could tell them apart."""
+        return other is self or (
+            isinstance(other, PluginFilesystem)
+            and bool(lib.mtf_filesystem_shares_store(self._handle, other._handle))  # noqa: SLF001
+        )
 
     def flush_caches(self) -> None:
         """Call the plugin's own; nothing where it has none."""

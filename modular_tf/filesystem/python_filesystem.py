@@ -9,6 +9,7 @@ from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.foreign_errors import error_for
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
+from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,9 @@ class PythonFilesystem(Filesystem):
                 f" such as {OPERATIONS[0]} or stat"
             )
         for name in offered:
-            setattr(self, name, MethodType(_forwarder(name), self))
+            forward = _forwarder(name)
+            guarded = unless_itself(forward) if name in ON_TWO_NAMES else forward
+            setattr(self, name, MethodType(guarded, self))
 
 
 def _forwarder(name: str) -> Callable[..., Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.errors import (
     AlreadyExistsError,
     FailedPreconditionError,
+    InvalidArgumentError,
     NotFoundError,
     UnimplementedError,
 )
@@ -135,19 +136,36 @@ class Changes(Questions):
     ) -> None:
         """Move a file or a directory; the plugin renames it where it can.
 
-        A list or a pattern is copied and removed, as fsspec does for every filesystem.
+        A list or a pattern is copied and removed, as fsspec does for every filesystem. What is
+        moved to where it is stays.
+
+        Raises:
+            InvalidArgumentError: A directory was to be moved into itself.
         """
         if maxdepth is not None or not _is_single(path1):
+            for source in self.expand_path(path1):
+                self._refuse_inside(source, self._strip_protocol(path2))
             super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
             return
         source, target = self._strip_protocol(path1), self._landing_place(path1, path2)
-        if source == target:
-            return
-        if self.isdir(source):
-            self._move_directory(source, target)
-        else:
+        if not self.isdir(source):
             self._rename(source, target)
+        elif self._name(source) not in {self._name(target), self._name(path2)}:
+            self._refuse_inside(source, target)
+            self._move_directory(source, target)
         self.dircache.clear()
+
+    def _name(self, path: Any) -> str:
+        return self.filesystem.name_in_store(self.uri(path))
+
+    def _refuse_inside(self, source: str, target: str) -> None:
+        """Refuse to move a directory into itself: it would be removed with what is in it."""
+        if f"{self._name(target)}/".startswith(f"{self._name(source).rstrip('/')}/"):
+            raise InvalidArgumentError(
+                f"{self.uri(source)} cannot be moved to {self.uri(target)}, which lies within it",
+                path=self.uri(source),
+                operation="rename_file",
+            )
 
     def _landing_place(self, source: Any, target: Any) -> str:
         """Return where `source` ends up: a directory takes it in under its own name."""

@@ -14,8 +14,8 @@ from modular_tf.errors import (
     PermissionDeniedError,
     UnimplementedError,
 )
+from modular_tf.filesystem import copying
 from modular_tf.gfile import moving
-from modular_tf.gfile.copying import copy_file
 from modular_tf.gfile.file import GFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
 from modular_tf.service import default_service
@@ -237,7 +237,7 @@ class GfileFunctions:
         source, target = as_uri(src), as_uri(dst)
         source_fs, target_fs = self._filesystem_for(source), self._filesystem_for(target)
         self._require_free(target, "copy", overwrite=overwrite)
-        copy_file(source_fs, source, target_fs, target)
+        copying.copy(source_fs, source, target_fs, target)
 
     def _require_free(self, target: str, operation: str, *, overwrite: bool) -> None:
         if isinstance(overwrite, (str, bytes, os.PathLike)):  # a third path, by mistake

@@ -42,7 +42,7 @@ def _is_directory(fs: Filesystem, uri: str) -> bool:
 
 
 def _move_directory(fs: Filesystem, source: str, target: str) -> None:
-    old, new = fs.translate_name(source), fs.translate_name(target)
+    old, new = fs.name_in_store(source), fs.name_in_store(target)
     if old == new:
         return
     if new.startswith(old.rstrip("/") + "/"):

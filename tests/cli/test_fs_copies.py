@@ -10,9 +10,13 @@ import pytest
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs import stream
 from modular_tf.cli.fs.copying import copy
+from modular_tf.cli.fs.moving import move_file
 from modular_tf.cli.fs.place import Place
 from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
+from modular_tf.filesystem.files import WritableFile
 from modular_tf.service import PluginService
+from tests.filesystem.careless import careless_service
+from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 CONTENT = os.urandom(9 * 2**20 + 5)
 
@@ -119,6 +123,41 @@ def test_mv_moves_files_and_directories(mtf, tree, other, target_scheme):
     assert names_in(tree) == []
 
 
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+@pytest.mark.parametrize("verb", ["cp", "mv"])
+def test_a_private_file_stays_private(mtf, tree, other, verb, target_scheme):
+    (tree / "a.bin").chmod(0o600)
+    ended = mtf("fs", verb, tree / "a.bin", f"{target_scheme}{other}/b")
+
+    assert ended.code == 0
+    assert (other / "b").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("target_scheme", ["", "file://"], ids=["within", "between"])
+@pytest.mark.parametrize("verb", ["cp", "mv"])
+def test_a_file_survives_what_is_a_link_to_it(mtf, tree, verb, target_scheme):
+    (tree / "link").symlink_to("a.bin")
+    ended = mtf("fs", verb, tree / "a.bin", f"{target_scheme}{tree}/link")
+
+    assert ended.code == 0
+    assert (tree / "link").read_bytes() == CONTENT
+    assert (tree / "link").is_symlink() == (tree / "a.bin").exists() == (verb == "cp")
+
+
+def test_a_move_removes_nothing_that_may_be_the_only_copy(tmp_path):
+    (tmp_path / "file").write_bytes(b"kept")
+    (tmp_path / "link").symlink_to("file")
+    with careless_service("WITH_STATE") as service:  # which cannot tell that both are one store
+        source = Place.of(service, f"care://{tmp_path}/file")
+        with pytest.raises(FailedPreconditionError, match="may be the same file"):
+            move_file(source, Place.of(service, f"less://{tmp_path}/link"))
+        assert (tmp_path / "link").read_bytes() == b"kept"
+        move_file(source, Place.of(service, f"less://{tmp_path}/new"))
+
+    assert (tmp_path / "new").read_bytes() == b"kept"
+    assert not (tmp_path / "file").exists()
+
+
 def test_mv_does_not_merge_directories(mtf, tree, other):
     (other / "sub").mkdir()
     for scheme in ("", "file://"):
@@ -152,7 +191,7 @@ def test_one_bad_file_does_not_stop_the_rest_of_a_tree(mtf, tree, other, target_
 
 def test_what_could_not_be_copied_whole_is_not_removed(mtf, tree, other):
     (tree / "a-dangling-link").symlink_to("nowhere")
-    ended = mtf("fs", "mv", tree, f"file://{other}")
+    ended = mtf("fs", "mv", tree, "ram://other")
 
     assert ended.code == 1
     assert "it stays where it is" in ended.err
@@ -184,8 +223,8 @@ def test_a_tree_survives_a_journey_through_memory(service, tree, other):
     assert (other / "back" / "sub" / "empty").is_dir()
 
 
-def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree, other):
-    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, f"file://{other}/b")
+def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree):
+    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, "ram://b")
     tracemalloc.start()
     try:
         list(copy(source, target, Failures(), recursive=False))
@@ -197,7 +236,7 @@ def test_a_copy_holds_one_piece_in_memory_at_a_time(service, tree, other):
     assert len(CONTENT) > 2 * stream.CHUNK
 
 
-class Full:
+class Full(WritableFile):
     """A writable file that can take one piece only."""
 
     def __init__(self, file):
@@ -210,21 +249,33 @@ class Full:
         self._room -= 1
         self._file.append(data)
 
+    def tell(self):
+        return self._file.tell()
+
     def close(self):
         self._file.close()
 
 
-def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, other, monkeypatch):
-    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, f"file://{other}/b")
+def test_a_copy_that_fails_halfway_leaves_no_half_file(service, tree, monkeypatch):
+    source, target = Place.of(service, f"{tree}/a.bin"), Place.of(service, "ram://b")
     opened = target.filesystem.new_writable_file
     monkeypatch.setattr(target.filesystem, "new_writable_file", lambda uri: Full(opened(uri)))
 
     with pytest.raises(ResourceExhaustedError):
         list(copy(source, target, Failures(), recursive=False))
-    assert names_in(other) == []
+    assert not target.filesystem.path_exists(target.uri)
 
 
 def test_same_names_in_different_filesystems_are_different_files(service):
     with pytest.raises(FailedPreconditionError):
         stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "ram://x"))
     stream.refuse_overlap(Place.of(service, "ram:///x"), Place.of(service, "/x"))
+
+
+def test_same_names_in_different_buckets_are_different_files():
+    buckets = filesystem_of(MemoryStore())  # is given the names as they are, hosts included
+    stream.refuse_overlap(Place(buckets, "mem://one/x"), Place(buckets, "mem://two/x"))
+    stream.refuse_overlap(Place(buckets, "mem://one/"), Place(buckets, "mem://two/x"))
+    for inside in ("mem://one//x", "mem://one/x/../x"):
+        with pytest.raises(FailedPreconditionError):
+            stream.refuse_overlap(Place(buckets, "mem://one/x"), Place(buckets, inside))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 
 import pytest
@@ -79,6 +80,25 @@ def test_the_file_tells_what_is_locked(lock, plugins):
     }
     assert [entry["file"] for entry in second["companions"]] == ["libfixture_companion.so"]
     assert lock.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_file_is_for_whom_the_umask_and_its_owner_let(command, tmp_path):
+    written = tmp_path / "new.lock"
+    before = os.umask(0o077)
+    try:
+        command("lock", "--output", written)
+        assert written.stat().st_mode & 0o777 == 0o600
+        os.umask(0)
+        command("lock", "--output", written)
+        assert written.stat().st_mode & 0o777 == 0o600
+        written.chmod(0o444)
+        command("lock", "--output", written)
+        assert written.stat().st_mode & 0o777 == 0o444
+        written.unlink()
+        command("lock", "--output", written)
+        assert written.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
 
 
 def test_schemes_are_noted_where_plugins_are_loaded(command, tmp_path):

@@ -257,6 +257,16 @@ class RawFilesystem:
 
     # -- calls ------------------------------------------------------------------------------------
 
+    def faulty(self, faults: list[str], method: str, *arguments: Any) -> Outcome:
+        """A method of this class, while the system fails as kernel_faults.c says; see there."""
+        library = ctypes.CDLL(None)
+        library.kernel_faults_begin("\n".join(faults).encode())
+        try:
+            outcome: Outcome = getattr(self, method)(*arguments)
+        finally:
+            library.kernel_faults_end()
+        return outcome
+
     def _take_text(self, address: int) -> bytes:
         text = ctypes.string_at(address)
         self._free(address)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +18,14 @@ from tests.contrib.outcome import (
     NOT_FOUND,
     OK,
     RESOURCE_EXHAUSTED,
+    UNIMPLEMENTED,
 )
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
 from tests.contrib.world import CONTENT, FILE, OTHER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.contrib.world import World
 
 FULL_DEVICE = "/dev/full"
@@ -83,12 +89,46 @@ def test_tree_deletion_goes_on_after_a_failure(disk: World) -> None:
     assert disk.children("full") == ["locked"]
 
 
+@contextmanager
+def few_descriptors(disk: World) -> Iterator[None]:
+    """Leave the plugin's process 40 descriptors more than it has now."""
+    before = resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE)
+    limit = (disk.plugin.descriptors() + 40, before[1])
+    resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE, limit)
+    try:
+        yield
+    finally:
+        resource.prlimit(disk.plugin.pid, resource.RLIMIT_NOFILE, before)
+
+
+def make_deep(disk: World, top: str, depth: int) -> None:
+    """Make directories, one in the other, with a file in each."""
+    at = os.open(disk.uri(""), os.O_PATH)
+    for name in (top, *["directory"] * depth):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_PATH, dir_fd=at)
+        os.close(at)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=below))
+        at = below
+    os.close(at)
+
+
 def test_deep_tree(disk: World) -> None:
-    name = "deep/" + "/".join("d" * 400)
-    assert disk.call("recursively_create_dir", name).code == OK
-    outcome = disk.plugin.delete_recursively(disk.uri("deep"))
+    """Deeper than there are descriptors, and than any path is long."""
+    make_deep(disk, "deep", 600)
+    with few_descriptors(disk):
+        outcome = disk.plugin.delete_recursively(disk.uri("deep"))
     assert (outcome.code, outcome.value) == (OK, (0, 0))
     assert not disk.exists("deep")
+
+
+def test_pattern_of_many_levels(disk: World) -> None:
+    """More levels than there are descriptors."""
+    make_deep(disk, "deep", 200)
+    with few_descriptors(disk):
+        outcome = disk.plugin.get_matching_paths(disk.uri("deep/" + "*/" * 200 + "f*"))
+    assert (outcome.code, outcome.value[0]) == (OK, 1)
+    assert disk.plugin.delete_recursively(disk.uri("deep")).code == OK
 
 
 def test_recursive_creation_names_what_stands_in_the_way(disk: World) -> None:
@@ -114,14 +154,6 @@ def test_full_disk_is_told(disk: World, slot: str, size: int, last: str) -> None
     disk.plugin.cleanup("writer", file)
 
 
-def test_failing_copy_leaves_the_target(disk: World) -> None:
-    """Row 155: reading this file fails after it was opened."""
-    before = disk.tree()
-    outcome = disk.plugin.call("copy_file", "/proc/self/mem", disk.uri(OTHER))
-    assert outcome.code not in {OK, NOT_FOUND}
-    assert disk.tree() == before
-
-
 def test_failing_read_counts_minus_one(disk: World) -> None:
     """Row 64."""
     file = disk.plugin.open("new_random_access_file", "/proc/self/mem").value
@@ -132,66 +164,47 @@ def test_failing_read_counts_minus_one(disk: World) -> None:
     assert "/proc/self/mem" in outcome.message
 
 
-def test_copy_of_a_file_that_claims_to_be_empty(disk: World) -> None:
-    assert disk.plugin.call("copy_file", "/proc/version", disk.uri("new")).code == OK
-    assert disk.read("new") == Path("/proc/version").read_bytes()
-
-
-def test_copy_to_a_device(disk: World) -> None:
-    assert disk.plugin.call("copy_file", disk.uri(FILE), "/dev/null").code == OK
-    assert Path("/dev/null").is_char_device()
-    assert disk.plugin.call("copy_file", disk.uri(FILE), FULL_DEVICE).code == RESOURCE_EXHAUSTED
-
-
-def test_copy_keeps_mode_and_link_of_the_target(disk: World) -> None:
-    target, link = Path(disk.uri(OTHER)), Path(disk.uri("link"))
-    target.chmod(0o640)
-    link.symlink_to(OTHER)
-    assert disk.call("copy_file", FILE, "link").code == OK
-    assert link.is_symlink()
-    assert (target.read_bytes(), target.stat().st_mode & 0o777) == (CONTENT, 0o640)
-
-
-def test_copy_of_a_new_file_obeys_the_umask(disk: World) -> None:
-    Path(disk.uri("made")).touch()
-    assert disk.call("copy_file", FILE, "new").code == OK
-    modes = [Path(disk.uri(name)).stat().st_mode for name in ("made", "new")]
-    assert modes[0] == modes[1]
-
-
-def test_copy_through_another_name_of_the_file(disk: World) -> None:
-    """Row 152."""
-    Path(disk.uri("link")).symlink_to(FILE)
-    Path(disk.uri("hard")).hardlink_to(disk.uri(FILE))
-    for name in ("link", "hard"):
-        assert disk.call("copy_file", FILE, name).code == OK
-        assert disk.call("copy_file", name, FILE).code == OK
-    assert disk.read(FILE) == CONTENT
-    assert Path(disk.uri("link")).is_symlink()
-    assert Path(disk.uri("hard")).samefile(disk.uri(FILE)), "nothing was to be done"
-
-
-def test_sparse_copy_beyond_two_gibibytes(disk: World) -> None:
-    """Row 154."""
-    size = (2 << 30) + 12345
-    with Path(disk.uri("sparse")).open("wb") as file:
-        file.truncate(size)
-        file.seek(size - 4)
-        file.write(b"tail")
-        file.truncate(size + 99)
-    assert disk.call("copy_file", "sparse", "copy").code == OK
-    copy = disk.open("new_random_access_file", "copy")
-    assert disk.plugin.read(copy, size - 8, 8).value == (8, bytes(4) + b"tail")
-    disk.plugin.cleanup("reader", copy)
-    assert disk.call("get_file_size", "copy").value == size + 99
-    blocks = [Path(disk.uri(name)).stat().st_blocks for name in ("sparse", "copy")]
-    assert blocks[1] <= 2 * blocks[0], "the holes were filled"
-
-
 def test_rename_of_a_link_moves_the_link(disk: World) -> None:
     Path(disk.uri("link")).symlink_to("dir")
     assert disk.call("rename_file", "link", "moved").code == OK
     assert Path(disk.uri("moved")).is_symlink()
+
+
+@pytest.mark.parametrize("target", ["hard", "dir/hard"])
+def test_rename_to_another_link_of_the_file_removes_the_first(disk: World, target: str) -> None:
+    """Where rename(2) does nothing, and leaves both."""
+    path = Path(disk.uri(target))
+    path.hardlink_to(disk.uri(FILE))
+    Path(disk.uri("dir/third")).hardlink_to(disk.uri(FILE))
+    assert disk.call("rename_file", FILE, target).code == OK
+    assert not disk.exists(FILE)
+    assert path.read_bytes() == CONTENT
+    assert path.stat().st_nlink == 2
+
+
+@pytest.mark.parametrize("target", [FILE, "alias/file"])
+def test_rename_of_a_file_with_links_to_itself(disk: World, target: str) -> None:
+    """Row 141, also where another path leads to the same entry."""
+    Path(disk.uri("hard")).hardlink_to(disk.uri(FILE))
+    Path(disk.uri("alias")).symlink_to(".")
+    before = disk.children()
+    assert disk.call("rename_file", FILE, target).code == OK
+    assert disk.read(FILE) == CONTENT
+    assert disk.children() == before
+
+
+def test_rename_to_a_link_to_it_from_another_device_is_refused(disk: World) -> None:
+    """A host that made up for it by copying and deleting would lose the file."""
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        link = Path(folder, "link")
+        link.symlink_to(disk.uri(FILE))
+        assert link.lstat().st_dev != Path(disk.uri(FILE)).stat().st_dev
+        outcomes = [
+            disk.plugin.call("rename_file", disk.uri(name), str(link)).code
+            for name in (FILE, OTHER)
+        ]
+    assert outcomes == [FAILED_PRECONDITION, UNIMPLEMENTED]
+    assert disk.read(FILE) == CONTENT
 
 
 def test_rename_is_atomic_for_readers(disk: World) -> None:
@@ -269,6 +282,12 @@ def test_glob_of_special_characters(disk: World) -> None:
     for pattern, name in ((r"a\*b", "a*b"), ("a[*]b", "a*b"), ("t?st", "täst")):
         found = disk.plugin.get_matching_paths(disk.uri(f"dir/{pattern}"))
         assert found.value == (1, [disk.uri(f"dir/{name}")])
+
+
+def test_file_that_cannot_be_mapped_is_not_called_missing(disk: World) -> None:
+    name = "/sys/devices/system/cpu/online"
+    outcome = disk.plugin.open("new_read_only_memory_region_from_file", name)
+    assert (outcome.code, outcome.value) == (UNIMPLEMENTED, None)
 
 
 def test_plain_paths_are_the_same_disk(disk: World) -> None:

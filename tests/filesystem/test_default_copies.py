@@ -13,7 +13,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.filesystem.defaults import COPY_BLOCK, copy_file
+from modular_tf.filesystem.copying import COPY_BLOCK, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
 _LARGE = bytes(range(256)) * (COPY_BLOCK // 256) * 2 + b"end"
@@ -138,7 +138,7 @@ def test_a_count_that_no_reader_can_give_ends_the_copy(count, store, fs):
 def test_a_copy_between_filesystems_of_one_path_is_no_copy_onto_itself(store, fs):
     other = MemoryStore()
     store.files["/f"] = _LARGE
-    copy_file(fs, "mem://h/f", filesystem_of(other), "mem://h/f")
+    copy_through(fs, "mem://h/f", filesystem_of(other), "mem://h/f")
 
     assert other.files["/f"] == _LARGE
 

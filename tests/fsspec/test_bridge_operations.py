@@ -175,6 +175,16 @@ def test_rename_and_copy_replace_a_file_and_enter_a_directory(ops):
     assert read(bridge, f"{base}/dir/a") == b"A"
 
 
+@pytest.mark.parametrize("name", ["a", "a[1]"])
+def test_a_file_stays_in_the_directory_that_it_is_moved_or_copied_to(ops, name):
+    bridge, base = ops
+    write(bridge, f"{base}/{name}", b"A")
+    bridge.rename_file(f"{base}/{name}", base)
+    bridge.copy_file(f"{base}/{name}", base)
+
+    assert read(bridge, f"{base}/{name}") == b"A"
+
+
 def test_names_that_look_like_patterns_are_names(ops):
     bridge, base = ops
     for name in ("x[1]", "x1"):

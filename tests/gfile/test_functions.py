@@ -148,7 +148,7 @@ def test_a_refused_rename_of_a_file_rises() -> None:
     )
 
     with pytest.raises(FailedPreconditionError, match="busy"):
-        on(filesystem).rename("zz://a", "zz://b")
+        on(filesystem).rename("zz://h/a", "zz://h/b")
 
 
 def test_links_inside_a_directory_move_with_it(functions: GfileFunctions, tmp_path: Path) -> None:

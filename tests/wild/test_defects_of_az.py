@@ -142,8 +142,8 @@ def test_az_delete_takes_siblings_along(azure_store, run_subject):
 
 
 def test_az_rename_to_itself_deletes(azure_store, run_subject):
-    run_subject(azure_store, RENAME_TO_ITSELF, "kept", folder="itself")
-    run_subject(azure_store, RENAME_TO_ITSELF, "lost", folder="itself", without="rename_by_copy")
+    run_subject(azure_store, RENAME_TO_ITSELF, folder="itself")
+    run_subject(azure_store, RENAME_TO_ITSELF, folder="itself", without="rename_by_copy")
 
 
 def test_az_forgets_descriptors(azure_store, run_subject):

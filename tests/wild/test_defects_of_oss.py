@@ -56,8 +56,8 @@ def test_oss_prefixes_exist(oss_store, run_subject):
 
 
 def test_oss_rename_to_itself_deletes(oss_store, run_subject):
-    run_subject(oss_store, RENAME_TO_ITSELF, "kept", folder="itself")
-    run_subject(oss_store, RENAME_TO_ITSELF, "lost", folder="itself", without="rename_by_copy")
+    run_subject(oss_store, RENAME_TO_ITSELF, folder="itself")
+    run_subject(oss_store, RENAME_TO_ITSELF, folder="itself", without="rename_by_copy")
 
 
 def test_oss_delete_takes_siblings_along(oss_store, run_subject):

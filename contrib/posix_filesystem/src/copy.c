@@ -1,29 +1,30 @@
 /* Copying a file inside the kernel, all or nothing.
  *
- * The bytes go to a new file beside the target, which then takes the target's name: a failing copy
- * leaves the target as it was, and nobody sees half of it. The mode and, where we may, the owner
- * of a replaced file are kept. Where the folder takes no new file, or the target is a device, the
- * bytes go into the target itself. */
+ * The bytes go to a new file (draft.h), which then takes the target's name: a failing copy leaves
+ * the target as it was, and nobody sees half of it. A new file gets the mode of its source, less
+ * the umask; a replaced one keeps what it had, since its rights do not belong to its bytes. Where
+ * the folder takes no new file, or the target is a device, the bytes go into the target itself. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdatomic.h>
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "copy_bytes.h"
+#include "draft.h"
 #include "failure.h"
 #include "operations.h"
+#include "place.h"
+#include "replaced_rights.h"
 
 typedef struct Copy {
   int source;
   struct stat source_facts;
-  const char* target; /* links resolved */
+  const char* target;
   bool target_exists;
-  struct stat target_facts;
+  struct stat target_facts; /* of what the links lead to */
+  Place place;              /* of the same */
 } Copy;
 
 /* 0 or an errno. */
@@ -38,81 +39,104 @@ static bool same_file(const struct stat* one, const struct stat* other) {
   return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
 }
 
-/* A name beside the target that no other copy of this or another process uses. */
-static void name_beside(const char* target, char* name, size_t room) {
-  static atomic_uint counter;
-  const char* slash = strrchr(target, '/');
-  const int folder = slash == NULL ? 0 : (int)(slash + 1 - target);
-  snprintf(name, room, "%.*s.copy-%ld-%u", folder, target, (long)getpid(),
-           atomic_fetch_add(&counter, 1));
+/* Copies into the empty file at `descriptor`. 0 or an errno. */
+static int fill(const Copy* copy, int descriptor) {
+  return posix_copy_bytes(copy->source, descriptor, &copy->source_facts);
 }
 
-/* What belongs to the replaced file, not to its bytes. Not being allowed to give a file away is
- * no reason to fail: cp does not either. */
-static void keep_owner_and_mode(const Copy* copy, int descriptor) {
-  if (!copy->target_exists) return;
-  if (fchown(descriptor, copy->target_facts.st_uid, copy->target_facts.st_gid) != 0) errno = 0;
-  fchmod(descriptor, copy->target_facts.st_mode & 0777);
+/* Network filesystems tell lost writes when a descriptor is closed, which is asked for here while
+ * the file is not in its place. */
+static int flush(int descriptor) {
+  const int second = dup(descriptor);
+  if (second < 0) return errno;
+  return close(second) == 0 || errno == EINTR ? 0 : errno;
 }
 
-/* Copies and closes `descriptor`. 0 or an errno. */
-static int fill_and_close(const Copy* copy, int descriptor) {
-  int error = posix_copy_bytes(copy->source, descriptor, &copy->source_facts);
-  if (close(descriptor) != 0 && error == 0) error = errno;
-  return error;
+/* Empties what is open for writing and fills it, unless it has become the source meanwhile. */
+static int overwrite(const Copy* copy, int descriptor) {
+  struct stat facts;
+  if (fstat(descriptor, &facts) != 0) return errno;
+  if (same_file(&facts, &copy->source_facts)) return 0;
+  if (S_ISREG(facts.st_mode) && ftruncate(descriptor, 0) != 0) return errno;
+  return fill(copy, descriptor);
 }
 
 static int copy_in_place(const Copy* copy) {
-  const int descriptor = open(copy->target, O_WRONLY | O_TRUNC | O_CLOEXEC);
-  return descriptor < 0 ? errno : fill_and_close(copy, descriptor);
-}
-
-static int copy_beside(const Copy* copy, const char* beside, int descriptor) {
-  keep_owner_and_mode(copy, descriptor);
-  int error = fill_and_close(copy, descriptor);
-  if (error == 0 && rename(beside, copy->target) != 0) error = errno;
-  if (error != 0) unlink(beside);
+  const int descriptor = open(copy->target, O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  int error = overwrite(copy, descriptor);
+  if (close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
   return error;
 }
 
-/* -1 with errno. A process that died may have left such a file: the next name is tried. */
-static int create_beside(const char* target, char* name, size_t room) {
-  int descriptor;
-  do {
-    name_beside(target, name, room);
-    descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (descriptor < 0 && errno == EEXIST);
-  return descriptor;
+/* While it is filled, what replaces a file is for its owner alone. */
+static mode_t mode_of_draft(const Copy* copy) {
+  return copy->source_facts.st_mode & (copy->target_exists ? 0600 : 0777);
 }
 
-static int copy_to_target(const Copy* copy) {
+/* The draft is named before it gets its rights: with them it may belong to somebody else. */
+static int complete(const Copy* copy, Draft* draft) {
+  int error = fill(copy, draft->descriptor);
+  if (error == 0) error = flush(draft->descriptor);
+  if (error == 0) error = posix_name_draft(&copy->place, draft);
+  if (error != 0) return error;
+  if (copy->target_exists) {
+    posix_keep_rights(copy->target, &copy->target_facts, draft->descriptor);
+  }
+  return posix_put_draft(&copy->place, draft);
+}
+
+/* The answers of a folder that takes no new file; /proc says ENOENT. */
+static bool is_closed_folder(int error) {
+  return error == EACCES || error == EPERM || error == ENOENT;
+}
+
+static int copy_beside(const Copy* copy) {
+  Draft draft;
+  int error = posix_make_draft(&copy->place, mode_of_draft(copy), &draft);
+  if (copy->target_exists && is_closed_folder(error)) return copy_in_place(copy);
+  if (error != 0) return error;
+  error = complete(copy, &draft);
+  posix_drop_draft(&copy->place, &draft);
+  return error;
+}
+
+/* True for the links of /proc/self/fd too, which lead to files that have no such name. */
+static bool has_no_place(const Copy* copy) {
+  struct stat facts;
+  if (!copy->target_exists) return false;
+  return fstatat(copy->place.folder, copy->place.name, &facts, AT_SYMLINK_NOFOLLOW) != 0 ||
+         !same_file(&facts, &copy->target_facts);
+}
+
+/* A file that may not be written may not be replaced either, though its folder would allow it. */
+static bool is_protected(const Copy* copy) {
+  return copy->target_exists && faccessat(AT_FDCWD, copy->target, W_OK, AT_EACCESS) != 0 &&
+         errno == EACCES;
+}
+
+static int copy_to_target(Copy* copy) {
   if (copy->target_exists && !S_ISREG(copy->target_facts.st_mode)) return copy_in_place(copy);
-  char beside[PATH_MAX];
-  const int descriptor = create_beside(copy->target, beside, sizeof(beside));
-  if (descriptor >= 0) return copy_beside(copy, beside, descriptor);
-  const bool locked_folder = errno == EACCES || errno == EPERM;
-  return copy->target_exists && locked_folder ? copy_in_place(copy) : errno;
+  if (is_protected(copy)) return EACCES;
+  const int error = posix_find_file(copy->target, &copy->place);
+  if (error != 0) return error;
+  return has_no_place(copy) ? copy_in_place(copy) : copy_beside(copy);
 }
 
 /* Looks at the target; a copy of a file onto itself is done at once. */
 static int copy_opened(Copy* copy) {
   copy->target_exists = stat(copy->target, &copy->target_facts) == 0;
   if (!copy->target_exists && errno != ENOENT) return errno;
-  if (!copy->target_exists) return copy_to_target(copy);
-  if (S_ISDIR(copy->target_facts.st_mode)) return EISDIR;
-  if (same_file(&copy->source_facts, &copy->target_facts)) return 0;
+  if (copy->target_exists && S_ISDIR(copy->target_facts.st_mode)) return EISDIR;
+  if (copy->target_exists && same_file(&copy->source_facts, &copy->target_facts)) return 0;
   return copy_to_target(copy);
 }
 
 static int copy_file(const char* source, const char* target) {
-  Copy copy = {.source = -1};
+  Copy copy = {.source = -1, .target = target, .place = {-1, ""}};
   int error = open_source(source, &copy);
-  if (error == 0) {
-    char* resolved = realpath(target, NULL); /* a link keeps pointing where it does */
-    copy.target = resolved == NULL ? target : resolved;
-    error = copy_opened(&copy);
-    free(resolved);
-  }
+  if (error == 0) error = copy_opened(&copy);
+  posix_leave_place(&copy.place);
   if (copy.source >= 0) close(copy.source);
   return error;
 }
@@ -121,8 +145,6 @@ void posix_copy_file(const TF_Filesystem* filesystem, const char* source, const 
                      TF_Status* status) {
   (void)filesystem;
   const int error = copy_file(source, target);
-  if (error == 0) return posix_succeed(status);
-  char paths[2 * PATH_MAX];
-  snprintf(paths, sizeof(paths), "%s -> %s", source, target);
-  posix_fail(status, error, paths);
+  if (error != 0) return posix_fail_both(status, error, source, target);
+  posix_succeed(status);
 }

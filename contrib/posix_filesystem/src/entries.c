@@ -1,8 +1,6 @@
-/* Operations on one entry of the tree: delete, rename, and what a path is. One system call each,
- * except where the contract asks for an answer that the call does not give. */
+/* Operations on one entry of the tree: delete, and what a path is. One system call each, except
+ * where the contract asks for an answer that the call does not give. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,25 +19,6 @@ void posix_delete_file(const TF_Filesystem* filesystem, const char* path, TF_Sta
   const int error = errno;
   /* POSIX lets unlink answer EPERM for a directory; the contract wants FAILED_PRECONDITION. */
   posix_fail(status, error == EPERM && is_real_directory(path) ? EISDIR : error, path);
-}
-
-/* Both paths of a failing rename matter, and the kernel does not say which one it meant. */
-static void fail_with_both(TF_Status* status, int error, const char* source, const char* target) {
-  char paths[8192];
-  snprintf(paths, sizeof(paths), "%s -> %s", source, target);
-  posix_fail(status, error, paths);
-}
-
-/* Atomic: whoever looks at `target` sees the old file or the new one. Never leaves the device:
- * EXDEV is passed on as UNIMPLEMENTED, since a copy could not be atomic. */
-void posix_rename_file(const TF_Filesystem* filesystem, const char* source, const char* target,
-                       TF_Status* status) {
-  (void)filesystem;
-  struct stat facts;
-  if (lstat(source, &facts) != 0) return posix_fail(status, errno, source);
-  if (S_ISDIR(facts.st_mode)) return posix_fail(status, EISDIR, source);
-  if (rename(source, target) != 0) return fail_with_both(status, errno, source, target);
-  posix_succeed(status);
 }
 
 void posix_path_exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {

@@ -10,6 +10,9 @@ void posix_succeed(TF_Status* status);
 /* The code that belongs to `error` (an errno value) with the message "path; text of the errno". */
 void posix_fail(TF_Status* status, int error, const char* path);
 
+/* The same for two paths: the kernel does not say which one it meant. */
+void posix_fail_both(TF_Status* status, int error, const char* source, const char* target);
+
 /* A code of our own choice with the message "path; reason", where errno would tell it wrong. */
 void posix_refuse(TF_Status* status, TF_Code code, const char* path, const char* reason);
 

@@ -25,6 +25,13 @@ typedef struct Search {
   char failed[PATH_MAX]; /* what the error that ended the search is about */
 } Search;
 
+/* One level of the pattern. */
+typedef struct Level {
+  const char* text;
+  size_t size;
+  const char* rest; /* the levels below it; empty for none */
+} Level;
+
 static int expand(Search* search, const char* parent, const char* rest);
 
 static int fail_at(Search* search, const char* path, int error) {
@@ -42,19 +49,23 @@ static char* joined(const char* parent, const char* name, size_t size) {
   return path;
 }
 
-/* `path` becomes a result. */
-static int keep(Search* search, char* path) {
-  const int error = posix_take_name(&search->found, path);
+/* `path` becomes one of `paths`. */
+static int keep(Names* paths, char* path) {
+  const int error = posix_take_name(paths, path);
   if (error != 0) free(path);
   return error;
 }
 
-static int literal_level(Search* search, const char* parent, const char* level, size_t size,
-                         const char* rest) {
-  char* path = joined(parent, level, size);
+static bool is_last(const Level* level) { return *level->rest == '\0'; }
+
+static int literal_level(Search* search, const char* parent, const Level* level) {
+  char* path = joined(parent, level->text, level->size);
   if (path == NULL) return ENOMEM;
-  if (*rest == '\0' && access(path + search->in_front, F_OK) == 0) return keep(search, path);
-  const int error = *rest == '\0' ? fail_at(search, path, errno) : expand(search, path, rest);
+  if (is_last(level) && access(path + search->in_front, F_OK) == 0) {
+    return keep(&search->found, path);
+  }
+  const int error =
+      is_last(level) ? fail_at(search, path, errno) : expand(search, path, level->rest);
   free(path);
   return error;
 }
@@ -66,47 +77,57 @@ static bool is_directory(const struct dirent* entry, const char* path) {
   return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-static int matched(Search* search, const char* parent, const struct dirent* entry,
-                   const char* rest) {
+/* Adds the path of `entry` to `matches` if it can have results. */
+static int match(const Search* search, const char* parent, const Level* level,
+                 const struct dirent* entry, Names* matches) {
   char* path = joined(parent, entry->d_name, strlen(entry->d_name));
   if (path == NULL) return ENOMEM;
-  if (*rest == '\0') return keep(search, path);
-  const bool enter = is_directory(entry, path + search->in_front);
-  const int error = enter ? expand(search, path, rest) : 0;
+  if (is_last(level) || is_directory(entry, path + search->in_front)) return keep(matches, path);
   free(path);
-  return error;
+  return 0;
 }
 
 static bool is_self_or_parent(const char* name) {
   return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static int wild_level(Search* search, const char* parent, const char* level, size_t size,
-                      const char* rest) {
-  DIR* directory = opendir(parent + search->in_front);
-  if (directory == NULL) return fail_at(search, parent, errno);
+static int match_entries(Search* search, DIR* directory, const char* parent, const Level* level,
+                         Names* matches) {
   int error = 0;
   while (error == 0) {
     errno = 0;
     const struct dirent* entry = readdir(directory);
-    if (entry == NULL) {
-      error = fail_at(search, parent, errno);
-      break;
-    }
+    if (entry == NULL) return fail_at(search, parent, errno);
     if (is_self_or_parent(entry->d_name)) continue;
-    if (glob_matches(level, size, entry->d_name)) error = matched(search, parent, entry, rest);
+    if (!glob_matches(level->text, level->size, entry->d_name)) continue;
+    error = match(search, parent, level, entry, matches);
   }
+  return error;
+}
+
+/* The directory is closed before the next level is searched: a deep pattern needs no more
+ * descriptors than a flat one. */
+static int wild_level(Search* search, const char* parent, const Level* level) {
+  DIR* directory = opendir(parent + search->in_front);
+  if (directory == NULL) return fail_at(search, parent, errno);
+  Names below = {NULL, 0, 0};
+  Names* matches = is_last(level) ? &search->found : &below;
+  int error = match_entries(search, directory, parent, level, matches);
   closedir(directory);
+  for (int i = 0; error == 0 && i < below.count; ++i) {
+    error = expand(search, below.items[i], level->rest);
+  }
+  posix_drop_names(&below);
   return error;
 }
 
 /* Adds what matches below `parent`. 0 or an errno. */
 static int expand(Search* search, const char* parent, const char* rest) {
-  const char* const level = rest + strspn(rest, "/");
-  const size_t size = strcspn(level, "/");
-  rest = level + size + strspn(level + size, "/");
-  const bool wild = glob_has_magic(level, size);
-  return (wild ? wild_level : literal_level)(search, parent, level, size, rest);
+  Level level = {.text = rest + strspn(rest, "/")};
+  level.size = strcspn(level.text, "/");
+  level.rest = level.text + level.size + strspn(level.text + level.size, "/");
+  const bool wild = glob_has_magic(level.text, level.size);
+  return (wild ? wild_level : literal_level)(search, parent, &level);
 }
 
 /* Length of "scheme://host" in front of a path; 0 for a plain path. */
@@ -145,7 +166,7 @@ static int search_literal(Search* search, const char* pattern) {
   free(directory);
   if (!present) return error;
   char* result = strdup(pattern);
-  return result == NULL ? ENOMEM : keep(search, result);
+  return result == NULL ? ENOMEM : keep(&search->found, result);
 }
 
 static int search_from(Search* search, const char* pattern) {

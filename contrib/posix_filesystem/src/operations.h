@@ -48,10 +48,12 @@ void posix_delete_recursively(const TF_Filesystem* filesystem, const char* path,
 void posix_copy_file(const TF_Filesystem* filesystem, const char* source, const char* target,
                      TF_Status* status);
 
-/* entries.c */
-void posix_delete_file(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
+/* rename.c */
 void posix_rename_file(const TF_Filesystem* filesystem, const char* source, const char* target,
                        TF_Status* status);
+
+/* entries.c */
+void posix_delete_file(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
 void posix_path_exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status);
 void posix_stat(const TF_Filesystem* filesystem, const char* path, TF_FileStatistics* statistics,
                 TF_Status* status);

@@ -51,6 +51,13 @@ void posix_random_access_cleanup(TF_RandomAccessFile* file) {
   file->plugin_file = NULL;
 }
 
+/* How many of `n` bytes a file can have from `offset` on: none is longer than INT64_MAX, and the
+ * kernel takes what would end behind that for a mistake. */
+static size_t possible_bytes(uint64_t offset, size_t n) {
+  const uint64_t left = offset < INT64_MAX ? INT64_MAX - offset : 0;
+  return n < left ? n : (size_t)left;
+}
+
 /* The kernel may give fewer bytes than asked (2 GiB is its limit per call): only 0 is the end.
  * Returns the bytes read, or -1 with errno. */
 static ssize_t read_fully(int descriptor, uint64_t offset, size_t n, char* buffer) {
@@ -70,7 +77,8 @@ static ssize_t read_fully(int descriptor, uint64_t offset, size_t n, char* buffe
 int64_t posix_random_access_read(const TF_RandomAccessFile* file, uint64_t offset, size_t n,
                                  char* buffer, TF_Status* status) {
   const Reader* reader = file->plugin_file;
-  const ssize_t done = read_fully(reader->descriptor, offset, n, buffer);
+  const size_t possible = possible_bytes(offset, n);
+  const ssize_t done = read_fully(reader->descriptor, offset, possible, buffer);
   if (done < 0) {
     posix_fail(status, errno, reader->path);
   } else if ((size_t)done < n) {

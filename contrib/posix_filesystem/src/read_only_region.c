@@ -34,6 +34,7 @@ static int map_file(const char* path, Region* region) {
     region->length = (size_t)facts.st_size;
     region->data = mmap(NULL, region->length, PROT_READ, MAP_SHARED, descriptor, 0);
     error = region->data == MAP_FAILED ? errno : 0;
+    if (error == ENODEV) error = ENOTSUP; /* it is there, and cannot be mapped, as files of /sys */
   }
   close(descriptor);
   return error;

@@ -70,8 +70,10 @@ static void write_through(Writer* writer, const char* bytes, size_t n) {
   struct iovec pieces[2] = {{writer->buffer, writer->buffered}, {(char*)bytes, n}};
   while (writer->error == 0 && pieces[0].iov_len + pieces[1].iov_len > 0) {
     const ssize_t done = writev(writer->descriptor, pieces, 2);
-    if (done >= 0) {
+    if (done > 0) {
       advance(pieces, (size_t)done);
+    } else if (done == 0) {
+      writer->error = EIO; /* it would take nothing for ever */
     } else if (errno != EINTR) {
       writer->error = errno;
     }
@@ -135,7 +137,11 @@ void posix_writable_sync(const TF_WritableFile* file, TF_Status* status) {
   Writer* writer = file->plugin_file;
   posix_writable_flush(file, status);
   if (TF_GetCode(status) != TF_OK) return;
-  if (fsync(writer->descriptor) != 0 && errno != EINVAL) writer->error = errno;
+  int done;
+  do {
+    done = fsync(writer->descriptor);
+  } while (done != 0 && errno == EINTR);
+  if (done != 0 && errno != EINVAL) writer->error = errno;
   usable(writer, status);
 }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.fs.place import landing_place
 from modular_tf.cli.fs.progress import Progress
-from modular_tf.cli.fs.stream import copy_bytes, refuse_overlap
+from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
 from modular_tf.errors import FailedPreconditionError, NotFoundError
 
 if TYPE_CHECKING:
@@ -63,17 +63,30 @@ def _copy_tree(source: Place, target: Place, failures: Failures) -> Iterator[Cop
 
 
 def _copy_one(source: Place, target: Place) -> Iterator[Copied]:
-    _copy_file(source, target)
+    copy_file(source, target)
     yield source, target
 
 
-def _copy_file(source: Place, target: Place) -> None:
-    """Let one plugin copy by itself (a store need not send the bytes here), else stream."""
-    if source.filesystem is target.filesystem:
+def copy_file(source: Place, target: Place) -> bool:
+    """Let one plugin copy by itself (a store need not send the bytes here), else stream.
+
+    Returns:
+        False where both may be one file, and nothing was done.
+    """
+    from modular_tf.filesystem.copying import copy_through  # noqa: PLC0415  (help needs no core)
+
+    if source.shares_store_with(target):
         source.filesystem.copy_file(source.uri, target.uri)
-        return
+        return True
     with closing(Progress(source.uri, _size_if_known(source))) as progress:
-        copy_bytes(source, target, progress.advance)
+        return copy_through(
+            source.filesystem,
+            source.uri,
+            target.filesystem,
+            target.uri,
+            progress.advance,
+            CHUNK,
+        )
 
 
 def _size_if_known(place: Place) -> int:

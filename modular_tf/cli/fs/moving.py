@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
-from modular_tf.cli.fs.copying import copy
+from modular_tf.cli.fs.copying import copy, copy_file
 from modular_tf.cli.fs.removal import remove_tree
 from modular_tf.errors import AlreadyExistsError, FailedPreconditionError, UnimplementedError
 
@@ -14,12 +14,20 @@ if TYPE_CHECKING:
 
 
 def move_file(source: Place, target: Place) -> None:
-    """Move one file; an existing target file is replaced."""
-    if source.filesystem is target.filesystem:
+    """Move one file; an existing target file is replaced.
+
+    Raises:
+        FailedPreconditionError: The target may be the same file by another name; both stay.
+    """
+    if source.shares_store_with(target):
         source.filesystem.rename_file(source.uri, target.uri)
-        return
-    for _ in copy(source, target, Failures(), recursive=False):
+    elif copy_file(source, target):
         source.filesystem.delete_file(source.uri)
+    else:
+        raise FailedPreconditionError(
+            f"{target.uri} holds the same bytes and may be the same file; remove one of them",
+            path=source.uri,
+        )
 
 
 def move_directory(source: Place, target: Place) -> None:
@@ -31,7 +39,7 @@ def move_directory(source: Place, target: Place) -> None:
     """
     if target.filesystem.path_exists(target.uri):
         raise AlreadyExistsError(f"{target.uri} exists already", path=target.uri)
-    if source.filesystem is target.filesystem:
+    if source.shares_store_with(target):
         _rename_directory(source, target)
         return
     # Between two stores the source goes only when all of it has arrived.

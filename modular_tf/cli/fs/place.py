@@ -68,22 +68,19 @@ class Place:
         """Return what is in this directory, by name."""
         return [self.child(name) for name in self.filesystem.get_children(self.uri)]
 
+    def shares_store_with(self, other: Place) -> bool:
+        """Tell whether the filesystem of this place can work on both."""
+        return self.filesystem.shares_store_with(other.filesystem)
+
     def is_same(self, other: Place) -> bool:
-        """Tell whether both name the same file: same plugin, same path."""
-        return (
-            self.filesystem.plugin == other.filesystem.plugin
-            and self._translated() == other._translated()
-        )
+        """Tell whether both name the same file: same store, same name."""
+        return self.shares_store_with(other) and self.filesystem.is_same_name(self.uri, other.uri)
 
     def holds(self, other: Place) -> bool:
         """Tell whether `other` is somewhere below this directory."""
-        inside = f"{self._translated().rstrip('/')}/"
-        return self.filesystem.plugin == other.filesystem.plugin and (
-            other._translated().startswith(inside)
-        )
-
-    def _translated(self) -> str:
-        return self.filesystem.translate_name(self.uri)
+        inside = f"{self.filesystem.name_in_store(self.uri).rstrip('/')}/"
+        name = other.filesystem.name_in_store(other.uri)
+        return self.shares_store_with(other) and name.startswith(inside)
 
 
 def landing_place(source: Place, target: Place) -> Place:

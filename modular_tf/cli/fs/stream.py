@@ -1,17 +1,16 @@
-"""Bytes from one place to another, through one buffer of fixed size."""
+"""A file's bytes through one buffer of fixed size, and places that must not meet in a copy."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import FailedPreconditionError, ModularTFError
+from modular_tf.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from modular_tf.cli.fs.place import Place
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import RandomAccessFile
 
 CHUNK = 4 * 2**20
 """Bytes in memory at a time; large enough that a store's round trips do not dominate."""
@@ -24,45 +23,6 @@ def chunks(file: RandomAccessFile) -> Iterator[memoryview]:
     while n_read := file.readinto(offset, view):
         yield view[:n_read]
         offset += n_read
-
-
-def copy_bytes(source: Place, target: Place, advance: Callable[[int], None]) -> int:
-    """Copy a file between any two filesystems and return its size in bytes.
-
-    A target that could not be completed is removed: half a file under its final name is worse
-    than none.
-
-    Args:
-        source: A file.
-        target: Where it goes; overwritten if it is there.
-        advance: Told the number of bytes of each piece that has arrived.
-    """
-    with source.filesystem.new_random_access_file(source.uri) as reader:
-        writer = target.filesystem.new_writable_file(target.uri)
-        try:
-            n_bytes = _pump(reader, writer, advance)
-            writer.close()
-        except BaseException:
-            _abandon(target, writer)
-            raise
-    return n_bytes
-
-
-def _pump(reader: RandomAccessFile, writer: WritableFile, advance: Callable[[int], None]) -> int:
-    n_bytes = 0
-    for chunk in chunks(reader):
-        writer.append(chunk)
-        n_bytes += len(chunk)
-        advance(len(chunk))
-    return n_bytes
-
-
-def _abandon(target: Place, writer: WritableFile) -> None:
-    """Undo a write as far as possible; the error that led here is the one that counts."""
-    with suppress(ModularTFError):
-        writer.close()
-    with suppress(ModularTFError):
-        target.filesystem.delete_file(target.uri)
 
 
 def refuse_overlap(source: Place, target: Place) -> None:

@@ -119,22 +119,34 @@ class LockFile:
     def write(self, path: str) -> None:
         """Put the file in its place as a whole; whoever reads there sees the old or the new.
 
+        A new file may be read by all whom the umask lets; one that is replaced keeps its mode.
+
         Raises:
             OSError: It cannot be written; what was there stays.
         """
         directory = os.path.dirname(os.path.abspath(path))
         os.makedirs(directory, exist_ok=True)
-        import tempfile  # noqa: PLC0415  (one command writes, every frozen start reads)
-
-        fd, temporary = tempfile.mkstemp(prefix=".modular-tf-lock-", dir=directory)
+        temporary = os.path.join(directory, f".modular-tf-lock-{os.urandom(8).hex()}")
+        mode = _mode_of(path)
+        narrow = 0o644 if mode is None else mode & 0o600
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, narrow)
         try:
             with open(fd, "w", encoding="utf-8") as stream:
                 stream.write(self.text())
-                os.fchmod(stream.fileno(), 0o644)
+                if mode is not None:
+                    os.fchmod(stream.fileno(), mode)
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _mode_of(path: str) -> int | None:
+    """Return the permissions of a file, None where it is missing."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return None
 
 
 def _plugin(entry: Any) -> LockedPlugin:

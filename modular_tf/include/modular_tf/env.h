@@ -34,8 +34,9 @@ TF_CAPI_EXPORT extern void TF_CreateDir(const char* dirname, TF_Status* status);
 /* One empty directory. */
 TF_CAPI_EXPORT extern void TF_DeleteDir(const char* dirname, TF_Status* status);
 
-/* A directory with all below it. Goes on past failures; the counts say what is left, the status
- * holds the first failure. A path that is missing or unreadable counts as one directory. */
+/* A directory with all below it. Links are deleted, never followed; "/", "." and ".." are refused.
+ * Goes on past failures; the counts say what is left, the status holds the first failure. A path
+ * that is missing or unreadable counts as one directory. */
 TF_CAPI_EXPORT extern void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
                                                 int64_t* undeleted_dir_count, TF_Status* status);
 

@@ -1,6 +1,7 @@
 #include "filesystem.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "filesystem_state.h"
@@ -98,6 +99,16 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   return guarded([&](TF_Status* status) {
     init(filesystem->tables->filesystem, &filesystem->handle, status);
   });
+}
+
+extern "C" int mtf_filesystem_shares_store(const mtf_filesystem* filesystem,
+                                           const mtf_filesystem* other) {
+  const bool no_state = filesystem->handle.plugin_filesystem == nullptr &&
+                        other->handle.plugin_filesystem == nullptr;
+  return no_state && !other->gate.is_closed() &&
+                 std::memcmp(filesystem->tables, other->tables, sizeof(mtf::Tables)) == 0
+             ? 1
+             : 0;
 }
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {

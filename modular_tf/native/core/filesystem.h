@@ -70,6 +70,13 @@ int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem);
 
 mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path, char** name);
 
+/* Whether both paths translate to one name; 0 where that cannot be found out. */
+int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other);
+
+/* Whether a path of `other` may be given to `filesystem`: both have the same functions of one
+ * plugin, whose init has made nothing by which these could tell them apart. */
+int mtf_filesystem_shares_store(const mtf_filesystem* filesystem, const mtf_filesystem* other);
+
 mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path);
 mtf_error* mtf_recursively_create_dir(mtf_filesystem* filesystem, const char* path);
 mtf_error* mtf_delete_file(mtf_filesystem* filesystem, const char* path);

@@ -102,6 +102,15 @@ extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char*
   });
 }
 
+extern "C" int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other) {
+  bool same = false;
+  mtf_error_free(on_path(filesystem, one, [&](const char* first, TF_Status*) {
+    const TranslatedPath second(*filesystem, other);
+    same = second.get() != nullptr && std::strcmp(first, second.get()) == 0;
+  }));
+  return same ? 1 : 0;
+}
+
 extern "C" mtf_error* mtf_create_dir(mtf_filesystem* filesystem, const char* path) {
   return path_operation<&TF_FilesystemOps::create_dir>(filesystem, path, "create_dir");
 }

@@ -1,67 +1,27 @@
-/* TF_DeleteRecursively: everything that can go goes, and what is left is counted. */
-#include <errno.h>
-#include <fcntl.h>
-#include <fts.h>
-#include <unistd.h>
+/* TF_DeleteRecursively, by the code of the bundled plugin for local files. */
+#include "contrib/posix_filesystem/src/tree_removal.h"
+
+#include <limits.h>
+#include <stdio.h>
 
 #include "local_path.h"
 #include "modular_tf/env.h"
 
-struct removal {
-  int64_t* undeleted_files;
-  int64_t* undeleted_dirs;
-  TF_Status* status;
-};
-
-/* Counts one entry that stays; the first reason is the one that the caller hears. */
-static void leave(const struct removal* removal, int64_t* count, int error, const char* path) {
-  ++*count;
-  if (TF_GetCode(removal->status) == TF_OK) TF_SetStatusFromIOError(removal->status, error, path);
-}
-
-static void remove_entry(const struct removal* removal, const FTSENT* entry) {
-  switch (entry->fts_info) {
-    case FTS_D: /* its contents come first, itself later as FTS_DP */
-      break;
-    case FTS_DP:
-      if (rmdir(entry->fts_accpath) != 0)
-        leave(removal, removal->undeleted_dirs, errno, entry->fts_path);
-      break;
-    case FTS_DNR: /* unreadable; it may still be empty */
-      if (rmdir(entry->fts_accpath) != 0)
-        leave(removal, removal->undeleted_dirs, entry->fts_errno, entry->fts_path);
-      break;
-    default:
-      if (unlink(entry->fts_accpath) != 0)
-        leave(removal, removal->undeleted_files, errno, entry->fts_path);
-  }
-}
-
-/* Symbolic links are removed, never followed. */
-static void remove_tree(const struct removal* removal, char* path) {
-  char* roots[] = {path, NULL};
-  FTS* walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-  if (walk == NULL) {
-    leave(removal, removal->undeleted_dirs, errno, path);
-    return;
-  }
-  for (FTSENT* entry = fts_read(walk); entry != NULL; entry = fts_read(walk)) {
-    remove_entry(removal, entry);
-  }
-  fts_close(walk);
+static void report(const TreeRemoval* removal, const char* name, TF_Status* status) {
+  if (removal->error == 0) return;
+  char context[PATH_MAX + sizeof(": cannot delete ") + sizeof(removal->where)];
+  snprintf(context, sizeof(context), "%s: cannot delete %s", name, removal->where);
+  TF_SetStatusFromIOError(status, removal->error, context);
 }
 
 void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
                           int64_t* undeleted_dir_count, TF_Status* status) {
   *undeleted_file_count = 0;
-  *undeleted_dir_count = 0;
-  const struct removal removal = {undeleted_file_count, undeleted_dir_count, status};
+  *undeleted_dir_count = 1;
   const char* path = mtf_local_path(dirname, status);
-  if (path == NULL) {
-    *undeleted_dir_count = 1;
-  } else if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
-    leave(&removal, undeleted_dir_count, errno, dirname);
-  } else {
-    remove_tree(&removal, (char*)path); /* fts does not write to it */
-  }
+  if (path == NULL) return;
+  const TreeRemoval removal = posix_remove_tree(path);
+  *undeleted_file_count = (int64_t)removal.undeleted_files;
+  *undeleted_dir_count = (int64_t)removal.undeleted_dirs;
+  report(&removal, dirname, status);
 }

@@ -1,0 +1,14 @@
+/* Names that nobody uses, for files on their way to a name of their own. */
+#ifndef POSIX_FILESYSTEM_SPARE_NAME_H_
+#define POSIX_FILESYSTEM_SPARE_NAME_H_
+
+enum {
+  kSpareNameBytes = 24,
+  kSpareNameTries = 16 /* 64 random bits meet a name that is taken only if somebody makes them */
+};
+
+/* Fills in a random name that is short enough for every directory. Whoever uses it must refuse a
+ * file that has it already, and may then try another, kSpareNameTries times. */
+void posix_spare_name(char name[kSpareNameBytes]);
+
+#endif
