@@ -1,4 +1,4 @@
-"""Plugins in a child process, mostly one, as the process that watches over it sees it."""
+"""A plugin in a child process, as the process that watches over it sees it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 
 
 class Trial:
-    """A child process that tries one plugin, or a group, and all that it started.
+    """A child process that tries one plugin, and all that it started.
 
     Args:
-        tasks: What to try.
+        task: What to try.
         limits: What it may take.
         listener: A descriptor that becomes readable when nobody waits any more.
 
@@ -41,8 +41,8 @@ class Trial:
         OSError: No process can be started.
     """
 
-    def __init__(self, tasks: Sequence[Task], limits: Limits, listener: int) -> None:
-        self._tasks = tasks
+    def __init__(self, task: Task, limits: Limits, listener: int) -> None:
+        self._task = task
         self._limits = limits
         self._ending = Ending()
         self._deadline = time.monotonic() + limits.seconds
@@ -61,7 +61,7 @@ class Trial:
     def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
         """Be the child."""
         output, complaint, report = ends
-        run(self._tasks, self._limits, streams=(output, complaint, report), parent=parent)
+        run(self._task, self._limits, streams=(output, complaint, report), parent=parent)
 
     # -- the watch ------------------------------------------------------------------------------
 
@@ -87,18 +87,6 @@ class Trial:
         self._ending.status = ended.status
         self._note_memory(ended.peak - self._files - self._base.touched)
         return self._conclude()
-
-    def findings_of_group(self) -> list[Finding]:
-        """Wait as `finding` does; return a finding for each task, none where anything is amiss.
-
-        Raises:
-            AbandonedError: Nobody waits any more; all has been ended.
-        """
-        first, outcome = self.finding(), self._ending.outcome
-        if outcome is None or first.incident is not None or first.notes_of_trial:
-            return []
-        others = [finding_of_outcome(other) for other in outcome["others"]]
-        return [first, *others] if len(others) == len(self._tasks) - 1 else []
 
     def _is_over(self) -> bool:
         ending = self._ending
@@ -201,7 +189,7 @@ class Trial:
         ending = self._ending
         ending.said = self._said.decode("utf-8", "replace")
         ending.printed = self._printed.decode("utf-8", "replace")
-        files = [file for task in self._tasks for file in (task.file, *task.companions)]
+        files = (self._task.file, *self._task.companions)
         ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
 
@@ -212,8 +200,7 @@ def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: It has another: somebody else wrote it.
     """
-    for each in (outcome, *outcome["others"]):
-        finding_of_outcome(each)
+    finding_of_outcome(outcome)
     for rule_id, what in outcome["changes"]:
         if rule_id not in loader_rules() or not isinstance(what, str):
             raise ValueError(f"expected a change, found {what!r:.200}")
