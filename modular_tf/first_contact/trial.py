@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.first_contact.child import run
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
-from modular_tf.first_contact.descendants import end_all, living_descendants
+from modular_tf.first_contact.descendants import children, end_all, living_descendants
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.plain_text import plain
 from modular_tf.first_contact.verdict import Ending, finding_of, finding_of_outcome
@@ -53,8 +53,9 @@ class Trial:
         self._hurries = False
         self._base = memory_use("self")
         self._files = self._base.files
-        takers = (self._take_output, self._take_complaint, EntryReader(self._take_entry))
-        self._pipes = ChildPipes(takers, listener)
+        streams = (self._take_output, self._take_complaint)
+        report = EntryReader(self._take_entry)
+        self._pipes = ChildPipes(streams, report, listener, prompt=False)
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         self._pid = self._pipes.fork(self._live)
 
@@ -82,7 +83,7 @@ class Trial:
                 self._wait_for_leavers()
         finally:
             ended = end_all(self._pid)
-            self._pipes.read_the_rest()
+            self._pipes.read_on()
             self._pipes.close()
         self._ending.status = ended.status
         self._note_memory(ended.peak - self._files - self._base.touched)
@@ -113,7 +114,7 @@ class Trial:
 
     def _look_at_memory(self) -> None:
         used = memory_use(self._pid)
-        self._pipes.listen(0)  # in which call it took that was told before
+        self._pipes.read_on()  # in which call it took that was told before
         self._note_use(used)
         if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
             return
@@ -141,11 +142,15 @@ class Trial:
             self._note_use(memory_use(pid))
 
     def _strays(self) -> list[int]:
+        if has_ended(self._pid) and children(os.getpid()) == [self._pid]:
+            return []
         most = self._limits.processes + 1
         return [pid for pid in living_descendants(os.getpid(), most) if pid != self._pid]
 
     def _wait_for_leavers(self) -> None:
         patience = time.monotonic() + _TIME_TO_LEAVE_S
+        while not has_ended(self._pid) and time.monotonic() < patience:
+            self._pipes.listen(_LOOK_EVERY_S)
         while (left := self._strays()) and time.monotonic() < patience:
             time.sleep(0.005)
         self._ending.processes = len(left)

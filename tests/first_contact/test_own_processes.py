@@ -69,6 +69,15 @@ def test_what_crashes_beside_a_forger_is_not_remembered_as_harmless(
     assert [entry.name for entry in QuarantineMemory.of_process().entries()] == ["good_01"]
 
 
+def test_nobody_reports_for_another_process(misdeed, monkeypatch):
+    """A process can open the pipes of another one of its user."""
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", False)
+    tasks = [Task(deed, str(misdeed(deed))) for deed in ("FORGE_SIBLINGS", "HANG")]
+    _, hung = try_plugins(tasks, Limits(seconds=6))
+
+    assert hung.incident.violation.rule_id == "LD-061"
+
+
 def test_each_has_its_own_finding(good):
     findings = try_plugins(good, LIMITS)
 

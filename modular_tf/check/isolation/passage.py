@@ -61,8 +61,8 @@ class Passage:
         self._said = b""
         self._log = CallLog()
         self._give_time(self._stage_seconds())
-        takers = (self._take_words, self._take_words, EntryReader(self._take_entry))
-        self._pipes = ChildPipes(takers, listener)
+        streams = (self._take_words, self._take_words)
+        self._pipes = ChildPipes(streams, EntryReader(self._take_entry), listener)
         self._pid = self._pipes.fork(self._live)
 
     def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
@@ -81,7 +81,7 @@ class Passage:
                 self._pipes.listen(_LOOK_EVERY_S)
         finally:
             self._ending.status = end_all(self._pid).status
-            self._pipes.read_the_rest()
+            self._pipes.read_on()
             self._pipes.close()
         self._look_back()
         return self._conclude()
