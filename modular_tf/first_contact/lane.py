@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.task import Task
 
 _AT_ONCE = 1 << 16
-_LONGEST_FINDING = 4 << 20
+_LONGEST_FINDING = 8 << 20  # more than what is in bounds takes in JSON
 
 
 class Lane:

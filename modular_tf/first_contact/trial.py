@@ -6,15 +6,26 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child import run
+from modular_tf.first_contact.child_entries import (
+    Entered,
+    Exits,
+    Fault,
+    Finished,
+    Frame,
+    Lost,
+    Signalled,
+    Traced,
+    read_entry,
+)
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
 from modular_tf.first_contact.descendants import children, end_all, living_descendants
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
-from modular_tf.first_contact.plain_text import plain
-from modular_tf.first_contact.verdict import Ending, finding_of, finding_of_outcome
+from modular_tf.first_contact.plain_text import MOST_OF_LAST_WORDS
+from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.native.crash_report import QUESTION
-from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +34,6 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
-_MOST_SAID = 4096
 _LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
@@ -159,34 +169,34 @@ class Trial:
 
     def _take_entry(self, entry: dict[str, Any]) -> None:
         ending = self._ending
-        match entry:
-            case {"enters": str(call), "memory": [int(), int(), int()]}:
-                self._note_use(MemoryUse(*entry["memory"]))  # of the call before
-                ending.entered = plain(call)
-            case {"finished": dict(outcome), "memory": [int(), int(), int()]}:
-                ending.outcome = _checked(outcome)
-                self._note_use(MemoryUse(*entry["memory"]))
-            case {"signal": int(number), "errno": int(found), "overflow": int(overflow)}:
-                ending.signal, ending.errno, ending.overflow = number, found, bool(overflow)
+        match read_entry(entry):
+            case Entered(call, memory):
+                self._note_use(memory)  # of the call before
+                ending.entered = call
+            case Finished(outcome, memory):
+                ending.outcome = outcome
+                self._note_use(memory)
+            case Signalled(number, errno, is_overflow):
+                ending.signal, ending.errno, ending.overflow = number, errno, is_overflow
                 self._hurry()
-            case {"exits": int(status)}:
+            case Exits(status):
                 ending.exits = status
                 self._hurry()
-            case {"frame": list(frame)} if len(self._frames) < MOST_FRAMES:
-                self._frames.append(frame)
-            case {"traced": _}:
+            case Frame(told) if len(self._frames) < MOST_FRAMES:
+                self._frames.append(told)
+            case Traced():
                 self._traced = True
-            case {"lost": str(streams)}:
-                ending.lost = plain(streams)
-            case {"fault": str(text)}:
-                ending.fault = plain(text)
+            case Lost(streams):
+                ending.lost = streams
+            case Fault(text):
+                ending.fault = text
 
     def _take_output(self, data: bytes) -> None:
-        self._printed = (self._printed + data)[:_MOST_SAID]
+        self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]
         self._take_complaint(data)
 
     def _take_complaint(self, data: bytes) -> None:
-        self._said = (self._said + data)[-_MOST_SAID:]
+        self._said = (self._said + data)[-MOST_OF_LAST_WORDS:]
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -197,16 +207,3 @@ class Trial:
         files = (self._task.file, *self._task.companions)
         ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
-
-
-def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return what the child found, where it has the shape that the child gives it.
-
-    Raises:
-        ValueError: It has another: somebody else wrote it.
-    """
-    finding_of_outcome(outcome)
-    for rule_id, what in outcome["changes"]:
-        if rule_id not in loader_rules() or not isinstance(what, str):
-            raise ValueError(f"expected a change, found {what!r:.200}")
-    return outcome

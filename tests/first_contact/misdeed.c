@@ -27,7 +27,7 @@ enum misdeed {
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
-  FORGE_SIBLINGS,
+  FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -73,7 +73,8 @@ static void scribble(void) {
   memset(deep, '[', sizeof(deep) - 1);
   for (int fd = 3; fd < 64; ++fd) {
     dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n{\"frame\": [5, 5, 5]}\n%s\n%s", deep, deep);
-    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []}, \"data\": 5}\n");
+    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []},"
+                " \"memory\": [0, 0, 0]}\n");
   }
 }
 
@@ -81,7 +82,7 @@ static void scribble(void) {
 static void forge(void) {
   static const char all[] =
       "{\"finished\": {\"offer\": {\"schemes\": [5], \"platform\": null}, \"notes\": [],"
-      " \"changes\": [[\"LD-999\", \"x\"]]}, \"data\": 5}\n";
+      " \"changes\": [[\"LD-999\", \"x\"]]}, \"memory\": [0, 0, 0]}\n";
   for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", all);
   _exit(0);
 }
@@ -176,6 +177,23 @@ static void forge_call(void) {
       "{\"enters\": \"x\\u001b[31m\", \"memory\": [1, 1, 1]}\n";
   for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", call);
   abort();
+}
+
+/* Reports a change of the process in a text of that length, which clears a terminal, and ends. */
+static void forge_change(const char* rule, size_t length) {
+  static char text[1 << 20];
+  int used = snprintf(text, sizeof text,
+                      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+                      " \"changes\": [[\"%s\", \"\\u001b[2J\\nFORGED ", rule);
+  memset(text + used, 'A', length);
+  used += (int)length;
+  used += snprintf(text + used, sizeof text - (size_t)used, "\"]]}, \"memory\": [0, 0, 0]}\n");
+  for (int done = 0; done < used;) {
+    const ssize_t written = write(3, text + done, (size_t)(used - done));
+    if (written <= 0) break;
+    done += (int)written;
+  }
+  _exit(0);
 }
 
 /* Returns what stands in a file of /proc; 0 bytes where there is none. */
@@ -280,6 +298,8 @@ static void misbehave(void) {
     case TERMINATE: kill(getpid(), SIGTERM); break;
     case FORGE_CALL: forge_call(); break;
     case FORGE_SIBLINGS: forge_siblings(); break;
+    case FORGE_CHANGE: forge_change("LD-066", 900000); break;
+    case FORGE_EXCUSE: forge_change("LD-063", 9); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }

@@ -12,9 +12,10 @@ from modular_tf.check.isolation.child import run
 from modular_tf.check.isolation.ending import Ending, after_check, blocked, outcome_of
 from modular_tf.check.isolation.progress import FRESH_STATUS
 from modular_tf.check.outcome import Outcome
-from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
 from modular_tf.first_contact.descendants import end_all
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.native.crash_report import QUESTION
 
 if TYPE_CHECKING:
