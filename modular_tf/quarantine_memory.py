@@ -13,10 +13,10 @@ from zlib import crc32
 
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident
 from modular_tf.storage.own_directory import OwnDirectory
-from modular_tf.storage.places import state_directory
 from modular_tf.storage.record_file import RecordFile
 
 if TYPE_CHECKING:

@@ -28,6 +28,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     from modular_tf.cli.settings import own_places, settings_of  # noqa: PLC0415  (not for help)
     from modular_tf.configuration import config_path  # noqa: PLC0415
+    from modular_tf.discovery.user_directories import ignored_variables  # noqa: PLC0415
 
     with session(options, load=False) as service:
         report = service.report()
@@ -37,9 +38,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     config = {"path": path, "used": used is not None}
     places = own_places(path, os.environ)
     if printer.json:
-        searched = [_as_object(place) for place in report.searched]
-        decided = [setting._asdict() for setting in settings]
-        printer.json_object(config=config, paths=searched, settings=decided, own_places=places)
+        printer.json_object(
+            config=config,
+            paths=[_as_object(place) for place in report.searched],
+            settings=[setting._asdict() for setting in settings],
+            own_places=places,
+            ignored_variables=[variable._asdict() for variable in ignored_variables(os.environ)],
+        )
     else:
         _show(config, report.searched, printer)
         _show_settings(settings, places, printer)
@@ -64,7 +69,7 @@ def _show(config: dict[str, Any], searched: tuple[SearchedPlace, ...], printer: 
     if printer.terminal:
         printer.line()
         note = "" if config["used"] else " (not there)"
-        printer.line(f"configuration: {config['path']}{note}")
+        printer.line(f"configuration: {config['path'] or 'nowhere'}{note}")
 
 
 def _show_settings(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,7 @@ from modular_tf.device.memory_limit import (
 )
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
-from modular_tf.storage.places import cache_directory, state_directory
+from modular_tf.discovery.user_directories import cache_directory, state_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,16 +80,16 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
-def own_places(config_file: str, environment: Mapping[str, str]) -> dict[str, str | None]:
+def own_places(config_file: str | None, environment: Mapping[str, str]) -> dict[str, str | None]:
     """Return where this package keeps what it finds out, None for nowhere.
 
     Args:
-        config_file: The configuration file, whether it is there or not.
+        config_file: The configuration file, whether it is there or not; None for none.
         environment: The variables of the process.
     """
     privileged = is_privileged()
     return {
         "cache": cache_directory(environment, privileged=privileged),
         "state": state_directory(environment, privileged=privileged),
-        "lock": default_lock_path(os.path.abspath(config_file)),
+        "lock": default_lock_path(config_file),
     }
