@@ -20,6 +20,7 @@ from modular_tf.device.memory_limit import (
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
+from modular_tf.storage.own_ground import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,13 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "items"):
         return {key: _plain(entry) for key, entry in value.items()}
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+
+
+def unused_places(places: Mapping[str, str | None]) -> dict[str, str]:
+    """Return why nothing is kept in one of `own_places`, by name; the others are left out."""
+    named = {name: places[name] for name in ("cache", "state")}
+    reasons = {name: path and why_untrusted(path) for name, path in named.items()}
+    return {name: why for name, why in reasons.items() if why}
 
 
 def own_places(config_file: str | None, environment: Mapping[str, str]) -> dict[str, str | None]:

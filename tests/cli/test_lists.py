@@ -169,6 +169,17 @@ def test_paths_tell_which_variables_are_ignored(mtf, monkeypatch):
     assert "[LD-105]" in ended.err
 
 
+def test_paths_tell_why_nothing_is_kept(mtf, tmp_path, monkeypatch):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
+    told = mtf("paths", "--json").object
+
+    assert told["own_places"]["cache"] == str(tmp_path / "shared" / "modular_tf")
+    assert list(told["unused_places"]) == ["cache"]
+    assert "has mode 0777, so anybody may write to it" in told["unused_places"]["cache"]
+
+
 def test_paths_without_a_home(mtf, monkeypatch):
     for variable in os.environ:
         if variable.startswith("XDG_"):

@@ -123,7 +123,7 @@ class LockFile:
             OSError: It cannot be written; what was there stays.
         """
         directory = os.path.dirname(os.path.abspath(path))
-        os.makedirs(directory, exist_ok=True)
+        _make_directories(directory)
         import tempfile  # noqa: PLC0415  (one command writes, every frozen start reads)
 
         fd, temporary = tempfile.mkstemp(prefix=".modular-tf-lock-", dir=directory)
@@ -135,6 +135,13 @@ class LockFile:
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _make_directories(path: str) -> None:
+    """Make what is missing of a path so that nobody else can write there, whatever the umask."""
+    if not os.path.isdir(path):
+        _make_directories(os.path.dirname(path))
+        os.makedirs(path, 0o755, exist_ok=True)
 
 
 def _plugin(entry: Any) -> LockedPlugin:
