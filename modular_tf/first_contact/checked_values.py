@@ -33,16 +33,21 @@ def typed(value: Any, kind: type[_T]) -> _T:
 
 def number_in(value: Any, least: int, most: int) -> int:
     """Return a whole number within bounds."""
-    if not least <= typed(value, int) <= most:
-        raise ValueError(f"expected a number from {least} to {most}, found another")
-    return int(value)
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"expected a number from {least} to {most}, found another value")
+    return value
+
+
+def listed(value: Any, most: int) -> list[Any]:
+    """Return a list that has no more than `most` values, of any type."""
+    if type(value) is not list or len(value) > most:
+        raise ValueError(f"expected a list of at most {most} values, found {value!r:.200}")
+    return value
 
 
 def list_of(value: Any, kind: type[_T], most: int) -> list[_T]:
-    """Return a list of values of one type, which has no more than `most`."""
-    if len(typed(value, list)) > most:
-        raise ValueError(f"expected at most {most} entries, found {len(value)}")
-    return [typed(entry, kind) for entry in value]
+    """Return a list of values of one type that has no more than `most`."""
+    return [typed(entry, kind) for entry in listed(value, most)]
 
 
 def rule_id(value: Any) -> str:

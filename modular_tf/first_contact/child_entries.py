@@ -9,7 +9,14 @@ from __future__ import annotations
 from signal import NSIG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.first_contact.checked_values import fields_of, list_of, number_in, rule_id, typed
+from modular_tf.first_contact.checked_values import (
+    fields_of,
+    list_of,
+    listed,
+    number_in,
+    rule_id,
+    typed,
+)
 from modular_tf.first_contact.finding import MOST_NOTES, Note, Offer
 from modular_tf.first_contact.memory_use import MemoryUse
 from modular_tf.first_contact.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
@@ -146,12 +153,12 @@ def _outcome(value: Any) -> Outcome:
     given = fields_of(value, _OUTCOME)
     return Outcome(
         Offer.from_dict(given["offer"]),
-        tuple(Note.from_dict(note) for note in list_of(given["notes"], dict, MOST_NOTES)),
-        tuple(_change(change) for change in list_of(given["changes"], list, _MOST_CHANGES)),
+        tuple(Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)),
+        tuple(_change(change) for change in listed(given["changes"], _MOST_CHANGES)),
     )
 
 
-def _change(value: list[Any]) -> Violation:
+def _change(value: Any) -> Violation:
     rule, what = list_of(value, str, 2)
     if rule_id(rule) not in RULES_OF_CHANGES:
         raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")

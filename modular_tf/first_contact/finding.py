@@ -10,7 +10,14 @@ from signal import NSIG
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
-from modular_tf.first_contact.checked_values import fields_of, list_of, number_in, rule_id, typed
+from modular_tf.first_contact.checked_values import (
+    fields_of,
+    list_of,
+    listed,
+    number_in,
+    rule_id,
+    typed,
+)
 from modular_tf.first_contact.plain_text import (
     MOST_OF_A_CALL,
     MOST_OF_A_MESSAGE,
@@ -113,9 +120,8 @@ class PlatformOffer(NamedTuple):
             ValueError: It has another shape.
         """
         given = fields_of(value, _PLATFORM)
-        device_type, platform = (
-            _name(given[key], DEVICE_NAME) for key in ("device_type", "platform")
-        )
+        device_type = _name(given["device_type"], DEVICE_NAME)
+        platform = _name(given["platform"], DEVICE_NAME)
         return cls(device_type, platform, number_in(given["priority"], *_32_BITS))
 
 
@@ -145,10 +151,10 @@ class Offer(NamedTuple):
         given = fields_of(value, _OFFER)
         platform = given["platform"]
         read = None if platform is None else PlatformOffer.from_dict(platform)
-        schemes = [_name(each, SCHEME) for each in list_of(given["schemes"], str, _MOST_SCHEMES)]
-        if len(set(schemes)) != len(schemes):
+        schemes = tuple([_name(each, SCHEME) for each in listed(given["schemes"], _MOST_SCHEMES)])
+        if len(schemes) > 1 and len(set(schemes)) < len(schemes):
             raise ValueError("expected each scheme once")
-        return cls(tuple(schemes), read)
+        return cls(schemes, read)
 
 
 class _Incident(NamedTuple):
@@ -277,12 +283,12 @@ class Finding(NamedTuple):
         return cls(
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
-            tuple([Note.from_dict(note) for note in list_of(given["notes"], dict, MOST_NOTES)]),
+            tuple([Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
         )
 
 
 def _name(value: Any, pattern: re.Pattern[str]) -> str:
     """Return the name of a scheme or of devices, as loading accepts it."""
-    if not pattern.fullmatch(typed(value, str)) or len(value) > _MOST_OF_A_NAME:
+    if type(value) is not str or len(value) > _MOST_OF_A_NAME or not pattern.fullmatch(value):
         raise ValueError(f"expected a name like {pattern.pattern}, found {value!r:.200}")
-    return str(value)
+    return value
