@@ -167,6 +167,7 @@ class OwnDirectory:
         fd = -1
         try:
             fd = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=directory)
+            os.fchmod(fd, 0o600)  # the umask may leave its owner out
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]

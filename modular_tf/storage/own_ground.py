@@ -41,6 +41,8 @@ def open_own(path: str, *, make: bool) -> int:
         OSError: It is not there, or cannot be made or opened.
         ValueError: No directory can have that path.
     """
+    if not os.path.isabs(path):
+        raise ValueError(f"expected an absolute path, found {path!r}")
     judge = _judge()
     try:
         judged = judge.directory(path)
@@ -53,18 +55,16 @@ def open_own(path: str, *, make: bool) -> int:
 
 
 def why_untrusted(path: str) -> str | None:
-    """Return who could change a directory of ours, or the way to it as far as it is there."""
+    """Return what is wrong with a directory of ours, or the way to it as far as it is there."""
     judge = _judge()
-    try:
-        return _offence_of(judge.directory(path))
-    except FileNotFoundError:
-        above = os.path.dirname(path)
-    while above != os.path.dirname(above):
+    look = judge.directory
+    while True:
         try:
-            return _offence_of(judge.above(above))
+            return _offence_of(look(path))
         except FileNotFoundError:
-            above = os.path.dirname(above)
-    return None
+            path, look = os.path.dirname(path), judge.above
+        except OSError as error:
+            return f"{path} cannot be looked at: {error.strerror}"
 
 
 def _make(path: str, judge: PathJudge) -> None:

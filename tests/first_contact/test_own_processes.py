@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import modular_tf
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
@@ -110,3 +111,17 @@ def test_what_breaks_rules_is_told_of_its_own_plugin(good, fixture_plugin):
 
     assert [n for n, finding in enumerate(findings) if finding.notes] == [30]
     assert findings[30].offer.schemes == ()
+
+
+def test_what_warmed_the_process_up_is_tried_like_any_other(tmp_path):
+    """The process that trials are forked from has tried a plugin of our own already."""
+    (folder,) = (path for path in modular_tf.__path__ if Path(path, "plugins").is_dir())
+    own = Path(folder, "plugins", "libposix_filesystem.so")
+    copy = shutil.copy(own, tmp_path / own.name)
+    found = try_plugins(
+        [Task("own", str(file), kinds=("filesystem",)) for file in (own, copy)], LIMITS
+    )
+
+    assert [(finding.incident, finding.offer.schemes) for finding in found] == [
+        (None, ("", "file"))
+    ] * 2

@@ -55,6 +55,7 @@ def test_each_level_that_is_made_is_the_users_alone(tmp_path: Path, umask: int):
     finally:
         os.umask(before)
 
+    assert mode_of(levels[-1] / "modular_tf" / "file") == 0o600
     assert {mode_of(level) for level in [*levels, levels[-1] / "modular_tf"]} == {0o700}
 
 
@@ -87,6 +88,16 @@ def test_there_may_be_no_place():
     assert nowhere.changed_at() == {}
     with nowhere.locked() as locked:
         assert not locked
+
+
+def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    directory = OwnDirectory("modular_tf-of-nobody")
+
+    assert not directory.replace("file", b"")
+    assert directory.read("file", 10) is None
+    assert list(tmp_path.iterdir()) == []
+    assert not Path("/modular_tf-of-nobody").exists()
 
 
 def test_what_was_removed_meanwhile_is_made_again(directory: OwnDirectory, written: Path):

@@ -27,6 +27,8 @@ def test_nobody_is_in_the_way(directory):
     assert why_untrusted(directory.path) is None
     assert why_untrusted(f"{directory.path}/not/there/yet") is None
     assert directory.read("file", 100) == b"content"
+    message = why_untrusted(f"{directory.path}/file/not/a/directory")
+    assert message.endswith("cannot be looked at: Not a directory")
 
 
 @pytest.mark.parametrize("part", ["link", "real", "."])
