@@ -16,7 +16,6 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def fill(folder: Path, count: int) -> list[str]:
     with Prober(host_offer()) as prober:
         for path in paths:
             seen = see(path)
-            known = seen and cache.describe(prober.probe(replace(original, path=path)), seen)
+            known = seen and cache.describe(prober.probe(original._replace(path=path)), seen)
             if known is None or not cache.remember(known._replace(tried=True, finding=FINDING)):
                 raise SystemExit(f"{path} was not remembered")
     cache.save()

@@ -12,8 +12,10 @@ from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.discovery.trust.policy import TrustPolicy, frozen_by, parse_policy
+from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.user_places import CONFIGURATION_OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,16 +140,27 @@ class Config:
         return self.path or "the configuration"
 
 
-def config_path(environment: Mapping[str, str]) -> str:
-    """Return the file that would be read: `MODULAR_TF_CONFIG`, or the user's own."""
-    if chosen := environment.get(CONFIG_VARIABLE):
-        return chosen
-    if sys.platform != "linux":
-        import platformdirs  # noqa: PLC0415  (costs more than reading a file)
+def config_path(environment: Mapping[str, str]) -> str | None:
+    """Return the file that would be read, as an absolute path; None for none.
 
-        return os.path.join(platformdirs.user_config_dir("modular_tf", appauthor=False), FILE_NAME)
-    base = environment.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
-    return os.path.join(base, "modular_tf", FILE_NAME)
+    It is the one that `MODULAR_TF_CONFIG` names, which may begin where the program does, or the
+    user's own, which may not.
+
+    Raises:
+        ConfigError: The variable names a file in a home directory, and there is none.
+    """
+    if chosen := environment.get(CONFIG_VARIABLE):
+        return os.path.abspath(_expanded(chosen, CONFIG_VARIABLE, environment))
+    directory = config_directory(environment)
+    return None if directory is None else os.path.join(directory, FILE_NAME)
+
+
+def _expanded(path: str, origin: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return a path with the home directory in the place of `~`."""
+    expanded = expand_home(path, environment)
+    if expanded is None:
+        raise ConfigError(f"{origin}: {path!r} is below the home directory, but {NO_HOME}")
+    return expanded
 
 
 def load_config(
@@ -164,8 +177,9 @@ def load_config(
 
     Raises:
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
-            `MODULAR_TF_CONFIG` names a file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or
-            `MODULAR_TF_LOAD` is no policy.
+            nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
+            file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
+            policy.
     """
     if privileged:
         return Config()
@@ -189,6 +203,8 @@ def load_config(
 
 def _read_config(variables: Mapping[str, str]) -> Config:
     path = config_path(variables)
+    if path is None:
+        return Config()
     try:
         with open(path, "rb") as stream:
             text = stream.read().decode("utf-8")
@@ -198,7 +214,21 @@ def _read_config(variables: Mapping[str, str]) -> Config:
         return Config()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}", path=path) from error
+    if not variables.get(CONFIG_VARIABLE):
+        _require_trusted(path)
     return parse_config(text, path)
+
+
+def _require_trusted(path: str) -> None:
+    """Check that nobody can have written the user's file who could not write plugins either."""
+    from modular_tf.discovery.trust.paths import PathJudge  # noqa: PLC0415  (where there is a file)
+    from modular_tf.discovery.trust.rights import Rights  # noqa: PLC0415
+    from modular_tf.discovery.trust.writers import trusted_writers  # noqa: PLC0415
+
+    offence = PathJudge(Rights(trusted_writers(TrustPolicy()))).judge(path).offence
+    if offence is not None:
+        message = f"{path} is not believed: {offence.message}. {CONFIGURATION_OWNER.remedy}"
+        raise ConfigError(message, path=path, rule=CONFIGURATION_OWNER.id)
 
 
 def parse_config(text: str, path: str) -> Config:
@@ -248,7 +278,8 @@ def _place(entry: str, path: str) -> str:
     if "\0" in entry:
         message = f"{path}: plugin_dirs: expected paths without NUL characters, found {entry!r}"
         raise ConfigError(message, path=path)
-    return os.path.join(os.path.dirname(os.path.abspath(path)), os.path.expanduser(entry))
+    expanded = _expanded(entry, f"{path}: plugin_dirs")
+    return os.path.join(os.path.dirname(os.path.abspath(path)), expanded)
 
 
 def _checked(key: str, value: Any, path: str) -> Any:

@@ -1,4 +1,8 @@
-"""The plugins that took a process down, kept until their bytes or the host change."""
+"""The plugins that took a process down, kept until their bytes or the host change.
+
+Where there is no room for all, those stay whose deed no trial would find again, then the newest:
+so nobody can put the memory of a plugin out by adding many that do harm.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from zlib import crc32
 
 from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident
 from modular_tf.storage.own_directory import OwnDirectory
-from modular_tf.storage.places import state_directory
 from modular_tf.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
     from modular_tf.load_marks import Culprit
 
 _TITLE = "modular_tf quarantine 1"
+_FOUND_AT_WORK = frozenset(("LD-070",))  # what is done in an application, after a good trial
+_MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
+_LAST_TIME = 1 << 40
 _log = EventLog("quarantine")
 
 
@@ -70,7 +77,9 @@ class Entry(NamedTuple):
             type(text) is not str for text in (*texts, *host.values())
         ):
             raise ValueError("expected texts")
-        if type(value["time"]) not in {int, float}:
+        if len(value["name"]) > _MOST_OF_A_NAME or len(value["path"]) > _MOST_OF_A_PATH:
+            raise ValueError("expected shorter texts")
+        if type(value["time"]) not in {int, float} or not 0 <= value["time"] < _LAST_TIME:
             raise ValueError("expected a time")
         return cls(*texts, Incident.from_dict(value["incident"]), value["time"], host)
 
@@ -92,7 +101,7 @@ class QuarantineMemory:
         self._host = host
         # A home directory may be shared by machines, and what one releases another must keep.
         machine = crc32(repr(_machine_of(host)).encode("utf-8", "backslashreplace"))
-        self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE)
+        self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE, _rank)
 
     @classmethod
     def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineMemory:
@@ -133,7 +142,8 @@ class QuarantineMemory:
             path: Its file.
             incident: What it did.
         """
-        entry = Entry(sha256, name, path, incident, time(), dict(self._host.parts))
+        texts = (sha256, name[:_MOST_OF_A_NAME], path)
+        entry = Entry(*texts, incident, time(), dict(self._host.parts))
         self._records.put(sha256, entry.as_dict())
         self._records.save()
         _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
@@ -179,6 +189,14 @@ _LEAST_DIGITS = 6
 def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
     parts = dict(host.parts)
     return parts.get("machine-id"), parts.get("machine")
+
+
+def _rank(value: Any) -> int:
+    """Return 1 for what no trial would find again, else 0."""
+    try:
+        return int(value["incident"]["rule"] in _FOUND_AT_WORK)
+    except (TypeError, KeyError, IndexError):
+        return 0
 
 
 def _entry(sha256: str, value: Any) -> Entry | None:

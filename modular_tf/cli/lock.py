@@ -71,8 +71,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 def _lock_path(config: Config) -> str:
     from modular_tf.configuration import config_path  # noqa: PLC0415  (the service has loaded it)
     from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
+    from modular_tf.discovery.user_directories import NO_HOME  # noqa: PLC0415
+    from modular_tf.errors import ConfigError  # noqa: PLC0415
 
-    return config.trust.lock or default_lock_path(config.path or config_path(os.environ))
+    path = config.trust.lock or default_lock_path(config.path or config_path(os.environ))
+    if path is None:
+        raise ConfigError(f"no place for the lock file: {NO_HOME}; name it with --output")
+    return path
 
 
 def _is_wanted(record: PluginRecord, config: Config) -> bool:

@@ -26,8 +26,13 @@ def add_arguments(_: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
-    from modular_tf.cli.settings import own_places, settings_of  # noqa: PLC0415  (not for help)
+    from modular_tf.cli.settings import (  # noqa: PLC0415  (not for help)
+        own_places,
+        settings_of,
+        unused_places,
+    )
     from modular_tf.configuration import config_path  # noqa: PLC0415
+    from modular_tf.discovery.user_directories import ignored_variables  # noqa: PLC0415
 
     with session(options, load=False) as service:
         report = service.report()
@@ -36,13 +41,19 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     path = used or config_path(os.environ)
     config = {"path": path, "used": used is not None}
     places = own_places(path, os.environ)
+    unused = unused_places(places)
     if printer.json:
-        searched = [_as_object(place) for place in report.searched]
-        decided = [setting._asdict() for setting in settings]
-        printer.json_object(config=config, paths=searched, settings=decided, own_places=places)
+        printer.json_object(
+            config=config,
+            paths=[_as_object(place) for place in report.searched],
+            settings=[setting._asdict() for setting in settings],
+            own_places=places,
+            unused_places=unused,
+            ignored_variables=[variable._asdict() for variable in ignored_variables(os.environ)],
+        )
     else:
         _show(config, report.searched, printer)
-        _show_settings(settings, places, printer)
+        _show_settings(settings, places, unused, printer)
     complain_about(report.problems)
     return Exit.DONE
 
@@ -64,11 +75,14 @@ def _show(config: dict[str, Any], searched: tuple[SearchedPlace, ...], printer: 
     if printer.terminal:
         printer.line()
         note = "" if config["used"] else " (not there)"
-        printer.line(f"configuration: {config['path']}{note}")
+        printer.line(f"configuration: {config['path'] or 'nowhere'}{note}")
 
 
 def _show_settings(
-    settings: list[Setting], places: dict[str, str | None], printer: Printer
+    settings: list[Setting],
+    places: dict[str, str | None],
+    unused: dict[str, str],
+    printer: Printer,
 ) -> None:
     """Show what was decided to a person; a pipe gets one kind of row only."""
     if not printer.terminal:
@@ -76,7 +90,10 @@ def _show_settings(
     printer.line()
     printer.table(("setting", "value", "decided by"), settings)
     printer.line()
-    printer.facts({name: path or "nowhere" for name, path in places.items()})
+    notes = {name: f" (not used: {why} [LD-071])" for name, why in unused.items()}
+    printer.facts(
+        {name: f"{path or 'nowhere'}{notes.get(name, '')}" for name, path in places.items()}
+    )
 
 
 def _outcome(place: SearchedPlace) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,8 @@ from modular_tf.device.memory_limit import (
 )
 from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
-from modular_tf.storage.places import cache_directory, state_directory
+from modular_tf.discovery.user_directories import cache_directory, state_directory
+from modular_tf.storage.own_ground import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,16 +81,23 @@ def _plain(value: Any) -> Any:
     return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
 
 
-def own_places(config_file: str, environment: Mapping[str, str]) -> dict[str, str | None]:
+def unused_places(places: Mapping[str, str | None]) -> dict[str, str]:
+    """Return why nothing is kept in one of `own_places`, by name; the others are left out."""
+    named = {name: places[name] for name in ("cache", "state")}
+    reasons = {name: path and why_untrusted(path) for name, path in named.items()}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def own_places(config_file: str | None, environment: Mapping[str, str]) -> dict[str, str | None]:
     """Return where this package keeps what it finds out, None for nowhere.
 
     Args:
-        config_file: The configuration file, whether it is there or not.
+        config_file: The configuration file, whether it is there or not; None for none.
         environment: The variables of the process.
     """
     privileged = is_privileged()
     return {
         "cache": cache_directory(environment, privileged=privileged),
         "state": state_directory(environment, privileged=privileged),
-        "lock": default_lock_path(os.path.abspath(config_file)),
+        "lock": default_lock_path(config_file),
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
 from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
 from modular_tf.fork_lock import ForkLock
-from modular_tf.loading.device_tables import NAME_PATTERN
 
 
 class PythonDeviceFactory:
@@ -104,8 +104,8 @@ class PythonDeviceFactory:
 
     def _name(self, attribute: str) -> str:
         value = self._attribute(attribute)
-        if not isinstance(value, str) or not NAME_PATTERN.fullmatch(value):
-            raise self._refusal(f"{attribute} is {value!r}, expected {NAME_PATTERN.pattern}")
+        if not isinstance(value, str) or not DEVICE_NAME.fullmatch(value):
+            raise self._refusal(f"{attribute} is {value!r}, expected {DEVICE_NAME.pattern}")
         return value
 
     def _priority(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.user_directories import NO_HOME, expand_home
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -79,7 +80,11 @@ class SearchLog:
             distribution: The distribution that brings it.
             required: Whether it is a problem if there is nothing.
         """
-        path = os.path.abspath(os.path.expanduser(path))
+        expanded = expand_home(path)
+        if expanded is None:
+            self._note_homeless(path, source, origin)
+            return
+        path = os.path.abspath(expanded)
         mode = self._mode_of(path, origin, required=required)
         if mode is None:
             self.note_place(path, source, origin, exists=False, hits=0)
@@ -100,6 +105,11 @@ class SearchLog:
     ) -> None:
         """Remember a place that was looked at, or ignored."""
         self.places.append(SearchedPlace(path, source, origin, exists, hits, ignored))
+
+    def _note_homeless(self, path: str, source: Source, origin: str) -> None:
+        self.note_place(path, source, origin, exists=False, hits=0, ignored=NO_HOME)
+        message = f"{path} cannot be found, named by {origin}: {NO_HOME}"
+        self.problems.append(Problem.of(rules.PATH_EXISTS, message, path=path, origin=origin))
 
     def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
         """Return the file mode; a link that leads nowhere counts as a file, the probe tells."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.user_directories import NO_HOME, data_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,6 +28,7 @@ class SearchPaths:
         python_path: Directories whose installed distributions count, as in `sys.path`.
         site_directories: Directories that may hold `tensorflow-plugins`.
         user_directory: The user's drop-in directory, or None.
+        why_no_user_directory: Why there is none, None where nobody has asked for one.
         package_directories: The directories that this package consists of.
         sources: The sources to ask; the others are not searched at all.
         privileged: Whether the process has rights that its user lacks (setuid). What the user
@@ -40,6 +42,7 @@ class SearchPaths:
     python_path: tuple[str, ...] = ()
     site_directories: tuple[str, ...] = ()
     user_directory: str | None = None
+    why_no_user_directory: str | None = None
     package_directories: tuple[str, ...] = ()
     sources: frozenset[Source] = frozenset(Source)
     privileged: bool = False
@@ -64,6 +67,7 @@ class SearchPaths:
             bundled: Whether the plugins that come with this package count.
         """
         variables = dict(os.environ if environment is None else environment)
+        own = data_directory(variables)
         return cls(
             arguments=tuple(os.fspath(argument) for argument in arguments),
             environment=variables,
@@ -71,7 +75,8 @@ class SearchPaths:
             config_origin=config_origin,
             python_path=python_path(),
             site_directories=_site_directories(),
-            user_directory=_user_directory(variables),
+            user_directory=None if own is None else os.path.join(own, "plugins"),
+            why_no_user_directory=NO_HOME if own is None else None,
             package_directories=package_directories(),
             sources=frozenset(Source) - (set() if bundled else {Source.BUNDLED}),
             privileged=is_privileged(),
@@ -122,19 +127,3 @@ def _library_directory(name: str) -> str:
         )
     except KeyError:  # a distributor's own scheme
         return sysconfig.get_path(name)
-
-
-def _user_directory(environment: Mapping[str, str]) -> str:
-    """Return the drop-in directory.
-
-    It is what platformdirs answers, worked out by hand on Linux: importing that package costs
-    more time than a whole discovery does.
-    """
-    if sys.platform != "linux":
-        import platformdirs  # noqa: PLC0415
-
-        return os.path.join(platformdirs.user_data_dir("modular_tf", appauthor=False), "plugins")
-    base = environment.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(base):  # the specification wants such a value ignored
-        base = os.path.expanduser("~/.local/share")
-    return os.path.join(base, "modular_tf", "plugins")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.names import parse_device_name
 from modular_tf.discovery.search_log import is_plugin_file_name
+from modular_tf.discovery.user_directories import expand_home
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.explanation.answer import ABSENT, STATE, Fact
 from modular_tf.explanation.plugins import HAVE_IT_SEARCHED, about_plugin, outcome
@@ -24,7 +25,7 @@ def about_path(service: PluginService, name: str) -> Iterator[Fact]:
     """Yield what is known of the file or directory of that name, if it looks like one."""
     if not _exists(name) and (os.sep not in name or scheme_of(name) or _is_device_name(name)):
         return
-    path = os.path.abspath(os.path.expanduser(name))
+    path = os.path.abspath(expand_home(name) or name)
     if not _exists(path):
         yield from _missing(path)
         return

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.first_contact.checked_values import number_in
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.plain_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-MOST_FRAMES = 64
 _HOST = (
     "_cffi_backend.",
     "_core.",
@@ -19,7 +20,9 @@ _HOST = (
     "python",
 )  # what follows them is the host's own way to the call
 _COPY = "/memfd:"
-_LONGEST_SHOWN = 1024
+_MOST_OF_A_FILE, _MOST_OF_A_SYMBOL = 700, 300  # together as much as `Incident` keeps of a frame
+_MOST_DIGITS = 1 << 14
+_LAST_ADDRESS = (1 << 64) - 1
 _LONGEST_NAME = 200  # of a copy, as `private_copy` gives it
 
 
@@ -35,12 +38,14 @@ def readable_frames(told: Sequence[Any], files: Iterable[str]) -> tuple[str, ...
     for frame in told[:MOST_FRAMES]:
         try:
             file, symbol, offset = frame
-            name, function = _text(file), _text(symbol)
-            place = f"{function}+{offset:#x}" if function else f"{offset:#x}"
+            name = plain(_text(file)[-_MOST_OF_A_FILE:], _MOST_OF_A_FILE)
+            function = plain(_text(symbol), _MOST_OF_A_SYMBOL)
+            address = f"{number_in(offset, 0, _LAST_ADDRESS):#x}"
         except (TypeError, ValueError):
             continue
         if is_host_library(name):
             break
+        place = f"{function}+{address}" if function else address
         shown.append(f"{copies.get(_mapped_name(name), name) or 'nowhere'} {place}")
     return tuple(shown)
 
@@ -51,7 +56,7 @@ def is_host_library(path: str) -> bool:
 
 
 def _text(digits: Any) -> str:
-    return plain(os.fsdecode(bytes.fromhex(digits)), most=_LONGEST_SHOWN)
+    return os.fsdecode(bytes.fromhex(digits[:_MOST_DIGITS]))
 
 
 def _copy_name(file: str) -> str:

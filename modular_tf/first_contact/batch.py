@@ -1,7 +1,6 @@
-"""Several plugins on their way through trials, side by side.
+"""Several plugins on their way through trials, side by side, each in a process of its own.
 
-Many plugins go in groups, each group in one process: most do no harm, and a process costs more than
-a plugin. Whatever is amiss in a group is nobody's fault yet: all of it are then tried one by one.
+A process in which a plugin ran says what that plugin wants, so it is asked about no other one.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from modular_tf.first_contact.lane import Lane
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 _WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
 _LOOK_EVERY_S = 0.5
 _SPARE_STARTS = 2
-_MOST_IN_A_GROUP = 16
-_GROUPS_PER_LANE = 2  # so many at least, or each plugin has a process of its own at once
 
 
 class Batch:
@@ -59,7 +56,7 @@ class Batch:
         self._zygotes = zygotes
         self._selector = selectors.DefaultSelector()
         self._most_lanes = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
-        self._waiting = deque(self._grouped())
+        self._waiting = deque(range(len(tasks)))
         self._suspects: deque[int] = deque()
         self._alone: int | None = None
         self._lanes: list[Lane] = []
@@ -67,15 +64,6 @@ class Batch:
         # Each may be ended by each task once more than the tasks know.
         self._starts_left = 2 * len(tasks) + _SPARE_STARTS
         self._tell = tell
-
-    def _grouped(self) -> Iterator[tuple[int, ...]]:
-        """Yield the tasks: filesystems together where there are many, devices each alone."""
-        wanted = len(self._tasks) // (self._most_lanes * _GROUPS_PER_LANE)
-        size = max(1, min(_MOST_IN_A_GROUP, wanted))
-        together = [n for n, task in enumerate(self._tasks) if task.kinds == ("filesystem",)]
-        alone = sorted(set(range(len(self._tasks))) - set(together))
-        yield from (tuple(together[at : at + size]) for at in range(0, len(together), size))
-        yield from ((number,) for number in alone)
 
     def run(self) -> None:
         """Try all; interrupted, it ends what runs."""
@@ -103,42 +91,41 @@ class Batch:
     def _hand_out(self) -> None:
         if self._heard is None and not self._begin():
             return
-        while (numbers := self._next_group()) is not None:
+        while (number := self._next()) is not None:
             lane = self._free_lane()
             if lane is None:
-                self._put_back(numbers)
+                self._put_back(number)
                 return
-            seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
             try:
-                lane.give(numbers, [self._tasks[number] for number in numbers], seconds)
+                lane.give(number, self._tasks[number], self._limits.seconds + _WATCHERS_PATIENCE_S)
             except OSError:  # it had ended before
-                lane.numbers = ()
-                self._put_back(numbers)
+                lane.number = None
+                self._put_back(number)
                 self._lose(lane)
 
-    def _next_group(self) -> tuple[int, ...] | None:
+    def _next(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()
-        if not self._suspects or any(lane.numbers for lane in self._lanes):
+        if not self._suspects or any(lane.is_busy for lane in self._lanes):
             return None
         # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
         self._end_zygote()
         if not self._begin():
             return None
         self._alone = self._suspects.popleft()
-        return (self._alone,)
+        return self._alone
 
-    def _put_back(self, numbers: tuple[int, ...]) -> None:
-        if numbers == (self._alone,):
+    def _put_back(self, number: int) -> None:
+        if number == self._alone:
             self._alone = None
-            self._suspects.extendleft(numbers)
+            self._suspects.appendleft(number)
         else:
-            self._waiting.appendleft(numbers)
+            self._waiting.appendleft(number)
 
     def _free_lane(self) -> Lane | None:
         """Return a lane for one more task, None where there are as many as there may be."""
         for lane in self._lanes:
-            if not lane.numbers:
+            if not lane.is_busy:
                 return lane
         if len(self._lanes) >= self._most_lanes or self._heard is None:
             return None
@@ -164,33 +151,29 @@ class Batch:
             elif key.data in self._lanes:
                 self._hear(key.data)
         now = time.monotonic()
-        if any(lane.numbers and now > lane.deadline for lane in self._lanes):
+        if any(lane.is_busy and now > lane.deadline for lane in self._lanes):
             self._end_zygote()
 
     def _hear(self, lane: Lane) -> None:
         try:
-            findings = lane.receive()
+            finding = lane.receive()
         except (EOFError, ValueError, RecursionError):
             self._lose(lane)
             return
-        if findings is None:
-            return
-        numbers, lane.numbers = lane.numbers, ()
-        if findings:
-            for number, finding in zip(numbers, findings, strict=True):
-                self._found(number, finding)
-        else:
-            self._waiting.extend((number,) for number in numbers)
+        number = lane.number
+        if finding is not None and number is not None:
+            lane.number = None
+            self._found(number, finding)
 
     def _lose(self, lane: Lane) -> None:
-        """Give a lane up whose watcher is gone; its tasks are tried alone, or it is the culprit."""
+        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
         self._lanes.remove(lane)
         self._selector.unregister(lane.connection)
         lane.connection.close()
-        if self._alone is not None and lane.numbers == (self._alone,):
-            self._found(self._alone, watcher_lost())
-        else:
-            self._suspects.extend(lane.numbers)
+        if lane.number is not None and lane.number == self._alone:
+            self._found(lane.number, watcher_lost())
+        elif lane.number is not None:
+            self._suspects.append(lane.number)
 
     # -- the zygote -----------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The child process: takes its limits on, tries one plugin or a group, and ends."""
+"""The child process: takes its limits on, tries one plugin, and ends."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
@@ -30,13 +28,11 @@ _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
 
 
-def run(
-    tasks: Sequence[Task], limits: Limits, *, streams: tuple[int, int, int], parent: int
-) -> NoReturn:
-    """Try plugins and end the process; what they registered to run then does not run.
+def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
+    """Try a plugin and end the process; what it registered to run then does not run.
 
     Args:
-        tasks: The plugins, one after the other.
+        task: The plugin.
         limits: What it may take.
         streams: What become standard output, standard error, and the report.
         parent: The process that waits for this one, and whose end is this one's.
@@ -49,9 +45,9 @@ def run(
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:
-        _take_limits(tasks, limits)
+        _take_limits(task, limits)
         report_crashes(REPORT)
-        _try(tasks, journal)
+        _try(task, journal)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
@@ -60,28 +56,24 @@ def run(
     os._exit(0)
 
 
-def _try(tasks: Sequence[Task], journal: Journal) -> None:
+def _try(task: Task, journal: Journal) -> None:
     before = ProcessState.now()
-    rehearsals = [Rehearsal(task, journal) for task in tasks]
-    for rehearsal in rehearsals:
-        rehearsal.perform()
+    rehearsal = Rehearsal(task, journal)
+    rehearsal.perform()
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now())]
-    faults = [fault for rehearsal in rehearsals for fault in rehearsal.faults]
-    first, *others = (rehearsal.outcome() for rehearsal in rehearsals)
-    journal.finish({**first, "others": others, "changes": [*faults, *changed]})
+    journal.finish({**rehearsal.outcome(), "changes": [*rehearsal.faults, *changed]})
 
 
-def _take_limits(tasks: Sequence[Task], limits: Limits) -> None:
+def _take_limits(task: Task, limits: Limits) -> None:
     processors = os.cpu_count() or 1
     # One byte is too little for a core dump, and keeps the kernel from piping it to a program,
     # which it does at 0.
     _lower(resource.RLIMIT_CORE, 1)
     _lower(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
     _lower(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
-    files = (path for task in tasks for path in (task.file, *task.companions))
-    copies = sum(os.path.getsize(path) for path in files)
+    copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
     _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
     if "LD-064" not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.

@@ -1,10 +1,11 @@
-"""The pipes that a child process speaks on, as the process that watches over it hears them."""
+"""What a child process writes, as the process that watches over it reads it."""
 
 from __future__ import annotations
 
 import json
 import os
 import select
+import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _AT_ONCE = 1 << 16
-_READS_OF_A_FULL_PIPE = 2
+_READS_IN_A_ROW = 16  # more than a pipe or a socket holds; somebody may write on for ever
 _LONGEST_ENTRY = 1 << 20
 
 
@@ -21,36 +22,49 @@ class AbandonedError(Exception):
 
 
 class ChildPipes:
-    """One pipe for each function that takes what a child writes.
+    """One way from the child for each function that takes what it writes.
 
     Args:
-        takers: The functions. They are given b"" when nobody can write any more.
+        streams: The functions that take what it writes to its standard streams.
+        report: The function that takes its report. That comes through a socket: another process of
+            this user can open a pipe of the child in /proc and write into it, but no socket.
         listener: A descriptor that becomes readable when nobody waits any more.
+        prompt: Whether `listen` returns when something was written. Otherwise it returns when the
+            child has ended or the time is up, which takes less of the processor.
 
     Raises:
         OSError: There are no descriptors.
     """
 
-    def __init__(self, takers: Sequence[Callable[[bytes], None]], listener: int) -> None:
+    def __init__(
+        self,
+        streams: Sequence[Callable[[bytes], None]],
+        report: Callable[[bytes], None],
+        listener: int,
+        *,
+        prompt: bool = True,
+    ) -> None:
         self._ends: list[int] = []
         self._listener = listener
+        self._prompt = prompt
+        self._child: int | None = None
         self._readers: dict[int, Callable[[bytes], None]] = {}
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
         try:
-            for take in takers:
-                self._open(take)
+            for take in streams:
+                self._open(os.pipe(), take)
+            self._open(_one_way_socket(), report)
         except OSError:
             self._close_ends()
             self.close()
             raise
 
-    def _open(self, take: Callable[[bytes], None]) -> None:
-        reads, writes = os.pipe()
+    def _open(self, ends: tuple[int, int], take: Callable[[bytes], None]) -> None:
+        reads, writes = ends
         self._ends.append(writes)
-        os.set_blocking(reads, False)
         self._readers[reads] = take
-        self._poll.register(reads, select.POLLIN)
+        os.set_blocking(reads, False)
 
     def _close_ends(self) -> None:
         while self._ends:
@@ -60,11 +74,11 @@ class ChildPipes:
         """Start the child, and return its number.
 
         Args:
-            child: What it does, given the descriptors that it is to write to, in the order of the
-                functions, and the number of this process.
+            child: What it does, given the descriptors that it is to write to, the streams' first,
+                and the number of this process.
 
         Raises:
-            OSError: No process can be started; the pipes are closed.
+            OSError: No process can be started; all is closed.
         """
         parent = os.getpid()
         try:
@@ -76,48 +90,79 @@ class ChildPipes:
             raise
         finally:
             self._close_ends()
+        self._register(pid)
         return pid
 
+    def _register(self, pid: int) -> None:
+        """Choose what ends a wait: the child's end, or all that it writes."""
+        if not self._prompt:
+            with suppress(OSError):  # an old kernel, or no descriptors left
+                self._child = os.pidfd_open(pid)
+                self._poll.register(self._child, select.POLLIN)
+                return
+        for fd in self._readers:
+            self._poll.register(fd, select.POLLIN)
+
     def listen(self, seconds: float) -> None:
-        """Wait for something to come, and hand it over.
+        """Wait, and hand over what has come.
 
         Raises:
             AbandonedError: Nobody waits any more.
         """
-        for fd, _ in self._poll.poll(seconds * 1000):
-            if fd == self._listener:
-                raise AbandonedError
-            if not self._read(fd):
-                self._poll.unregister(fd)
-                del self._readers[fd]
-                os.close(fd)
+        ready = [fd for fd, _ in self._poll.poll(seconds * 1000)]
+        if self._listener in ready:
+            raise AbandonedError
+        if self._child in ready:
+            self._forget_child()
+        self.read_on()
 
-    def _read(self, fd: int) -> bool:
-        try:
-            data = os.read(fd, _AT_ONCE)
-        except BlockingIOError:
-            return True
-        self._readers[fd](data)
-        return bool(data)
+    def read_on(self) -> None:
+        """Hand over what has come, without waiting."""
+        for fd in list(self._readers):
+            self._drain(fd)
 
-    def read_the_rest(self) -> None:
-        """Hand over what the dead have left."""
-        for fd in self._readers:
-            # It fits in so many; somebody who got away may write on for ever.
-            any(not self._read(fd) for _ in range(_READS_OF_A_FULL_PIPE))
+    def _drain(self, fd: int) -> None:
+        for _ in range(_READS_IN_A_ROW):
+            try:
+                data = os.read(fd, _AT_ONCE)
+            except BlockingIOError:
+                return
+            self._readers[fd](data)
+            if not data:
+                self._close(fd)
+                return
 
     def close(self) -> None:
         """Close the ends that are read from."""
-        for fd in self._readers:
-            os.close(fd)
-        self._readers.clear()
+        self._forget_child()
+        for fd in list(self._readers):
+            self._close(fd)
+
+    def _forget_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            self._poll.unregister(child)
+            os.close(child)
+
+    def _close(self, fd: int) -> None:
+        del self._readers[fd]
+        with suppress(KeyError):  # where nothing but the child's end is waited for
+            self._poll.unregister(fd)
+        os.close(fd)
+
+
+def _one_way_socket() -> tuple[int, int]:
+    """Return the end to read from, and the one to write to."""
+    reads, writes = socket.socketpair()
+    reads.shutdown(socket.SHUT_WR)
+    return reads.detach(), writes.detach()
 
 
 class EntryReader:
     """Cuts what comes through a pipe into entries, which are JSON objects, one a line.
 
-    The plugin may have written into the pipe: what is no JSON, or text that nobody can show, is
-    left out, and so is what the function refuses.
+    Somebody else may have written them: what is no JSON, or text that nobody can show, is left out,
+    and so is what the function refuses.
 
     Args:
         take: Is given each entry; a ValueError, TypeError or KeyError refuses it.
@@ -133,9 +178,18 @@ class EntryReader:
         self._begun = rest[:_LONGEST_ENTRY]
         for line in lines:
             with suppress(ValueError, TypeError, KeyError, RecursionError):
-                entry = json.loads(line)
-                json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
-                self._take(entry)
+                self._take(_parsed(line))
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    entry: dict[str, Any] = json.loads(line, parse_constant=_refuse)
+    if b"\\u" in line or not line.isascii():  # there may be half of a surrogate pair
+        json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    return entry
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"JSON has no {constant}")
 
 
 def has_ended(pid: int) -> bool:

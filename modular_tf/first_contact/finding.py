@@ -1,14 +1,35 @@
 """What first contact found: what a plugin did to its process, what it breaks, what it offers.
 
-Findings cross a pipe from a process in which a plugin ran, and are kept on disk; so they are JSON
-and are read back as data that anybody may have written.
+Findings come from a process in which a plugin ran, and are kept on disk; so they are JSON and are
+read back as data that anybody may have written. A text is cut, and made plain, when it is made.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from signal import NSIG
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from modular_tf.rules import Violation, loader_rules
+from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
+from modular_tf.first_contact.checked_values import (
+    fields_of,
+    list_of,
+    listed,
+    number_in,
+    rule_id,
+    typed,
+)
+from modular_tf.first_contact.plain_text import (
+    MOST_OF_A_CALL,
+    MOST_OF_A_MESSAGE,
+    plain,
+    plain_lines,
+)
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    import re
+
+    from typing_extensions import Self
 
 Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
@@ -18,10 +39,21 @@ _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
 _FINDING = frozenset(("incident", "offer", "notes"))
-_T = TypeVar("_T")
+MOST_NOTES = 4096
+MOST_FRAMES = 64
+_MOST_SCHEMES = 1024  # as FS-004
+_MOST_OF_A_NAME = 1000
+_MOST_OF_A_FRAME = 1020
+_32_BITS = (-(1 << 31), (1 << 31) - 1)
 
 
-class Note(NamedTuple):
+class _Note(NamedTuple):
+    stage: Stage
+    rule: str | None
+    message: str
+
+
+class Note(_Note):
     """One rule that the plugin broke, as loading it in the application reports it.
 
     Attributes:
@@ -30,9 +62,11 @@ class Note(NamedTuple):
         message: What was found.
     """
 
-    stage: Stage
-    rule: str | None
-    message: str
+    __slots__ = ()
+
+    def __new__(cls, stage: Stage, rule: str | None, message: str) -> Self:
+        """Make it; the message becomes plain and is cut."""
+        return super().__new__(cls, stage, rule, plain(message, MOST_OF_A_MESSAGE))
 
     @property
     def is_error(self) -> bool:
@@ -50,11 +84,11 @@ class Note(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, _NOTE)
+        given = fields_of(value, _NOTE)
         if given["stage"] not in _STAGES:
             raise ValueError(f"stage: expected one of {_STAGES}, found {given['stage']!r}")
-        rule = None if given["rule"] is None else _rule_id(given["rule"])
-        return cls(cast("Stage", given["stage"]), rule, _typed(given["message"], str))
+        rule = None if given["rule"] is None else rule_id(given["rule"])
+        return cls(cast("Stage", given["stage"]), rule, typed(given["message"], str))
 
 
 class PlatformOffer(NamedTuple):
@@ -85,9 +119,10 @@ class PlatformOffer(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, _PLATFORM)
-        device_type, platform = (_typed(given[key], str) for key in ("device_type", "platform"))
-        return cls(device_type, platform, _typed(given["priority"], int))
+        given = fields_of(value, _PLATFORM)
+        device_type = _name(given["device_type"], DEVICE_NAME)
+        platform = _name(given["platform"], DEVICE_NAME)
+        return cls(device_type, platform, number_in(given["priority"], *_32_BITS))
 
 
 class Offer(NamedTuple):
@@ -113,13 +148,24 @@ class Offer(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, _OFFER)
+        given = fields_of(value, _OFFER)
         platform = given["platform"]
         read = None if platform is None else PlatformOffer.from_dict(platform)
-        return cls(_strings(given["schemes"]), read)
+        schemes = tuple([_name(each, SCHEME) for each in listed(given["schemes"], _MOST_SCHEMES)])
+        if len(schemes) > 1 and len(set(schemes)) < len(schemes):
+            raise ValueError("expected each scheme once")
+        return cls(schemes, read)
 
 
-class Incident(NamedTuple):
+class _Incident(NamedTuple):
+    violation: Violation
+    signal: int | None
+    last_call: str | None
+    backtrace: tuple[str, ...]
+    said: str
+
+
+class Incident(_Incident):
     """What a plugin did to the process that it was tried in, or why it could not be tried.
 
     Attributes:
@@ -130,11 +176,25 @@ class Incident(NamedTuple):
         said: The last that was written to the standard streams.
     """
 
-    violation: Violation
-    signal: int | None = None
-    last_call: str | None = None
-    backtrace: tuple[str, ...] = ()
-    said: str = ""
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        violation: Violation,
+        signal: int | None = None,
+        last_call: str | None = None,
+        backtrace: tuple[str, ...] = (),
+        said: str = "",
+    ) -> Self:
+        """Make it; texts become plain and are cut."""
+        return super().__new__(
+            cls,
+            Violation(violation.rule_id, plain(violation.message, MOST_OF_A_MESSAGE)),
+            signal,
+            None if last_call is None else plain(last_call, MOST_OF_A_CALL),
+            tuple([plain(frame, _MOST_OF_A_FRAME) for frame in backtrace[:MOST_FRAMES]]),
+            plain_lines(said),
+        )
 
     @property
     def untried(self) -> bool:
@@ -159,13 +219,14 @@ class Incident(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, _INCIDENT)
+        given = fields_of(value, _INCIDENT)
+        signal, last_call = given["signal"], given["last_call"]
         return cls(
-            Violation(_rule_id(given["rule"]), _typed(given["message"], str)),
-            signal=_optional(given["signal"], int),
-            last_call=_optional(given["last_call"], str),
-            backtrace=_strings(given["backtrace"]),
-            said=_typed(given["said"], str),
+            Violation(rule_id(given["rule"]), typed(given["message"], str)),
+            signal=None if signal is None else number_in(signal, 1, NSIG - 1),
+            last_call=None if last_call is None else typed(last_call, str),
+            backtrace=tuple(list_of(given["backtrace"], str, MOST_FRAMES)),
+            said=typed(given["said"], str),
         )
 
 
@@ -217,36 +278,17 @@ class Finding(NamedTuple):
         Raises:
             ValueError: It has another shape.
         """
-        given = _fields(value, _FINDING)
+        given = fields_of(value, _FINDING)
         incident, offer = given["incident"], given["offer"]
         return cls(
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
-            tuple([Note.from_dict(note) for note in _typed(given["notes"], list)]),
+            tuple([Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
         )
 
 
-def _fields(value: Any, names: frozenset[str]) -> dict[str, Any]:
-    if not isinstance(value, dict) or value.keys() != names:
-        raise ValueError(f"expected an object with {sorted(names)}, found {value!r:.200}")
+def _name(value: Any, pattern: re.Pattern[str]) -> str:
+    """Return the name of a scheme or of devices, as loading accepts it."""
+    if type(value) is not str or len(value) > _MOST_OF_A_NAME or not pattern.fullmatch(value):
+        raise ValueError(f"expected a name like {pattern.pattern}, found {value!r:.200}")
     return value
-
-
-def _typed(value: Any, kind: type[_T]) -> _T:
-    if type(value) is not kind:  # True is no number here
-        raise ValueError(f"expected {kind.__name__}, found {value!r:.200}")
-    return value
-
-
-def _optional(value: Any, kind: type[_T]) -> _T | None:
-    return None if value is None else _typed(value, kind)
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    return tuple([_typed(entry, str) for entry in _typed(value, list)])
-
-
-def _rule_id(value: Any) -> str:
-    if _typed(value, str) not in loader_rules():
-        raise ValueError(f"expected the id of a rule, found {value!r:.200}")
-    return cast("str", value)

@@ -10,47 +10,49 @@ from modular_tf.first_contact.finding import Finding
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
 
     from modular_tf.first_contact.task import Task
 
 _AT_ONCE = 1 << 16
-_LONGEST_FINDING = 4 << 20
+_LONGEST_FINDING = 8 << 20  # more than what is in bounds takes in JSON
 
 
 class Lane:
-    """A watcher, and the tasks that it has now.
+    """A watcher, and the task that it has now.
 
     Attributes:
         connection: The socket to it.
-        numbers: The tasks', none where it waits for some.
+        number: The task's, None where it waits for one.
         deadline: When it should have answered, by the monotonic clock.
     """
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.numbers: tuple[int, ...] = ()
+        self.number: int | None = None
         self.deadline = 0.0
         self._received = b""
 
-    def give(self, numbers: tuple[int, ...], tasks: Sequence[Task], seconds: float) -> None:
-        """Hand tasks over, to be tried in one process.
+    @property
+    def is_busy(self) -> bool:
+        """Whether it has a task."""
+        return self.number is not None
+
+    def give(self, number: int, task: Task, seconds: float) -> None:
+        """Hand a task over.
 
         Raises:
             OSError: The watcher is gone.
         """
-        self.numbers = numbers
+        self.number = number
         self.deadline = time.monotonic() + seconds
-        self.connection.sendall(json.dumps([task.as_dict() for task in tasks]).encode() + b"\n")
+        self.connection.sendall(json.dumps(task.as_dict()).encode() + b"\n")
 
-    def receive(self) -> list[Finding] | None:
-        """Return the findings if their last byte has come, None before that.
-
-        There are none where something was amiss in a group.
+    def receive(self) -> Finding | None:
+        """Return the finding if its last byte has come, None before that.
 
         Raises:
             EOFError: The watcher is gone.
-            ValueError: What came are no findings of its tasks.
+            ValueError: What came is no finding, or nobody has asked for one.
         """
         try:
             data = self.connection.recv(_AT_ONCE)
@@ -64,8 +66,6 @@ class Lane:
         if not self._received.endswith(b"\n"):
             return None
         line, self._received = self._received, b""
-        answer = json.loads(line)
-        expected = {len(self.numbers)} | ({0} if len(self.numbers) > 1 else set())
-        if not isinstance(answer, list) or len(answer) not in expected:
-            raise ValueError(f"expected {len(self.numbers)} findings, found {answer!r:.200}")
-        return [Finding.from_dict(finding) for finding in answer]
+        if not self.is_busy:
+            raise ValueError("an answer to no question")
+        return Finding.from_dict(json.loads(line))

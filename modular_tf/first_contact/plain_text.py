@@ -1,15 +1,24 @@
-"""Words of a plugin, as they may be shown on any terminal."""
+"""Words of a plugin, as they may be kept, and shown on any terminal."""
 
 from __future__ import annotations
 
-_MOST_CHARACTERS = 200
+MOST_OF_A_CALL = 200
+MOST_OF_A_MESSAGE = 2000
+MOST_OF_LAST_WORDS = 4096
 
 
-def plain(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """Return the beginning of a text with a question mark for whatever is no printable character.
+def plain(text: str, most: int = MOST_OF_A_CALL) -> str:
+    """Return the beginning of a text, in one line, with a question mark for what is no character.
 
     Args:
         text: What somebody wrote who may mean harm.
         most: How many characters are kept.
     """
-    return "".join(c if c.isprintable() else "?" for c in text[:most])
+    if text.isprintable():
+        return text[:most]
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])
+
+
+def plain_lines(text: str, most: int = MOST_OF_LAST_WORDS) -> str:
+    """Return the end of a text, as `plain` does, with its lines."""
+    return "\n".join(plain(line, most) for line in text[-most:].split("\n"))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
 _NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _IGNORED = 1
+RULES_OF_CHANGES = frozenset({"LD-005", "LD-066", "LD-067", "LD-069"})
+"""The rules that a child process judges by, beside those of loading; its watcher has the others."""
 _LC_ALL = 6  # of glibc and musl alike
 _SMALLEST = 5e-324
 

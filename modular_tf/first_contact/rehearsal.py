@@ -100,7 +100,8 @@ class Rehearsal:
             self._note_violations([Violation("FS-019", message)])
             return
         self._note_violations(warnings)
-        self.schemes.append(tables.scheme)
+        if tables.scheme not in self.schemes:
+            self.schemes.append(tables.scheme)
         self._journal.enter(f"cleanup of scheme {tables.scheme!r}")
         with suppress(ModularTFError):
             filesystem.close()

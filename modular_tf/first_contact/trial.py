@@ -1,4 +1,4 @@
-"""Plugins in a child process, mostly one, as the process that watches over it sees it."""
+"""A plugin in a child process, as the process that watches over it sees it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child import run
+from modular_tf.first_contact.child_entries import (
+    Entered,
+    Exits,
+    Fault,
+    Finished,
+    Frame,
+    Lost,
+    Signalled,
+    Traced,
+    read_entry,
+)
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
-from modular_tf.first_contact.descendants import end_all, living_descendants
+from modular_tf.first_contact.descendants import children, end_all, living_descendants
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
-from modular_tf.first_contact.plain_text import plain
-from modular_tf.first_contact.verdict import Ending, finding_of, finding_of_outcome
+from modular_tf.first_contact.plain_text import MOST_OF_LAST_WORDS
+from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.native.crash_report import QUESTION
-from modular_tf.rules import loader_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,17 +34,16 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
-_MOST_SAID = 4096
 _LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 
 
 class Trial:
-    """A child process that tries one plugin, or a group, and all that it started.
+    """A child process that tries one plugin, and all that it started.
 
     Args:
-        tasks: What to try.
+        task: What to try.
         limits: What it may take.
         listener: A descriptor that becomes readable when nobody waits any more.
 
@@ -41,8 +51,8 @@ class Trial:
         OSError: No process can be started.
     """
 
-    def __init__(self, tasks: Sequence[Task], limits: Limits, listener: int) -> None:
-        self._tasks = tasks
+    def __init__(self, task: Task, limits: Limits, listener: int) -> None:
+        self._task = task
         self._limits = limits
         self._ending = Ending()
         self._deadline = time.monotonic() + limits.seconds
@@ -53,15 +63,16 @@ class Trial:
         self._hurries = False
         self._base = memory_use("self")
         self._files = self._base.files
-        takers = (self._take_output, self._take_complaint, EntryReader(self._take_entry))
-        self._pipes = ChildPipes(takers, listener)
+        streams = (self._take_output, self._take_complaint)
+        report = EntryReader(self._take_entry)
+        self._pipes = ChildPipes(streams, report, listener, prompt=False)
         self._next_look = time.monotonic() + _LOOK_EVERY_S
         self._pid = self._pipes.fork(self._live)
 
     def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
         """Be the child."""
         output, complaint, report = ends
-        run(self._tasks, self._limits, streams=(output, complaint, report), parent=parent)
+        run(self._task, self._limits, streams=(output, complaint, report), parent=parent)
 
     # -- the watch ------------------------------------------------------------------------------
 
@@ -82,23 +93,11 @@ class Trial:
                 self._wait_for_leavers()
         finally:
             ended = end_all(self._pid)
-            self._pipes.read_the_rest()
+            self._pipes.read_on()
             self._pipes.close()
         self._ending.status = ended.status
         self._note_memory(ended.peak - self._files - self._base.touched)
         return self._conclude()
-
-    def findings_of_group(self) -> list[Finding]:
-        """Wait as `finding` does; return a finding for each task, none where anything is amiss.
-
-        Raises:
-            AbandonedError: Nobody waits any more; all has been ended.
-        """
-        first, outcome = self.finding(), self._ending.outcome
-        if outcome is None or first.incident is not None or first.notes_of_trial:
-            return []
-        others = [finding_of_outcome(other) for other in outcome["others"]]
-        return [first, *others] if len(others) == len(self._tasks) - 1 else []
 
     def _is_over(self) -> bool:
         ending = self._ending
@@ -125,7 +124,7 @@ class Trial:
 
     def _look_at_memory(self) -> None:
         used = memory_use(self._pid)
-        self._pipes.listen(0)  # in which call it took that was told before
+        self._pipes.read_on()  # in which call it took that was told before
         self._note_use(used)
         if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
             return
@@ -153,11 +152,15 @@ class Trial:
             self._note_use(memory_use(pid))
 
     def _strays(self) -> list[int]:
+        if has_ended(self._pid) and children(os.getpid()) == [self._pid]:
+            return []
         most = self._limits.processes + 1
         return [pid for pid in living_descendants(os.getpid(), most) if pid != self._pid]
 
     def _wait_for_leavers(self) -> None:
         patience = time.monotonic() + _TIME_TO_LEAVE_S
+        while not has_ended(self._pid) and time.monotonic() < patience:
+            self._pipes.listen(_LOOK_EVERY_S)
         while (left := self._strays()) and time.monotonic() < patience:
             time.sleep(0.005)
         self._ending.processes = len(left)
@@ -166,34 +169,34 @@ class Trial:
 
     def _take_entry(self, entry: dict[str, Any]) -> None:
         ending = self._ending
-        match entry:
-            case {"enters": str(call), "memory": [int(), int(), int()]}:
-                self._note_use(MemoryUse(*entry["memory"]))  # of the call before
-                ending.entered = plain(call)
-            case {"finished": dict(outcome), "memory": [int(), int(), int()]}:
-                ending.outcome = _checked(outcome)
-                self._note_use(MemoryUse(*entry["memory"]))
-            case {"signal": int(number), "errno": int(found), "overflow": int(overflow)}:
-                ending.signal, ending.errno, ending.overflow = number, found, bool(overflow)
+        match read_entry(entry):
+            case Entered(call, memory):
+                self._note_use(memory)  # of the call before
+                ending.entered = call
+            case Finished(outcome, memory):
+                ending.outcome = outcome
+                self._note_use(memory)
+            case Signalled(number, errno, is_overflow):
+                ending.signal, ending.errno, ending.overflow = number, errno, is_overflow
                 self._hurry()
-            case {"exits": int(status)}:
+            case Exits(status):
                 ending.exits = status
                 self._hurry()
-            case {"frame": list(frame)} if len(self._frames) < MOST_FRAMES:
-                self._frames.append(frame)
-            case {"traced": _}:
+            case Frame(told) if len(self._frames) < MOST_FRAMES:
+                self._frames.append(told)
+            case Traced():
                 self._traced = True
-            case {"lost": str(streams)}:
-                ending.lost = plain(streams)
-            case {"fault": str(text)}:
-                ending.fault = plain(text)
+            case Lost(streams):
+                ending.lost = streams
+            case Fault(text):
+                ending.fault = text
 
     def _take_output(self, data: bytes) -> None:
-        self._printed = (self._printed + data)[:_MOST_SAID]
+        self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]
         self._take_complaint(data)
 
     def _take_complaint(self, data: bytes) -> None:
-        self._said = (self._said + data)[-_MOST_SAID:]
+        self._said = (self._said + data)[-MOST_OF_LAST_WORDS:]
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -201,20 +204,6 @@ class Trial:
         ending = self._ending
         ending.said = self._said.decode("utf-8", "replace")
         ending.printed = self._printed.decode("utf-8", "replace")
-        files = [file for task in self._tasks for file in (task.file, *task.companions)]
+        files = (self._task.file, *self._task.companions)
         ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
-
-
-def _checked(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return what the child found, where it has the shape that the child gives it.
-
-    Raises:
-        ValueError: It has another: somebody else wrote it.
-    """
-    for each in (outcome, *outcome["others"]):
-        finding_of_outcome(each)
-    for rule_id, what in outcome["changes"]:
-        if rule_id not in loader_rules() or not isinstance(what, str):
-            raise ValueError(f"expected a change, found {what!r:.200}")
-    return outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
+from modular_tf.first_contact.finding import Finding, Incident, Note
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.plain_text import plain
@@ -16,6 +16,7 @@ from modular_tf.rules import Violation
 from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
+    from modular_tf.first_contact.child_entries import Outcome
     from modular_tf.first_contact.limits import Limits
 
 _MOST_PRINTED = 60
@@ -34,7 +35,7 @@ class Ending:
 
     Attributes:
         entered: The last call that was begun, None where it came to none.
-        outcome: Offer, notes and changes, where all calls came back.
+        outcome: What was found, where all calls came back.
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
         memory: The most bytes beyond the host's own that were seen.
@@ -50,7 +51,7 @@ class Ending:
     """
 
     entered: str | None = None
-    outcome: dict[str, Any] | None = None
+    outcome: Outcome | None = None
     lost: str | None = None
     fault: str | None = None
     memory: int = 0
@@ -78,9 +79,9 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     # Who did not come to the end has ended the process, or was ended for what it did.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
     grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
-    found = Finding() if ending.outcome is None else finding_of_outcome(ending.outcome)
-    notes = (*found.notes, *(_as_note(deed) for deed in deeds if deed not in grave))
-    return Finding(_incident(ending, grave) if grave else None, found.offer, notes)
+    offer, found = (None, ()) if ending.outcome is None else ending.outcome[:2]
+    notes = (*found, *(_as_note(deed) for deed in deeds if deed not in grave))
+    return Finding(_incident(ending, grave) if grave else None, offer, notes)
 
 
 def cannot_try(why: str) -> Finding:
@@ -92,17 +93,6 @@ def watcher_lost() -> Finding:
     """Return the finding where a plugin, tried alone, took the processes around it with it."""
     message = f"ended the process that watched over it, {_AT}"
     return Finding(Incident(Violation("LD-060", message)))
-
-
-def finding_of_outcome(outcome: dict[str, Any]) -> Finding:
-    """Return what a child has found of one plugin that came to its end.
-
-    Raises:
-        KeyError: It is no outcome.
-        ValueError: Likewise.
-    """
-    offer = Offer.from_dict(outcome["offer"])
-    return Finding(None, offer, tuple(Note.from_dict(note) for note in outcome["notes"]))
 
 
 def _as_note(deed: tuple[str, str]) -> Note:
@@ -134,7 +124,7 @@ def _deeds(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     """Return rule and sentence of each thing that was done, the gravest first."""
     deeds = list(_ends(ending, limits))
     if ending.outcome is not None:
-        deeds += [(rule_id, what) for rule_id, what in ending.outcome["changes"]]
+        deeds += [(change.rule_id, change.message) for change in ending.outcome.changes]
     if ending.memory > limits.memory_mib * _MIB and all(deed[0] != "LD-064" for deed in deeds):
         deeds.append(("LD-064", _memory(ending, limits)))
     if ending.processes and all(deed[0] != "LD-068" for deed in deeds):

@@ -1,27 +1,32 @@
 """The process that has imported everything, and forks those that watch over trials.
 
-It runs one thread, holds no descriptor of the application's but its socket, and never runs a
-plugin's code. It ends with the application.
+It runs one thread, holds no descriptor of the application's but its socket, and runs no plugin's
+code but that of one that comes with this package. It ends with the application.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
+import os
 from importlib import import_module
 from typing import Any, NoReturn
 
+from modular_tf.discovery.search_paths import package_directories
 from modular_tf.first_contact.descendants import adopt_orphans
 from modular_tf.first_contact.fork_server import ForkServer, reset_signals
+from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_state import ProcessState, changes
+from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
+from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.warden import watch_over_trials
-from modular_tf.loading.known_defects import known_defects
 from modular_tf.native.runtime_library import load_runtime
 from modular_tf.rules import loader_rules
 
 _IDLE_S = 30.0
+_OWN_PLUGIN = os.path.join("plugins", "libposix_filesystem.so")
 
 
 def serve(
@@ -63,9 +68,18 @@ def _warm_up() -> None:
     logging.disable(logging.CRITICAL)  # what is to be told, findings tell
     load_runtime()
     loader_rules()
-    known_defects()
-    import_module("modular_tf.filesystem.answered")  # what opening a filesystem imports late
+    import_module("modular_tf.filesystem.answered")  # for plugins with known defects alone
+    for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
+        if os.path.exists(file):
+            _rehearse(file)
     list(changes(ProcessState.now(), ProcessState.now()))
     gc.collect()
     gc.disable()
     gc.freeze()
+
+
+def _rehearse(file: str) -> None:
+    """Try a plugin of our own here, for all that its first trial imports, compiles and computes."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    Rehearsal(Task("own", file, kinds=("filesystem",)), Journal(nowhere)).perform()
+    os.close(nowhere)

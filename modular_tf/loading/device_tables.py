@@ -6,11 +6,11 @@ except for names, which are read in a way that survives a bad pointer.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import Dialect
+from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import is_executable
 from modular_tf.native.strings import read_string
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from modular_tf.loading.device_registration import DeviceRegistration
     from modular_tf.loading.device_table import DeviceTable
-
-NAME_PATTERN = re.compile(r"[A-Z][A-Z_]*")
-"""Platform names and device types, as TensorFlow accepts them."""
 
 HOST_VERSION = (0, 0, 1)
 
@@ -173,9 +170,9 @@ def check_platform(
         if text is None:
             found = "not a readable string" if platform.value(field) else "NULL"
             yield Violation(unset, f"SP_Platform.{field} is {found}")
-        elif not NAME_PATTERN.fullmatch(text):
+        elif not DEVICE_NAME.fullmatch(text):
             yield Violation(
-                malformed, f"SP_Platform.{field} is {text!r}, expected {NAME_PATTERN.pattern}"
+                malformed, f"SP_Platform.{field} is {text!r}, expected {DEVICE_NAME.pattern}"
             )
     for flag in _FLAGS:
         value = _optional_value(platform, flag)

@@ -7,7 +7,6 @@ the rules (`FS-nnn`) is laid out anew in the host's own order on read-only pages
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from modular_tf.abi.layouts import (
     WRITABLE_FILE_OPS,
     filesystem_ops_layout,
 )
+from modular_tf.abi.registered_names import SCHEME
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import is_executable
 from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 MAX_SCHEMES = 1024
 _HOST_ABI = 0
 _HOST_API = 0
-_SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9.]+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +201,7 @@ class _Entry:
             found = "NULL" if self._scheme_is_null else "a pointer to none"
             message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
             yield Violation("FS-006", message)
-        elif not _SCHEME.fullmatch(self.scheme):
+        elif not SCHEME.fullmatch(self.scheme):
             expected = "expected a letter, then letters, digits or dots"
             message = f"TF_FilesystemPluginOps.scheme: {expected}, found {self.scheme!r}"
             yield Violation("FS-007", f"{message}, which no URI can name")

@@ -10,7 +10,6 @@ import fnmatch
 import sys
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +54,7 @@ class KnownDefect:
 @cache
 def known_defects() -> tuple[KnownDefect, ...]:
     """Return all rows."""
-    text = resources.files("modular_tf.loading").joinpath("known_defects.toml").read_text("utf-8")
+    text = Path(__file__).with_name("known_defects.toml").read_text("utf-8")
     return tuple(
         KnownDefect(
             id=row["id"],

@@ -83,6 +83,7 @@ def loader_rules() -> dict[str, Rule]:
         mapping,
         renewal,
         trust,
+        user_places,
     )
 
     return _by_id(
@@ -93,6 +94,7 @@ def loader_rules() -> dict[str, Rule]:
         trust.RULES,
         renewal.RULES,
         deferral.RULES,
+        user_places.RULES,
         filesystem.RULES,
         device.RULES,
         device_listing.RULES,

@@ -17,10 +17,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-071",
         "What this package keeps on disk is a regular file, it and its directory are owned by the "
-        "user or by root, and nobody else can write to them.",
-        "The file is not read: whoever can write it could say that a plugin was tried. Plugins are "
-        "probed and tried anew.",
-        "Remove the file or the directory that the message names, or correct its owner and mode.",
+        "user or by root, and nobody else can write to them, nor to a directory or link on the way "
+        "that could lead elsewhere then. For root, all of that is root's.",
+        "Nothing is read there, and nothing kept: whoever can write it could say that a plugin was "
+        "tried. Plugins are probed and tried anew.",
+        "Remove the file or the directory that the message names, or correct its owner and mode; "
+        "or name another place: XDG_CACHE_HOME, XDG_STATE_HOME. As root in the home of another "
+        "user, use that of root (`sudo -H`).",
         "XDG Base Directory Specification; the cache decides what runs untried",
         Severity.WARNING,
     ),

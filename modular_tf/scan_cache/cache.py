@@ -15,11 +15,11 @@ from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_part
 from modular_tf.discovery.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
 from modular_tf.scan_cache.dependencies import Dependencies
 from modular_tf.scan_cache.remembered import Remembered, remembered_from_json
 from modular_tf.storage.own_directory import OwnDirectory
-from modular_tf.storage.places import cache_directory
 from modular_tf.storage.record_file import RecordFile
 
 if TYPE_CHECKING:

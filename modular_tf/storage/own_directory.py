@@ -1,8 +1,9 @@
 """A directory of our own, in which nobody else can have put anything.
 
 What is read here decides which plugins run untried, so a file counts only if nobody but this user
-and the administrator can have written it. Nothing here raises: a directory that is missing,
-read-only, full, locked or somebody else's is one in which nothing is kept.
+and the administrator can have written it. Everything is done relative to the opened directory.
+Nothing here raises: a directory that is missing, read-only, full, locked or somebody else's is one
+in which nothing is kept.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager, suppress
-from errno import EPERM
 from functools import lru_cache
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
 from modular_tf.events import EventLog
+from modular_tf.storage.own_ground import UntrustedGroundError, open_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,10 +42,11 @@ class OwnDirectory:
         path: Where it is, or would be made; None for nowhere, which holds nothing for ever.
     """
 
-    __slots__ = ("path",)
+    __slots__ = ("_judged", "path")
 
     def __init__(self, path: str | None) -> None:
         self.path = path
+        self._judged: os.stat_result | None = None
 
     def read(self, name: str, most: int) -> bytes | None:
         """Return the bytes of a file; None if there is none that can be believed.
@@ -136,20 +138,36 @@ class OwnDirectory:
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of the directory, or None if it is not there or not our own."""
-        fd = -1
-        if self.path is not None:
-            with suppress(OSError, ValueError):
-                fd = _open_directory(self.path, make=make)
+        fd = -1 if self.path is None else self._open(self.path, make=make)
         try:
             yield fd if fd >= 0 and _is_own(os.fstat(fd), self.path or "") else None
         finally:
             if fd >= 0:
                 os.close(fd)
 
+    def _open(self, path: str, *, make: bool) -> int:
+        if self._judged is not None:
+            with suppress(OSError):
+                fd = os.open(path, _DIRECTORY_FLAGS)
+                if os.path.samestat(os.fstat(fd), self._judged):
+                    return fd  # whatever leads there now
+                os.close(fd)
+        try:
+            fd = open_own(path, make=make)
+        except UntrustedGroundError as error:
+            _refuse(path, error.strerror or "")
+        except (OSError, ValueError):
+            pass
+        else:
+            self._judged = os.fstat(fd)
+            return fd
+        return -1
+
     def _create(self, directory: int, name: str, data: bytes) -> bool:
         fd = -1
         try:
             fd = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=directory)
+            os.fchmod(fd, 0o600)  # the umask may leave its owner out
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]
@@ -197,33 +215,6 @@ def _is_own(status: os.stat_result, path: str) -> bool:
 @lru_cache(maxsize=64)  # said once, not for each of a thousand plugins
 def _refuse(path: str, why: str) -> None:
     _log.warning("storage.not_believed", path=path, why=why, rule="LD-071")
-
-
-def _open_directory(path: str, *, make: bool) -> int:
-    try:
-        return os.open(path, _DIRECTORY_FLAGS)
-    except FileNotFoundError:
-        if not make:
-            raise
-    _require_own_ground(os.path.dirname(path))
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    with suppress(FileExistsError):  # another process made it at the same time
-        os.mkdir(path, 0o700)
-    return os.open(path, _DIRECTORY_FLAGS)
-
-
-def _require_own_ground(path: str) -> None:
-    """Check that root makes nothing in the home of a user, who could not write to it after that.
-
-    `sudo` leaves the user's home to the command on some systems.
-
-    Raises:
-        PermissionError: It would.
-    """
-    while not os.path.isdir(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    if os.geteuid() == 0 != os.stat(path).st_uid:
-        raise PermissionError(EPERM, "it is in a directory of another user", path)
 
 
 def _remove(directory: int, name: str) -> bool:

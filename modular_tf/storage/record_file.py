@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from modular_tf.storage.own_directory import OwnDirectory
 
 _decode = JSONDecoder().raw_decode
 _DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-_MOST_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 32 * 1024 * 1024  # of a file that is read; none is written that has more
 _MOST_BYTES_OF_A_LINE = 1024 * 1024
 _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
 
@@ -36,17 +36,26 @@ class RecordFile:
         title: What the file is about; one with another title counts as empty.
     """
 
-    def __init__(self, directory: OwnDirectory, name: str, title: str) -> None:
+    def __init__(
+        self,
+        directory: OwnDirectory,
+        name: str,
+        title: str,
+        rank: Callable[[Any], int] = lambda _: 0,
+    ) -> None:
         """Read the file.
 
         Args:
             directory: The directory.
             name: The file's name.
             title: What it is about: a kind of content, its version, whatever it is valid for.
+            rank: Where there is no room, values go for which this returns less, and of those with
+                the same rank the oldest. Takes any value that JSON can hold, and None.
         """
         self.directory = directory
         self.name = name
         self.title = title
+        self._rank = rank
         self._seed = crc32(_text(title))
         self._lines: dict[bytes, bytes] = {}
         self._changes: dict[bytes, bytes | None] = {}
@@ -102,7 +111,7 @@ class RecordFile:
         self._change(_text(key), encoded if small else None)
 
     def renew(self, key: str) -> None:
-        """Let a key that was put here be the newest: where there is no room, the oldest go."""
+        """Let a key that was put here be the newest."""
         encoded = _text(key)
         if encoded in self._changes:
             self._change(encoded, self._changes[encoded])
@@ -135,15 +144,24 @@ class RecordFile:
         self._note_digests(key, value)
 
     def _merged(self) -> dict[bytes, bytes]:
-        """Return all lines by key, the oldest first, without those for which there is no room."""
+        """Return all lines by key, the oldest first, as far as there is room."""
         kept = {key: line for key, line in self._lines.items() if key not in self._changes}
         changed = {
             key: self._line(key, value) for key, value in self._changes.items() if value is not None
         }
-        merged = {**kept, **changed}
-        for key in list(merged)[: max(0, len(merged) - _MOST_RECORDS)]:
-            del merged[key]
-        return merged
+        return self._fitting({**kept, **changed})
+
+    def _fitting(self, lines: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        """Return the lines without those for which there is no room."""
+        size = len(_text(self.title)) + sum(map(_size, lines.items())) + 1
+        if size <= _MOST_BYTES and len(lines) <= _MOST_RECORDS:
+            return lines
+        left = dict(lines)
+        for key in sorted(lines, key=lambda key: self._rank(self._checked(key, lines[key]))):
+            if size <= _MOST_BYTES and len(left) <= _MOST_RECORDS:
+                break
+            size -= _size((key, left.pop(key)))
+        return left
 
     def _line(self, key: bytes, value: bytes) -> bytes:
         return b"%08x\t%s" % (self._sum(key, value), value)
@@ -164,6 +182,11 @@ class RecordFile:
         if title != _text(self.title):
             return {}
         return dict(_split(rows))
+
+
+def _size(row: tuple[bytes, bytes]) -> int:
+    """Return how many bytes a row takes, with its tab and its end."""
+    return len(row[0]) + len(row[1]) + 2
 
 
 def _split(rows: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,39 @@ def test_paths_name_the_configuration_that_was_read(mtf, tmp_path, monkeypatch):
 
     assert searched["config"] == {"path": str(config), "used": True}
     assert f"{tmp_path}/mine" in [place["path"] for place in searched["paths"]]
+
+
+def test_paths_tell_which_variables_are_ignored(mtf, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", "data")
+    ended = mtf("paths", "--json")
+
+    assert ended.object["ignored_variables"] == [{"name": "XDG_DATA_HOME", "value": "data"}]
+    assert "XDG_DATA_HOME is ignored: expected an absolute path, found 'data'" in ended.err
+    assert "[LD-105]" in ended.err
+
+
+def test_paths_tell_why_nothing_is_kept(mtf, tmp_path, monkeypatch):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
+    told = mtf("paths", "--json").object
+
+    assert told["own_places"]["cache"] == str(tmp_path / "shared" / "modular_tf")
+    assert list(told["unused_places"]) == ["cache"]
+    assert "has mode 0777, so anybody may write to it" in told["unused_places"]["cache"]
+
+
+def test_paths_without_a_home(mtf, monkeypatch):
+    for variable in os.environ:
+        if variable.startswith("XDG_"):
+            monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", "")
+    ended = mtf("paths", "--json")
+
+    assert ended.object["config"] == {"path": None, "used": False}
+    assert ended.object["own_places"] == {"cache": None, "state": None, "lock": None}
+    assert mtf("lock").code == 1
+    assert "no place for the lock file" in mtf("lock").err
 
 
 def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pwd
 from typing import TYPE_CHECKING
 
 import platformdirs
+import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.distributions import libraries_in_record
@@ -16,8 +18,6 @@ from tests.discovery.site_folder import install
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from modular_tf.discovery.search import Discovery
     from tests.discovery.conftest import LibraryCompiler
@@ -167,6 +167,60 @@ def test_the_users_directory_is_where_platformdirs_says(monkeypatch: pytest.Monk
         assert SearchPaths.of_process().user_directory == f"{expected}/plugins"
 
 
+@pytest.mark.parametrize("environment", [{"XDG_DATA_HOME": "data"}, {"HOME": "~"}, {"HOME": "."}])
+def test_the_users_directory_is_never_below_the_working_directory(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for base in ("data", "~/.local/share", ".local/share"):
+        library = tmp_path / base / "modular_tf" / "plugins" / "libx.so"
+        library.parent.mkdir(parents=True)
+        library.write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    for variable in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(variable)
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    result = discover(SearchPaths.of_process(environment=environment))
+
+    assert not [path for path, source in found(result) if path.startswith(str(tmp_path))]
+    assert [p.rule for p in result.problems if p.origin in environment] == ["LD-105"]
+    (problem,) = (p for p in result.problems if p.origin in environment)
+    ((name, value),) = environment.items()
+    assert problem.message == f"{name} is ignored: expected an absolute path, found {value!r}"
+
+
+def test_a_user_without_a_home_is_told_that_no_directory_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def getpwuid(uid: int) -> None:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+    monkeypatch.delenv("HOME")
+    monkeypatch.chdir(tmp_path)
+    result = discover(SearchPaths.of_process(arguments=["~/mine"], environment={}))
+    homeless = [place for place in result.searched if place.ignored]
+
+    assert [(place.path, place.hits) for place in homeless] == [
+        ("~/mine", 0),
+        ("~/.local/share/modular_tf/plugins", 0),
+    ]
+    assert all("there is no home directory" in (place.ignored or "") for place in homeless)
+    assert "~/mine cannot be found, named by argument" in result.problems[0].message
+
+
+@pytest.mark.parametrize("text", ["", 'name = "another"\n', 'rename = "modular_tf"\n'])
+def test_the_drop_in_folder_of_another_checkout_is_none_of_ours(tmp_path: Path, text: str) -> None:
+    """This package may have been put into a project's folder, or beside a stray build file."""
+    (tmp_path / "plugin_dirs").mkdir()
+    (tmp_path / "plugin_dirs" / "libx.so").write_bytes(b"x")
+    (tmp_path / "pyproject.toml").write_text(f"[project]\n{text}")
+
+    paths = SearchPaths(package_directories=(str(tmp_path / "modular_tf"),))
+
+    assert discover(paths).candidates == ()
+
+
 def test_the_drop_in_folders_of_a_checkout(tmp_path: Path) -> None:
     for name in ("plugin_dirs/b/libb.so", "plugin_dirs/a/liba.so", "plugin_dirs/libtop.so"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +230,7 @@ def test_the_drop_in_folders_of_a_checkout(tmp_path: Path) -> None:
     paths = SearchPaths(package_directories=(str(tmp_path / "modular_tf"),))
 
     assert discover(paths).candidates == ()  # not a checkout yet
-    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "modular_tf"\n')
     result = discover(paths)
 
     names = [candidate.name for candidate in result.candidates]

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "misdeed.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
@@ -26,6 +27,7 @@ enum misdeed {
   CATCH_INTERRUPT, CHAIN_INTERRUPT, CATCH_FPE, DEFAULT_PIPE, IGNORE_CHILDREN, BLOCK_INTERRUPT, CHANGE_LOCALE,
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
+  FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -71,7 +73,8 @@ static void scribble(void) {
   memset(deep, '[', sizeof(deep) - 1);
   for (int fd = 3; fd < 64; ++fd) {
     dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n{\"frame\": [5, 5, 5]}\n%s\n%s", deep, deep);
-    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []}, \"data\": 5}\n");
+    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []},"
+                " \"memory\": [0, 0, 0]}\n");
   }
 }
 
@@ -79,7 +82,7 @@ static void scribble(void) {
 static void forge(void) {
   static const char all[] =
       "{\"finished\": {\"offer\": {\"schemes\": [5], \"platform\": null}, \"notes\": [],"
-      " \"changes\": [[\"LD-999\", \"x\"]]}, \"data\": 5}\n";
+      " \"changes\": [[\"LD-999\", \"x\"]]}, \"memory\": [0, 0, 0]}\n";
   for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", all);
   _exit(0);
 }
@@ -176,6 +179,60 @@ static void forge_call(void) {
   abort();
 }
 
+/* Reports a change of the process in a text of that length, which clears a terminal, and ends. */
+static void forge_change(const char* rule, size_t length) {
+  static char text[1 << 20];
+  int used = snprintf(text, sizeof text,
+                      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+                      " \"changes\": [[\"%s\", \"\\u001b[2J\\nFORGED ", rule);
+  memset(text + used, 'A', length);
+  used += (int)length;
+  used += snprintf(text + used, sizeof text - (size_t)used, "\"]]}, \"memory\": [0, 0, 0]}\n");
+  for (int done = 0; done < used;) {
+    const ssize_t written = write(3, text + done, (size_t)(used - done));
+    if (written <= 0) break;
+    done += (int)written;
+  }
+  _exit(0);
+}
+
+/* Returns what stands in a file of /proc; 0 bytes where there is none. */
+static size_t read_proc(const char* pid, const char* name, char* buffer, size_t size) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%.16s/%s", pid, name);
+  const int fd = open(path, O_RDONLY);
+  const ssize_t count = fd < 0 ? 0 : read(fd, buffer, size);
+  if (fd >= 0) close(fd);
+  return count < 0 ? 0 : (size_t)count;
+}
+
+/* For some seconds, reports that all is well for every process that tries another plugin: those
+ * have the command line of this one. */
+static void forge_siblings(void) {
+  static const char all[] =
+      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+      " \"others\": [], \"changes\": []}, \"memory\": [0, 0, 0]}\n"
+      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+      " \"changes\": []}, \"memory\": [0, 0, 0]}\n";
+  static char own[1 << 16], other[1 << 16];
+  const size_t length = read_proc("self", "cmdline", own, sizeof own);
+  for (int turn = 0; turn < 30; ++turn, usleep(100000)) {
+    DIR* all_processes = opendir("/proc");
+    for (struct dirent* entry; (entry = readdir(all_processes)) != NULL;) {
+      if (atoi(entry->d_name) == 0 || atoi(entry->d_name) == getpid()) continue;
+      if (read_proc(entry->d_name, "cmdline", other, sizeof other) != length) continue;
+      if (memcmp(own, other, length) != 0) continue;
+      char path[64];
+      snprintf(path, sizeof path, "/proc/%.16s/fd/3", entry->d_name);
+      const int fd = open(path, O_WRONLY | O_NONBLOCK);
+      if (fd < 0) continue;
+      if (write(fd, all, sizeof all - 1) < 0) perror("write");
+      close(fd);
+    }
+    closedir(all_processes);
+  }
+}
+
 static void fill_disk(void) {
   FILE* file = fopen(getenv("MISDEED_NOTES"), "w");
   static char block_of_zeros[1 << 16];
@@ -240,6 +297,9 @@ static void misbehave(void) {
     case INTERRUPT: kill(getpid(), SIGINT); break;
     case TERMINATE: kill(getpid(), SIGTERM); break;
     case FORGE_CALL: forge_call(); break;
+    case FORGE_SIBLINGS: forge_siblings(); break;
+    case FORGE_CHANGE: forge_change("LD-066", 900000); break;
+    case FORGE_EXCUSE: forge_change("LD-063", 9); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }

@@ -213,6 +213,21 @@ def test_a_forged_call_is_shown_as_plain_text():
     assert "aborted with SIGABRT (signal 6) in x?[31m, " in incident.violation.message
 
 
+def test_a_forged_change_is_cut_and_shown_as_plain_text():
+    message = find_one("FORGE_CHANGE").incident.violation.message
+
+    assert message.startswith("?[2J FORGED AAA")
+    assert len(message) == 2000
+    assert message.isprintable()
+
+
+def test_nobody_excuses_itself_with_a_rule_that_only_the_watcher_judges_by():
+    incident = find_one("FORGE_EXCUSE").incident
+
+    assert not incident.untried
+    assert incident.violation.message.startswith("ended the process with exit status 0")
+
+
 @pytest.mark.parametrize("rule", ["LD-065", "LD-066", "LD-067", "LD-068"])
 def test_a_user_can_take_it_as_a_warning(rule):
     deed = {

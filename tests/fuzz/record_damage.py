@@ -15,7 +15,7 @@ _ODD_VALUES = (
     None, True, False, 0, -1, 1.5, 1e308, 2**63, 10**40, "", "x", "\udcff", "\0", "LD-060",
     "device", [], [[]], [None] * 5, [0] * 5, {}, {"rule": 1}, {"": []},
 )  # fmt: skip
-_ODD_TEXTS = (
+ODD_TEXTS = (
     b"[" * 20_000, b'{"a":' * 5000, b"9" * 5000, b"-", b"NaN", b"Infinity", b"1e999", b'"\\ud800"',
     b"\xff\xfe", b"", b" ", b"nul", b'"\\u0000"', b"\xef\xbb\xbf[]",
 )  # fmt: skip
@@ -56,15 +56,15 @@ def forged(title: str, base: bytes, dice: random.Random) -> bytes:
     keys = [json.loads(key) for key in file._lines]
     key = dice.choice(keys)
     if dice.random() < 0.15:
-        text = dice.choice(_ODD_TEXTS)
+        text = dice.choice(ODD_TEXTS)
     else:
-        text = json.dumps(_changed(file.get(key), dice)).encode("ascii")
+        text = json.dumps(changed(file.get(key), dice)).encode("ascii")
     encoded = json.dumps(key).encode("ascii")
     file._lines[encoded] = file._line(encoded, text)
     return file._as_bytes(file._lines)
 
 
-def _changed(value: Any, dice: random.Random) -> Any:
+def changed(value: Any, dice: random.Random) -> Any:
     """Return JSON that differs in one place."""
     if not isinstance(value, (dict, list)) or not value or dice.random() < 0.15:
         return dice.choice(_ODD_VALUES)
@@ -78,7 +78,7 @@ def _changed(value: Any, dice: random.Random) -> Any:
     elif deed < 0.2:
         copy[dice.choice(("", "rule", "more"))] = dice.choice(_ODD_VALUES)
     else:
-        copy[place] = _changed(copy[place], dice)
+        copy[place] = changed(copy[place], dice)
     return copy
 
 

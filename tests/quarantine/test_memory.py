@@ -11,8 +11,11 @@ import pytest
 
 from modular_tf import quarantine_memory
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
+from modular_tf.first_contact.finding import Incident
 from modular_tf.load_marks import Culprit
 from modular_tf.quarantine_memory import Entry, QuarantineMemory
+from modular_tf.rules import Violation
+from modular_tf.storage import record_file
 from modular_tf.storage.own_directory import OwnDirectory
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
@@ -153,6 +156,44 @@ def test_a_culprit_is_added():
     assert "retry" in entry.incident.violation.rule.remedy
 
 
+# -- when it is full -------------------------------------------------------------------------
+
+KILLER = Culprit("killer", "/where/killer.so", SHA256, "loading killer", 77, 1.0)
+
+
+def _digest(number: int) -> str:
+    return f"{number:064x}"
+
+
+def test_plugins_with_long_texts_do_not_flush_it():
+    memory().add_culprits([KILLER])
+    long = Incident(Violation("LD-066", "\u00e9" * 170_000), said="\x1b" * 170_000)
+    for number in range(40):
+        memory().remember(_digest(number), f"hostile{number}", "/hostile.so", long)
+
+    assert memory().recall(SHA256) is not None
+    assert len(memory().entries()) == 41
+
+
+def test_many_plugins_flush_no_entry_that_a_trial_would_not_find_again(monkeypatch):
+    monkeypatch.setattr(record_file, "_MOST_RECORDS", 8)
+    memory().add_culprits([KILLER])
+    for number in range(40):
+        memory().remember(_digest(number), f"hostile{number}", "/hostile.so", INCIDENT)
+
+    assert memory().recall(SHA256) is not None
+    assert [entry.name for entry in memory().entries()][-7:] == [
+        f"hostile{n}" for n in range(33, 40)
+    ]
+
+
+def test_what_is_remembered_is_what_is_read():
+    entry = memory().remember(SHA256, "n" * 5000, "/x.so", INCIDENT)
+
+    assert memory().recall(SHA256) == entry
+    assert len(entry.name) == 255
+
+
 # -- where it is -----------------------------------------------------------------------------
 
 
@@ -180,6 +221,15 @@ def test_a_privileged_process_has_none(monkeypatch):
 
 
 # -- what says that it is right --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("time", [float("nan"), float("inf"), -1.0, 1e300, 10**400])
+def test_an_entry_was_made_at_some_time(time):
+    value = add().as_dict() | {"time": time}
+
+    with pytest.raises(ValueError, match="expected"):
+        Entry.from_dict(value)
+
 
 WRONG = [None, True, 1, 1.5, "text", [], {}, [None], {"a": 1}, 10**400, -(10**400)]
 

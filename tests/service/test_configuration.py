@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import pwd
 
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.configuration import Config, load_config, parse_config
+from modular_tf.configuration import Config, config_path, load_config, parse_config
 from modular_tf.device.memory_settings import MemorySettings
 from modular_tf.errors import ConfigError
 from modular_tf.service import PluginService
@@ -115,6 +116,74 @@ def test_the_file_is_the_users_or_the_named_one(tmp_path):
     environment["MODULAR_TF_CONFIG"] = str(named)
     assert load_config(environment).disable == ("named",)
     assert load_config(environment, privileged=True) == Config()
+
+
+def put(file, text='disable = ["found"]'):
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture
+def without_home(monkeypatch):
+    """Be a user whom the system does not know, as in a container that is given a number."""
+
+    def getpwuid(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+    monkeypatch.delenv("HOME")
+
+
+@pytest.mark.parametrize("value", ["settings", ".", "~/settings", " "])
+def test_a_relative_variable_names_no_file_of_the_working_directory(value, tmp_path, monkeypatch):
+    put(tmp_path / value / "modular_tf" / "modular-tf.toml")
+    monkeypatch.chdir(tmp_path)
+
+    assert load_config({"XDG_CONFIG_HOME": value, "HOME": "/nonexistent"}) == Config()
+
+
+@pytest.mark.parametrize("environment", [{}, {"HOME": "~"}, {"HOME": ""}])
+def test_without_a_home_no_file_of_the_working_directory_is_read(
+    environment, tmp_path, monkeypatch, without_home
+):
+    put(tmp_path / "~" / ".config" / "modular_tf" / "modular-tf.toml")
+    monkeypatch.chdir(tmp_path)
+
+    assert load_config(environment) == Config()
+    assert config_path(environment) is None
+
+
+def test_a_file_that_is_named_may_begin_where_the_program_does(tmp_path, monkeypatch):
+    put(tmp_path / "mine" / "c.toml")
+    monkeypatch.chdir(tmp_path)
+    config = load_config({"MODULAR_TF_CONFIG": "mine/c.toml"})
+
+    assert config.disable == ("found",)
+    assert config.path == str(tmp_path / "mine" / "c.toml")
+
+
+def test_a_home_that_is_not_known_is_named(tmp_path, without_home):
+    with pytest.raises(ConfigError, match=r"MODULAR_TF_CONFIG: '~/c.toml' .* no home directory"):
+        load_config({"MODULAR_TF_CONFIG": "~/c.toml"})
+    for text in ('plugin_dirs = ["~/x"]', 'trust = {lock = "~/x"}'):
+        with pytest.raises(ConfigError, match=r"c\.toml: .*'~/x' .* no home directory"):
+            parse_config(text, str(tmp_path / "c.toml"))
+
+
+@pytest.mark.parametrize("place", ["file", "folder", "folder above"])
+def test_a_file_that_others_can_change_is_an_error(place, tmp_path):
+    file = put(tmp_path / "home" / ".config" / "modular_tf" / "modular-tf.toml")
+    environment = {"HOME": str(tmp_path / "home")}
+    assert load_config(environment).disable == ("found",)
+    at = {"file": file, "folder": file.parent, "folder above": tmp_path / "home"}[place]
+    at.chmod(0o777)
+
+    with pytest.raises(ConfigError, match=r"anybody may write to it.*MODULAR_TF_CONFIG") as failure:
+        load_config(environment)
+
+    assert failure.value.rule == "LD-106"
+    assert load_config(environment | {"MODULAR_TF_CONFIG": str(file)}).disable == ("found",)
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_not_an_empty_one(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,19 @@ def test_what_is_written_is_read(directory: OwnDirectory):
     assert directory.read("file", 100) == b"two"
 
 
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077, 0o277, 0o777])
+def test_each_level_that_is_made_is_the_users_alone(tmp_path: Path, umask: int):
+    levels = [tmp_path / "home", *(tmp_path / "home" / name for name in (".local", ".local/state"))]
+    before = os.umask(umask)
+    try:
+        assert OwnDirectory(str(levels[-1] / "modular_tf")).create("file", b"content")
+    finally:
+        os.umask(before)
+
+    assert mode_of(levels[-1] / "modular_tf" / "file") == 0o600
+    assert {mode_of(level) for level in [*levels, levels[-1] / "modular_tf"]} == {0o700}
+
+
 def test_nobody_else_may_look_into_it(directory: OwnDirectory):
     before = os.umask(0)
     try:
@@ -74,6 +88,75 @@ def test_there_may_be_no_place():
     assert nowhere.changed_at() == {}
     with nowhere.locked() as locked:
         assert not locked
+
+
+def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    directory = OwnDirectory("modular_tf-of-nobody")
+
+    assert not directory.replace("file", b"")
+    assert directory.read("file", 10) is None
+    assert list(tmp_path.iterdir()) == []
+    assert not Path("/modular_tf-of-nobody").exists()
+
+
+def test_what_was_removed_meanwhile_is_made_again(directory: OwnDirectory, written: Path):
+    shutil.rmtree(written.parent)
+
+    assert directory.read("file", 100) is None
+    assert directory.replace("file", b"new")
+    assert directory.read("file", 100) == b"new"
+
+
+def test_what_is_put_in_the_place_of_a_directory_is_judged_as_well(
+    directory: OwnDirectory, written: Path, tmp_path: Path
+):
+    written.rename(tmp_path / "aside")
+    shutil.copytree(tmp_path / "aside", tmp_path / "other")
+    (tmp_path / "other").chmod(0o777)
+    written.symlink_to(tmp_path / "other")
+
+    assert directory.read("file", 100) is None
+    assert not directory.remove("file")
+    assert (tmp_path / "other" / "file").exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+@pytest.mark.parametrize("makes", [True, False])
+def test_nothing_below_a_directory_that_others_may_write_is_believed(
+    tmp_path: Path, refused: Callable[[], list[str]], mode: int, makes: bool
+):
+    """They could put another directory in its place."""
+    directory = OwnDirectory(str(tmp_path / "above" / "cache" / "modular_tf"))
+    (tmp_path / "above").mkdir()
+    if not makes:
+        assert directory.replace("file", b"content")
+    (tmp_path / "above").chmod(mode)
+    directory = OwnDirectory(directory.path)
+
+    assert directory.read("file", 100) is None
+    assert not directory.replace("file", b"new")
+    assert not directory.create("new", b"new")
+    assert "anybody may write to it" in refused()[0]
+    assert (tmp_path / "above" / "cache").exists() is not makes
+
+
+def test_a_directory_may_lie_in_one_where_all_keep_their_files(tmp_path: Path):
+    """As in /tmp, where nobody can replace what is somebody else's."""
+    tmp_path.chmod(0o1777)
+    directory = OwnDirectory(str(tmp_path / "modular_tf"))
+
+    assert directory.replace("file", b"content")
+    assert directory.read("file", 100) == b"content"
+
+
+def test_a_link_of_the_users_own_is_followed(tmp_path: Path):
+    (tmp_path / "large").mkdir()
+    (tmp_path / ".cache").symlink_to(tmp_path / "large")
+    directory = OwnDirectory(str(tmp_path / ".cache" / "modular_tf"))
+
+    assert directory.replace("file", b"content")
+    assert (tmp_path / "large" / "modular_tf" / "file").exists()
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -131,6 +214,42 @@ def test_root_makes_nothing_in_the_home_of_a_user(tmp_path: Path, monkeypatch):
 
     assert not directory.replace("file", b"")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_root_follows_no_link_in_the_home_of_a_user(tmp_path: Path, monkeypatch):
+    """A user could have root remove files, or believe others, wherever they lie."""
+    target = tmp_path / "state" / "modular_tf" / "marks"
+    target.mkdir(parents=True, mode=0o700)
+    (target / "file").write_bytes(b"content")
+    home = tmp_path / "home"
+    (home / ".local").mkdir(parents=True)
+    (home / ".local" / "state").symlink_to(tmp_path / "state")
+    if os.geteuid() == 0:
+        for path in (home, home / ".local", home / ".local" / "state"):
+            os.chown(path, SOMEBODY_ELSE, -1, follow_symlinks=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    directory = OwnDirectory(str(home / ".local" / "state" / "modular_tf" / "marks"))
+
+    assert directory.changed_at() == {}
+    assert directory.read("file", 100) is None
+    assert not directory.remove("file")
+    assert not directory.replace("file", b"new")
+    assert (target / "file").read_bytes() == b"content"
+
+
+def test_root_leaves_no_file_in_a_directory_of_a_user(tmp_path: Path, monkeypatch):
+    directory = OwnDirectory(str(tmp_path / "cache" / "modular_tf"))
+    assert directory.replace("file", b"of the user")
+    if os.geteuid() == 0:
+        for path in (tmp_path, tmp_path / "cache", tmp_path / "cache" / "modular_tf"):
+            os.chown(path, SOMEBODY_ELSE, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+    assert not OwnDirectory(directory.path).replace("file", b"of root")
+    with OwnDirectory(directory.path).locked() as locked:
+        assert not locked
+    names = [path.name for path in (tmp_path / "cache" / "modular_tf").iterdir()]
+    assert names == ["file"]
 
 
 def test_what_root_put_there_is_believed(monkeypatch):

@@ -201,6 +201,32 @@ def test_the_newest_stay_where_there_is_no_room(directory: OwnDirectory, monkeyp
     assert held(directory) == {"c": "c", "a": "again", "d": "d"}
 
 
+def test_the_oldest_go_before_the_file_is_too_large_to_be_read(
+    directory: OwnDirectory, monkeypatch
+):
+    monkeypatch.setattr(record_file, "_MOST_BYTES", 10_000)
+    one = records(directory)
+    for number in range(200):
+        one.put(f"key{number}", "x" * 100)
+        one.save()
+        assert held(directory)[f"key{number}"] == "x" * 100
+    left = list(held(directory))
+
+    assert left == [f"key{number}" for number in range(200 - len(left), 200)]
+    assert len(left) > 50
+    assert (Path(directory.path or "") / NAME).stat().st_size <= 10_000
+
+
+def test_what_ranks_higher_stays_longer(directory: OwnDirectory, monkeypatch):
+    monkeypatch.setattr(record_file, "_MOST_RECORDS", 3)
+    one = RecordFile(directory, NAME, "title", rank=lambda value: value["rank"])
+    for number, rank in enumerate([1, 0, 1, 0, 0]):
+        one.put(f"key{number}", {"rank": rank})
+        one.save()
+
+    assert list(held(directory)) == ["key0", "key2", "key4"]
+
+
 def test_what_others_need_stays_with_them(directory: OwnDirectory, monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
     one = records(directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import shutil
 
@@ -237,6 +238,18 @@ def test_damage_is_told_and_never_anything_else():
             outcomes.add("told")
 
     assert outcomes == {"read", "told"}
+
+
+def test_nobody_else_can_write_to_directories_that_are_made_for_it(tmp_path):
+    path = tmp_path / ".config" / "modular_tf" / "lock"
+    before = os.umask(0)
+    try:
+        LockFile.of([plugin("a", 1)]).write(str(path))
+    finally:
+        os.umask(before)
+
+    for made in path.parent, path.parent.parent:
+        assert made.stat().st_mode & 0o777 == 0o755
 
 
 def test_a_lock_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -12,9 +12,10 @@ from modular_tf.check.isolation.child import run
 from modular_tf.check.isolation.ending import Ending, after_check, blocked, outcome_of
 from modular_tf.check.isolation.progress import FRESH_STATUS
 from modular_tf.check.outcome import Outcome
-from modular_tf.first_contact.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
 from modular_tf.first_contact.descendants import end_all
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.native.crash_report import QUESTION
 
 if TYPE_CHECKING:
@@ -61,8 +62,8 @@ class Passage:
         self._said = b""
         self._log = CallLog()
         self._give_time(self._stage_seconds())
-        takers = (self._take_words, self._take_words, EntryReader(self._take_entry))
-        self._pipes = ChildPipes(takers, listener)
+        streams = (self._take_words, self._take_words)
+        self._pipes = ChildPipes(streams, EntryReader(self._take_entry), listener)
         self._pid = self._pipes.fork(self._live)
 
     def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
@@ -81,7 +82,7 @@ class Passage:
                 self._pipes.listen(_LOOK_EVERY_S)
         finally:
             self._ending.status = end_all(self._pid).status
-            self._pipes.read_the_rest()
+            self._pipes.read_on()
             self._pipes.close()
         self._look_back()
         return self._conclude()

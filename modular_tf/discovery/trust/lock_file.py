@@ -125,7 +125,7 @@ class LockFile:
             OSError: It cannot be written; what was there stays.
         """
         directory = os.path.dirname(os.path.abspath(path))
-        os.makedirs(directory, exist_ok=True)
+        _make_directories(directory)
         temporary = os.path.join(directory, f".modular-tf-lock-{os.urandom(8).hex()}")
         mode = _mode_of(path)
         narrow = 0o644 if mode is None else mode & 0o600
@@ -139,6 +139,13 @@ class LockFile:
         except BaseException:
             os.unlink(temporary)
             raise
+
+
+def _make_directories(path: str) -> None:
+    """Make what is missing of a path so that nobody else can write there, whatever the umask."""
+    if not os.path.isdir(path):
+        _make_directories(os.path.dirname(path))
+        os.makedirs(path, 0o755, exist_ok=True)
 
 
 def _mode_of(path: str) -> int | None:

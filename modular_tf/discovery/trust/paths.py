@@ -47,25 +47,34 @@ class PathJudge:
         Raises:
             OSError: It leads nowhere.
         """
-        above = self._directory(os.path.dirname(path))
+        above = self.directory(os.path.dirname(path))
         offence = above.offence
         real_path = os.path.join(above.real_path, os.path.basename(path))
         status = os.lstat(real_path)
         if stat.S_ISLNK(status.st_mode):
             real_path, status, beyond = self._follow(path)
-            offence = offence or beyond or self._directory(os.path.dirname(real_path)).offence
+            offence = offence or beyond or self.directory(os.path.dirname(real_path)).offence
         if offence is None and stat.S_ISREG(status.st_mode):
             offence = self._rights.offence_of(real_path, status)
         return JudgedPath(real_path, status, offence)
 
-    def _directory(self, path: str) -> JudgedPath:
-        """Return what is known of a directory that files lie in, with all above it."""
+    def directory(self, path: str) -> JudgedPath:
+        """Follow an absolute path to a directory that files lie in, as the kernel does.
+
+        Raises:
+            OSError: It leads nowhere.
+        """
         found = self._directories.get(path)
         if found is None:
             real_path, status, offence = self._follow(path)
             offence = offence or self._rights.offence_of(real_path, status)
             found = self._directories[path] = JudgedPath(real_path, status, offence)
         return found
+
+    def above(self, path: str) -> JudgedPath:
+        """Follow an absolute path to a directory above one that files lie in; see `directory`."""
+        real_path, status, offence = self._follow(path)
+        return JudgedPath(real_path, status, offence or self._ancestor_offence(real_path))
 
     def _follow(self, path: str) -> JudgedPath:
         """Walk a path, judging the links on it and all directories but the end."""

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.discovery.user_directories import NO_HOME, expand_home
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -88,11 +90,16 @@ def _is_name(value: Any) -> bool:
 
 
 def _from(base: str, path: str) -> str:
-    return os.path.normpath(os.path.join(os.path.abspath(base), os.path.expanduser(path)))
+    expanded = expand_home(path)
+    if expanded is None:
+        raise ValueError(f"trust: {path!r} is below the home directory, but {NO_HOME}")
+    return os.path.normpath(os.path.join(os.path.abspath(base), expanded))
 
 
-def default_lock_path(config_path: str) -> str:
-    """Return where the lock file lies if nobody says: beside the configuration file."""
+def default_lock_path(config_path: str | None) -> str | None:
+    """Return where the lock file lies if nobody says: beside the configuration file, if any."""
+    if config_path is None:
+        return None
     return os.path.join(os.path.dirname(os.path.abspath(config_path)), LOCK_FILE_NAME)
 
 

@@ -1,0 +1,165 @@
+"""What a child process tells its watcher, entry by entry, as far as it can be believed.
+
+`journal.py` and the native core write the entries. A plugin runs in the child and may write some
+itself, about nobody but itself. So each entry has the form that the child gives it, or is none.
+"""
+
+from __future__ import annotations
+
+from signal import NSIG
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.first_contact.checked_values import (
+    fields_of,
+    list_of,
+    listed,
+    number_in,
+    rule_id,
+    typed,
+)
+from modular_tf.first_contact.finding import MOST_NOTES, Note, Offer
+from modular_tf.first_contact.memory_use import MemoryUse
+from modular_tf.first_contact.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
+from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_MOST_CHANGES = 64
+_MOST_BYTES = 1 << 62
+_64_BITS = (1 << 64) - 1
+_MOST_STATUS = 255
+_OUTCOME = frozenset(("offer", "notes", "changes"))
+
+
+class Outcome(NamedTuple):
+    """What a child found of a plugin of which all calls came back.
+
+    Attributes:
+        offer: What the plugin would register.
+        notes: The rules that it broke.
+        changes: What it did to its process.
+    """
+
+    offer: Offer
+    notes: tuple[Note, ...]
+    changes: tuple[Violation, ...]
+
+
+class Entered(NamedTuple):
+    """A call comes next."""
+
+    call: str
+    memory: MemoryUse
+
+
+class Finished(NamedTuple):
+    """All calls came back."""
+
+    outcome: Outcome
+    memory: MemoryUse
+
+
+class Signalled(NamedTuple):
+    """A signal ends the process, with `errno` as it was."""
+
+    number: int
+    errno: int
+    is_overflow: bool
+
+
+class Exits(NamedTuple):
+    """The process called `exit`."""
+
+    status: int
+
+
+class Frame(NamedTuple):
+    """A native frame, as `backtrace.readable_frames` takes it."""
+
+    told: list[Any]
+
+
+class Traced(NamedTuple):
+    """The frames have come."""
+
+
+class Lost(NamedTuple):
+    """Standard streams are closed, or something else."""
+
+    streams: str
+
+
+class Fault(NamedTuple):
+    """The host's own code failed."""
+
+    text: str
+
+
+Entry = Entered | Finished | Signalled | Exits | Frame | Traced | Lost | Fault
+
+
+def read_entry(entry: Any) -> Entry:
+    """Read what came in one line.
+
+    Raises:
+        ValueError: It is no entry.
+    """
+    read = _READERS.get(frozenset(typed(entry, dict)))
+    if read is None:
+        raise ValueError(f"expected an entry, found {entry!r:.200}")
+    return read(**entry)
+
+
+def _entered(enters: Any, memory: Any) -> Entered:
+    return Entered(plain(typed(enters, str), MOST_OF_A_CALL), _memory(memory))
+
+
+def _finished(finished: Any, memory: Any) -> Finished:
+    return Finished(_outcome(finished), _memory(memory))
+
+
+def _signalled(signal: Any, errno: Any, overflow: Any) -> Signalled:
+    is_overflow = number_in(overflow, 0, 1) == 1
+    return Signalled(number_in(signal, 1, NSIG - 1), number_in(errno, 0, _64_BITS), is_overflow)
+
+
+def _traced(traced: Any) -> Traced:
+    number_in(traced, 1, 1)
+    return Traced()
+
+
+_READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
+    frozenset(("enters", "memory")): _entered,
+    frozenset(("finished", "memory")): _finished,
+    frozenset(("signal", "errno", "overflow")): _signalled,
+    frozenset(("exits",)): lambda exits: Exits(number_in(exits, 0, _MOST_STATUS)),
+    frozenset(("frame",)): lambda frame: Frame(typed(frame, list)),
+    frozenset(("traced",)): _traced,
+    frozenset(("lost",)): lambda lost: Lost(plain(typed(lost, str))),
+    frozenset(("fault",)): lambda fault: Fault(plain(typed(fault, str))),
+}
+
+
+def _memory(value: Any) -> MemoryUse:
+    touched, allocated, files = (
+        number_in(size, -_MOST_BYTES, _MOST_BYTES) for size in list_of(value, int, 3)
+    )
+    return MemoryUse(touched, allocated, files)
+
+
+def _outcome(value: Any) -> Outcome:
+    given = fields_of(value, _OUTCOME)
+    return Outcome(
+        Offer.from_dict(given["offer"]),
+        tuple(Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)),
+        tuple(_change(change) for change in listed(given["changes"], _MOST_CHANGES)),
+    )
+
+
+def _change(value: Any) -> Violation:
+    rule, what = list_of(value, str, 2)
+    if rule_id(rule) not in RULES_OF_CHANGES:
+        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")
+    return Violation(rule, plain(what, MOST_OF_A_MESSAGE))

@@ -1,0 +1,244 @@
+"""What a process says in which a plugin ran: each field has its type and bounds, or is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from modular_tf.first_contact.backtrace import readable_frames
+from modular_tf.first_contact.child_entries import (
+    Entered,
+    Exits,
+    Fault,
+    Finished,
+    Frame,
+    Lost,
+    Signalled,
+    Traced,
+    read_entry,
+)
+from modular_tf.first_contact.child_pipes import EntryReader
+from modular_tf.first_contact.finding import (
+    MOST_FRAMES,
+    MOST_NOTES,
+    Finding,
+    Incident,
+    Note,
+    Offer,
+    PlatformOffer,
+)
+from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
+SIZES = [4096, -8192, 0]
+OUTCOME = {
+    "offer": {
+        "schemes": ["s3", ""],
+        "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+    },
+    "notes": [{"stage": "init", "rule": "FS-012", "message": "found 3"}],
+    "changes": [["LD-069", "changed the umask"]],
+}
+ENTRIES: list[tuple[dict[str, Any], type]] = [
+    ({"enters": "SE_InitPlugin", "memory": SIZES}, Entered),
+    ({"finished": OUTCOME, "memory": SIZES}, Finished),
+    ({"signal": 11, "errno": 2**64 - 1, "overflow": 1}, Signalled),
+    ({"exits": 255}, Exits),
+    ({"frame": ["6c", "66", 16]}, Frame),
+    ({"traced": 1}, Traced),
+    ({"lost": "standard output"}, Lost),
+    ({"fault": "OSError: no memory"}, Fault),
+]
+KINDS = [kind.__name__ for _, kind in ENTRIES]
+# Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
+FREE = {
+    ("enters",), ("lost",), ("fault",), ("finished", "notes", 0, "message"),
+    ("finished", "changes", 0, 1), ("frame", 0), ("frame", 1), ("frame", 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "kind"), ENTRIES, ids=KINDS)
+def test_what_the_child_says_is_read(entry, kind):
+    assert type(read_entry(json.loads(json.dumps(entry)))) is kind
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in entries:
+        yield (*path, key), inner
+        if isinstance(inner, dict | list):
+            yield from _paths(inner, (*path, key))
+
+
+def _with(value: Any, path: tuple[Any, ...], wrong: Any) -> Any:
+    """Return a copy of a value that has something else in one place."""
+    changed = inner = copy.deepcopy(value)
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = wrong
+    return changed
+
+
+def _misshapen() -> Iterator[Any]:
+    for entry, kind in ENTRIES:
+        for path, value in _paths(entry):
+            for wrong in (None, True, 1.5, float("nan"), HUGE, -HUGE, "", "\x1b[2J", [], [[]], {}):
+                may_be = type(wrong) is type(value) and path in FREE
+                may_be |= path[-1:] == ("frame",) and isinstance(wrong, list)
+                may_be |= path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None
+                may_be |= path[-1:] in {("schemes",), ("notes",), ("changes",)} and wrong == []
+                may_be |= path[-2:-1] == ("schemes",) and wrong == "" and path[-1] == 1
+                may_be |= path[:1] == ("frame",) and len(path) > 1
+                if not may_be:
+                    name = f"{kind.__name__} {path} {wrong!r:.20}"
+                    yield pytest.param(_with(entry, path, wrong), id=name)
+
+
+@pytest.mark.parametrize("entry", list(_misshapen()))
+def test_an_entry_with_a_wrong_field_is_none(entry):
+    with pytest.raises(ValueError, match=r"expected|unpack"):
+        read_entry(entry)
+
+
+@pytest.mark.parametrize(("entry", "kind"), ENTRIES, ids=KINDS)
+def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
+    for changed in (entry | {"more": 1}, dict(list(entry.items())[1:])):
+        with pytest.raises(ValueError, match="expected"):
+            read_entry(changed)
+
+
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        (("changes",), [["LD-069", "x"]] * 65),
+        (("changes", 0), ["LD-069"]),
+        (("changes", 0), ["LD-069", "x", "y"]),
+        (("changes", 0, 0), "LD-063"),  # that it could not be tried is for others to say
+        (("changes", 0, 0), "LD-060"),
+        (("changes", 0, 0), "LD-999"),
+        (("notes",), [OUTCOME["notes"][0]] * (MOST_NOTES + 1)),
+        (("notes", 0, "rule"), "LD-999"),
+        (("notes", 0, "stage"), "trust"),
+        (("offer", "schemes"), ["s3", "s3"]),
+        (("offer", "schemes"), [f"s{number}" for number in range(1025)]),
+        (("offer", "schemes"), ["s" * 1001]),
+        (("offer", "schemes"), ["file://"]),
+        (("offer", "schemes"), ["s3\n"]),
+        (("offer", "platform", "platform"), "chip"),
+        (("offer", "platform", "device_type"), "GPU:0"),
+        (("offer", "platform", "device_type"), "G" * 1001),
+        (("offer", "platform", "priority"), 2**31),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_an_outcome_beyond_its_bounds_is_none(path, wrong):
+    with pytest.raises(ValueError, match=r"expected|unpack"):
+        read_entry({"finished": _with(OUTCOME, path, wrong), "memory": SIZES})
+
+
+@pytest.mark.parametrize("sizes", [[0, 0], [0] * 4, [2**62 + 1, 0, 0], [0, 0, True]])
+def test_sizes_of_memory_beyond_their_bounds_are_none(sizes):
+    with pytest.raises(ValueError, match=r"expected|unpack"):
+        read_entry({"enters": "f", "memory": sizes})
+
+
+LONG = "é\x1b[2J\nnext" * 100_000
+
+
+def test_texts_are_cut_and_plain():
+    texts = [
+        read_entry({"enters": LONG, "memory": SIZES}).call,
+        read_entry({"lost": LONG}).streams,
+        read_entry({"fault": LONG}).text,
+    ]
+    for path in (("notes", 0, "message"), ("changes", 0, 1)):
+        outcome = read_entry({"finished": _with(OUTCOME, path, LONG), "memory": SIZES}).outcome
+        texts.append((outcome.notes[0] if path[0] == "notes" else outcome.changes[0]).message)
+    for text in texts:
+        assert text.startswith("é?[2J next")
+        assert text.isprintable()
+        assert len(text) in {200, 2000}
+
+
+def test_only_what_a_child_judges_by_is_a_change():
+    for rule_id in RULES_OF_CHANGES:
+        assert read_entry({"finished": _with(OUTCOME, ("changes", 0, 0), rule_id), "memory": SIZES})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ["6c", "66"], ["6", "66", 1], [6, "66", 1], ["6c", None, 1], ["zz", "66", 1],
+        ["6c", "66", -1], ["6c", "66", 2**64], ["6c", "66", HUGE], ["6c", "66", 1.5],
+        ["6c", "66", True], ["6c", "66", "1"], [],
+    ],
+    ids=lambda frame: repr(frame)[:20],
+)  # fmt: skip
+def test_a_frame_of_another_form_is_left_out(frame):
+    assert readable_frames([frame, ["6c", "66", 16]], []) == ("l f+0x10",)
+
+
+def test_frames_are_cut_and_plain():
+    frames = readable_frames([[b"\x1b/x\n".hex() * 90_000, "1b66" * 90_000, 16]] * 100, [])
+
+    assert len(frames) == MOST_FRAMES
+    assert all(frame.isprintable() and len(frame) < 1100 for frame in frames)
+    assert Incident(Violation("LD-060", ""), backtrace=frames).backtrace == frames
+
+
+@pytest.mark.parametrize(
+    "line", [b'{"exits": NaN}', b'{"exits": Infinity}', b'{"exits": 3', b"[" * 9999, b"\xff", b"3"]
+)
+def test_a_line_that_is_no_entry_is_left_out(line):
+    taken = []
+    EntryReader(lambda entry: taken.append(read_entry(entry)))(line + b'\n{"exits": 3}\n')
+
+    assert taken == [Exits(3)]
+
+
+# -- what the watcher makes of it ------------------------------------------------------------------
+
+
+def test_a_finding_is_bounded_whoever_makes_it():
+    incident = Incident(
+        Violation("LD-060", LONG),
+        signal=11,
+        last_call=LONG,
+        backtrace=(LONG,) * 1000,
+        said=LONG,
+    )
+    whole = Finding(incident, Offer(("s3",), PlatformOffer("GPU", "CHIP", 220)), ())
+    whole = whole._replace(notes=(Note("init", "FS-012", LONG),))
+
+    assert len(json.dumps(whole.as_dict())) < 1 << 20
+    assert Finding.from_dict(json.loads(json.dumps(whole.as_dict()))) == whole
+    assert incident.said.count("\n") > 100  # last words keep their lines
+    for line in (
+        incident.violation.message, incident.last_call, *incident.backtrace,
+        *incident.said.split("\n"), whole.notes[0].message,
+    ):  # fmt: skip
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize("signal", [0, -1, 65, 10**40])
+def test_there_are_so_many_signals(signal):
+    found = Finding(Incident(Violation("LD-060", "x"), signal=11)).as_dict()
+
+    with pytest.raises(ValueError, match="expected"):
+        Finding.from_dict(_with(found, ("incident", "signal"), signal))
+
+
+@pytest.mark.parametrize("path", [("incident", "backtrace"), ("notes",)])
+def test_there_are_not_more_than_were_made(path):
+    found = Finding(Incident(Violation("LD-060", "x"))).as_dict()
+    many = ["frame"] * (MOST_FRAMES + 1) if path[0] == "incident" else [{}] * (MOST_NOTES + 1)
+
+    with pytest.raises(ValueError, match="expected"):
+        Finding.from_dict(_with(found, path, many))

@@ -1,0 +1,127 @@
+"""Each plugin has a process of its own, so none has a say in what is found of another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import modular_tf
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.trials import try_plugins
+from modular_tf.quarantine_memory import QuarantineMemory
+from tests.fixtures.compiler import compile_object, link_library
+
+MANY = 60
+LIMITS = Limits(seconds=20)
+
+
+@pytest.fixture
+def good(fixture_plugin, tmp_path):
+    """Tasks of many plugins that do no harm, each a file of its own that a test may replace."""
+    original = fixture_plugin("needed-none", scheme="good")
+    tasks = []
+    (tmp_path / "plugins").mkdir()
+    for number in range(MANY):
+        path = tmp_path / "plugins" / f"libgood_{number:02}.so"
+        shutil.copyfile(original, path)
+        tasks.append(Task(f"good_{number:02}", str(path), kinds=("filesystem",)))
+    return tasks
+
+
+@pytest.fixture(scope="session")
+def forger() -> Path:
+    """A plugin that reports in the place of all that are tried in its process."""
+    source = Path(__file__).with_name("forger.c")
+    return link_library("libforger.so", [compile_object(source)], ["-ldl"])
+
+
+def test_nobody_reports_for_another(good, forger, fixture_plugin):
+    shutil.copyfile(forger, good[0].file)
+    shutil.copyfile(fixture_plugin("init-plugin-crashes"), good[1].file)
+    forged, crashed, *others = try_plugins(good, LIMITS)
+
+    assert forged.offer.schemes == ("forged",)  # of itself it may say what it wants
+    assert crashed.incident.violation.rule_id == "LD-060"
+    assert {finding.offer.schemes for finding in others} == {("good",)}
+
+
+_LISTED = """
+    import json, sys
+    from modular_tf.service import PluginService
+    with PluginService(plugin_dirs=sys.argv[1:]) as service:
+        print(json.dumps({p.name: p.state.value for p in service.load().plugins}))
+"""
+
+
+def test_what_crashes_beside_a_forger_is_not_remembered_as_harmless(
+    good, forger, fixture_plugin, run_python
+):
+    shutil.copyfile(forger, good[0].file)
+    shutil.copyfile(fixture_plugin("init-plugin-crashes"), good[1].file)
+    for _ in range(2):  # as it is found, and as it is remembered
+        told = json.loads(run_python(_LISTED, Path(good[0].file).parent).stdout)
+
+        assert told["good_01"] == "quarantined"
+        assert told["good_02"] == "loaded"
+    assert [entry.name for entry in QuarantineMemory.of_process().entries()] == ["good_01"]
+
+
+def test_nobody_reports_for_another_process(misdeed, monkeypatch):
+    """A process can open the pipes of another one of its user."""
+    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", False)
+    tasks = [Task(deed, str(misdeed(deed))) for deed in ("FORGE_SIBLINGS", "HANG")]
+    _, hung = try_plugins(tasks, Limits(seconds=6))
+
+    assert hung.incident.violation.rule_id == "LD-061"
+
+
+def test_each_has_its_own_finding(good):
+    findings = try_plugins(good, LIMITS)
+
+    assert [finding.incident for finding in findings] == [None] * MANY
+    assert {finding.offer.schemes for finding in findings} == {("good",)}
+    assert [finding.notes for finding in findings] == [()] * MANY
+
+
+@pytest.mark.parametrize(
+    ("variant", "rule"),
+    [
+        ("init-plugin-crashes", "LD-060"),
+        ("init-plugin-exits", "LD-060"),
+        ("init-plugin-aborts", "LD-060"),
+        ("init-plugin-hangs", "LD-061"),
+    ],
+)
+def test_one_that_does_harm_is_found_among_many(good, fixture_plugin, variant, rule):
+    shutil.copyfile(fixture_plugin(variant), good[17].file)
+    findings = try_plugins(good, Limits(seconds=3))
+    harmed = {n: f.incident.violation.rule_id for n, f in enumerate(findings) if f.incident}
+
+    assert harmed == {17: rule}
+    assert all(f.offer.schemes == ("good",) for f in findings if f.incident is None)
+
+
+def test_what_breaks_rules_is_told_of_its_own_plugin(good, fixture_plugin):
+    shutil.copyfile(fixture_plugin("filesystem-size-0"), good[30].file)
+    findings = try_plugins(good, LIMITS)
+
+    assert [n for n, finding in enumerate(findings) if finding.notes] == [30]
+    assert findings[30].offer.schemes == ()
+
+
+def test_what_warmed_the_process_up_is_tried_like_any_other(tmp_path):
+    """The process that trials are forked from has tried a plugin of our own already."""
+    (folder,) = (path for path in modular_tf.__path__ if Path(path, "plugins").is_dir())
+    own = Path(folder, "plugins", "libposix_filesystem.so")
+    copy = shutil.copy(own, tmp_path / own.name)
+    found = try_plugins(
+        [Task("own", str(file), kinds=("filesystem",)) for file in (own, copy)], LIMITS
+    )
+
+    assert [(finding.incident, finding.offer.schemes) for finding in found] == [
+        (None, ("", "file"))
+    ] * 2

@@ -1,0 +1,124 @@
+"""Target: what a child process reports of a plugin, as far as others believe it.
+
+The oracle is the form of a finding: bounded, plain, and the same after its way through JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.first_contact.backtrace import readable_frames
+from modular_tf.first_contact.child_entries import (
+    Entered,
+    Exits,
+    Fault,
+    Finished,
+    Frame,
+    Lost,
+    Signalled,
+    read_entry,
+)
+from modular_tf.first_contact.child_pipes import EntryReader
+from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.verdict import Ending, finding_of
+from tests.fuzz.record_damage import ODD_TEXTS, changed
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+_SIZES = [4096, 8192, 0]
+_OUTCOME = {
+    "offer": {
+        "schemes": ["s3", "gs", ""],
+        "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+    },
+    "notes": [
+        {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3"},
+        {"stage": "load", "rule": None, "message": "no such driver"},
+    ],
+    "changes": [["LD-069", "changed the umask"], ["LD-066", "ignores SIGCHLD"]],
+}
+_ENTRIES: tuple[dict[str, Any], ...] = (
+    {"enters": "TF_InitPlugin", "memory": _SIZES},
+    {"enters": "init of scheme 's3'", "memory": _SIZES},
+    {"finished": _OUTCOME, "memory": _SIZES},
+    {"finished": {**_OUTCOME, "changes": []}, "memory": _SIZES},
+    {"finished": {**_OUTCOME, "notes": [], "changes": []}, "memory": _SIZES},
+    {"signal": 11, "errno": 0, "overflow": 0},
+    {"exits": 3},
+    {"frame": ["6c69622e736f", "66", 16]},
+    {"traced": 1},
+    {"lost": "standard output"},
+    {"fault": "OSError"},
+)
+_MOST_BYTES = 8 << 20  # what a caller takes
+_LONG = ("x" * 5000, "\x1b[2J" * 300, "é\n" * 3000, "\udc80" * 50)
+
+
+def make(dice: random.Random) -> bytes:
+    """Return a report: lines of the child, of a plugin that forges some, and damaged ones."""
+    lines = []
+    for _ in range(dice.choice((1, 2, 3, 5, 8))):
+        line = json.dumps(_entry(dice)).encode("ascii")
+        if dice.random() < 0.2:
+            at = dice.randrange(len(line))
+            line = line[:at] + dice.randbytes(dice.choice((0, 1, 3))) + line[at + 1 :]
+        lines.append(dice.choice(ODD_TEXTS) if dice.random() < 0.05 else line)
+    return b"\n".join([*lines, b""])
+
+
+def _entry(dice: random.Random) -> Any:
+    entry = dice.choice(_ENTRIES)
+    while dice.random() < 0.4:
+        entry = changed(entry, dice)
+    if dice.random() < 0.1 and isinstance(entry, dict):
+        key = dice.choice([*entry, "enters"])
+        entry = {**entry, key: dice.choice(_LONG)}
+    return entry
+
+
+def check(given: bytes) -> str:
+    """Read a report, and hand the finding on as a watcher does."""
+    ending, frames = Ending(status=0), []
+
+    def take(entry: Any) -> None:
+        match read_entry(entry):
+            case Entered(call):
+                ending.entered = call
+            case Finished(outcome):
+                ending.outcome = outcome
+            case Signalled(number, errno, is_overflow):
+                ending.signal, ending.errno, ending.overflow = number, errno, is_overflow
+            case Exits(status):
+                ending.exits = status
+            case Frame(told):
+                frames.append(told)
+            case Lost(streams):
+                ending.lost = streams
+            case Fault(text):
+                ending.fault = text
+
+    EntryReader(take)(given)
+    ending.backtrace = readable_frames(frames, ["/p/lib.so"])
+    finding = finding_of(ending, Limits())
+    text = json.dumps(finding.as_dict())
+    assert len(text) < _MOST_BYTES
+    assert Finding.from_dict(json.loads(text)) == finding
+    assert all(part.isprintable() for part in _texts(finding)), finding
+    if finding.incident is None:
+        return "clean" if finding.is_clean else "refused"
+    return "not tried" if finding.incident.untried else finding.incident.violation.rule_id
+
+
+def _texts(finding: Finding) -> Iterator[str]:
+    yield from (note.message for note in finding.notes)
+    if finding.offer is not None:
+        yield from finding.offer.schemes
+    if finding.incident is not None:
+        yield finding.incident.violation.message
+        yield finding.incident.last_call or ""
+        yield from finding.incident.backtrace
+        yield from finding.incident.said.split("\n")

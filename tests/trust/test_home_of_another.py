@@ -1,0 +1,103 @@
+"""What root does in the home of a user, which `sudo` leaves it on some systems.
+
+Where this suite is not root's, the process is told that it is, in a home that is not root's then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.trust.conftest import STRANGER
+
+_SCRIPT = """
+    import json, os, sys
+
+    if os.geteuid() != 0:
+        os.geteuid = os.getuid = lambda: 0
+
+    from modular_tf.discovery.host_fingerprint import host_fingerprint
+    from modular_tf.errors import ConfigError
+    from modular_tf.service import PluginService
+
+    try:
+        with PluginService(plugin_paths=sys.argv[1:]) as service:
+            told = {p.name: p.state.value for p in service.load().plugins}
+    except ConfigError as error:
+        told = error.rule
+    print(json.dumps(told))
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    """Return a user's home with a cache, a state and a plugin of that user, and links."""
+    home = tmp_path / "home"
+    for folder in (".cache/modular_tf", ".local/state", ".local/share/modular_tf/plugins"):
+        (home / folder).mkdir(parents=True)
+    (home / ".cache" / "modular_tf").chmod(0o700)
+    (home / ".local" / "state" / "modular_tf").symlink_to(tmp_path / "of_root")
+    return home
+
+
+@pytest.fixture
+def of_root(tmp_path):
+    """Return a directory of root's with what looks like marks of plugins, to which a link leads."""
+    marks = tmp_path / "of_root" / "marks"
+    marks.mkdir(parents=True, mode=0o700)
+    (tmp_path / "of_root").chmod(0o700)
+    mark = {
+        "plugin": "x", "path": "/x.so", "what": "loading", "sha256": "0" * 64, "time": 1.0,
+        "pid": 1, "start": "1", "boot": "another", "namespace": "", "machine": "",
+    }  # fmt: skip
+    (marks / "one.mark").write_text(json.dumps(mark))
+    (marks / "one.mark").chmod(0o600)
+    os.utime(marks / "one.mark", (1, 1))
+    return tmp_path / "of_root"
+
+
+@pytest.fixture
+def run_as_root(run_python, home, of_root):
+    """Run a service as root in that home; return what it told."""
+
+    def run(*arguments):
+        if os.geteuid() == 0:
+            for path in (home, *home.rglob("*")):
+                os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
+        variables = {name: "" for name in os.environ if name.startswith("XDG_")}
+        variables |= {"HOME": str(home), "MODULAR_TF_FIRST_CONTACT": "new"}
+        return json.loads(run_python(_SCRIPT, *arguments, env=variables).stdout)
+
+    return run
+
+
+def test_nothing_is_kept_there_and_no_link_is_followed(run_as_root, home, of_root, fixture_plugin):
+    before = sorted(home.rglob("*"))
+    told = run_as_root(fixture_plugin("good"))
+
+    assert set(told.values()) == {"loaded"}
+    assert sorted(home.rglob("*")) == before
+    assert [path.name for path in of_root.rglob("*")] == ["marks", "one.mark"]
+
+
+def test_the_users_plugins_are_refused(run_as_root, home, fixture_plugin):
+    drop_in = home / ".local" / "share" / "modular_tf" / "plugins" / "libtheirs.so"
+    shutil.copy(fixture_plugin("good"), drop_in)
+    if os.geteuid() != 0:
+        drop_in.chmod(0o666)
+
+    assert run_as_root()["theirs"] == "rejected"
+
+
+def test_the_users_configuration_is_an_error(run_as_root, home):
+    """It could say that the user's plugins are as good as root's."""
+    config = home / ".config" / "modular_tf" / "modular-tf.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"[trust]\nowners = [{STRANGER}]\n")
+    if os.geteuid() != 0:  # this suite's user may own this package, and is trusted then
+        config.chmod(0o666)
+
+    assert run_as_root() == "LD-106"

@@ -1,0 +1,65 @@
+"""The way to our own files is judged as the way to a plugin is."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from modular_tf.storage import own_ground
+from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.storage.own_ground import why_untrusted
+from tests.trust.conftest import STRANGER
+
+
+@pytest.fixture
+def directory(home):
+    """A directory of ours below a link, with a file."""
+    own_ground._writers.cache_clear()
+    (home / "real").mkdir(mode=0o755)
+    (home / "link").symlink_to(home / "real")
+    directory = OwnDirectory(str(home / "link" / "modular_tf"))
+    assert directory.replace("file", b"content")
+    return OwnDirectory(directory.path)
+
+
+def test_nobody_is_in_the_way(directory):
+    assert why_untrusted(directory.path) is None
+    assert why_untrusted(f"{directory.path}/not/there/yet") is None
+    assert directory.read("file", 100) == b"content"
+    message = why_untrusted(f"{directory.path}/file/not/a/directory")
+    assert message.endswith("cannot be looked at: Not a directory")
+
+
+@pytest.mark.parametrize("part", ["link", "real", "."])
+def test_what_belongs_to_a_stranger_leads_nowhere(part, directory, home, give_to):
+    give_to(home / part, user=STRANGER)
+
+    assert f"belongs to user {STRANGER}" in why_untrusted(directory.path)
+    assert f"belongs to user {STRANGER}" in why_untrusted(f"{directory.path}/not/there")
+    assert directory.read("file", 100) is None
+    assert not directory.remove("file")
+    assert not directory.create("new", b"")
+    assert [path.name for path in (home / "real" / "modular_tf").iterdir()] == ["file"]
+
+
+def test_a_stranger_in_an_access_list_leads_nowhere(directory, home, give_list):
+    owner, stranger, group = (0x01, 7, 0), (0x02, 7, STRANGER), (0x04, 5, 0)
+    give_list(home / "real", owner, stranger, group, (0x10, 7, 0), (0x20, 5, 0))
+
+    assert "by an access control list, may write to it" in why_untrusted(directory.path)
+    assert directory.read("file", 100) is None
+
+
+def test_who_maintains_this_package_may_own_the_home(directory, home, give_to, monkeypatch):
+    """In a container the home often belongs to the user of the image, who installed all of it."""
+    give_to(home, user=STRANGER)
+    ours = os.geteuid() or STRANGER + 1
+    writers = own_ground.TrustedWriters(frozenset((0, os.geteuid(), ours, STRANGER)))
+    monkeypatch.setattr(own_ground, "trusted_writers", lambda policy: writers)
+    own_ground._writers.cache_clear()
+    monkeypatch.setattr(os, "geteuid", lambda: ours)
+
+    assert directory.read("file", 100) == b"content"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert why_untrusted(directory.path) is not None
