@@ -8,7 +8,7 @@ from typing import Any
 
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
-from modular_tf.native.strings import decode_pointer
+from modular_tf.native.strings import decode_pointer, encode
 
 RTLD_DEEPBIND = 0x8
 RTLD_NOW_LOCAL = os.RTLD_NOW | os.RTLD_LOCAL
@@ -70,14 +70,14 @@ class Library:
 
     def symbol(self, name: str) -> int | None:
         """Return the address of an exported symbol, None when there is none."""
-        address = lib.mtf_library_symbol(self.handle, name.encode())
+        address = lib.mtf_library_symbol(self.handle, encode(name))
         return int(ffi.cast("uintptr_t", address)) or None
 
 
 def process_symbol(name: str) -> int | None:
     """Return the address of what all libraries of the process see by a name, None for nothing."""
     default_scope = ffi.NULL  # RTLD_DEFAULT
-    address = lib.mtf_library_symbol(default_scope, name.encode())
+    address = lib.mtf_library_symbol(default_scope, encode(name))
     return int(ffi.cast("uintptr_t", address)) or None
 
 
