@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
 from modular_tf.discovery.search_paths import is_privileged
-from modular_tf.discovery.trust.policy import TrustPolicy, frozen_by, parse_policy
+from modular_tf.discovery.trust.policy import (
+    TrustPolicy,
+    default_lock_path,
+    frozen_by,
+    parse_policy,
+)
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
 
@@ -148,6 +153,13 @@ def config_path(environment: Mapping[str, str]) -> str:
         return os.path.join(platformdirs.user_config_dir("modular_tf", appauthor=False), FILE_NAME)
     base = environment.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
     return os.path.join(base, "modular_tf", FILE_NAME)
+
+
+def lock_path(config: Config) -> str | None:
+    """Return the lock file of frozen plugins; None where only the user names one who must not."""
+    if config.trust.lock or (config.path is None and is_privileged()):
+        return config.trust.lock
+    return default_lock_path(config.path or config_path(os.environ))
 
 
 def load_config(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import config_path
+from modular_tf.configuration import lock_path
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.watching.snapshot import file_identity
 
@@ -57,7 +55,7 @@ class _Pass:
         self._seen: SeenFile | None = None
         self._judge = TrustJudge(
             config.trust,
-            lock=default_lock_path(config.path or config_path(os.environ)),
+            lock=lock_path(config),
             python_path=sys.path,
             known_sha256=self._sha256_of,
         )

@@ -49,10 +49,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
+    from modular_tf.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
+
     with session(options, load=options.load, frozen=False) as service:
-        path = os.path.abspath(options.output or _lock_path(service.config))
+        path = options.output or lock_path(service.config)
         records = [record for record in service.plugins() if _is_wanted(record, service.config)]
         now = _lock_of(service, records)
+    if path is None:
+        complain("name the lock file with --output: this process has rights that its user lacks")
+        return Exit.USAGE
+    path = os.path.abspath(path)
     if options.check:
         return _check(path, now, printer)
     if not now.plugins:
@@ -66,13 +72,6 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         counted = "1 plugin" if len(now.plugins) == 1 else f"{len(now.plugins)} plugins"
         printer.line(f"{counted} in {path}")
     return Exit.DONE
-
-
-def _lock_path(config: Config) -> str:
-    from modular_tf.configuration import config_path  # noqa: PLC0415  (the service has loaded it)
-    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
-
-    return config.trust.lock or default_lock_path(config.path or config_path(os.environ))
 
 
 def _is_wanted(record: PluginRecord, config: Config) -> bool:

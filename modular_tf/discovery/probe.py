@@ -15,8 +15,8 @@ from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
 from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
 from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.problem import Problem, problem_of
-from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 
@@ -77,10 +77,8 @@ class Prober:
             environment: Where to take the linker's variables from, `os.environ` by default.
         """
         variables = os.environ if environment is None else environment
-        if is_privileged():  # the linker ignores them there
-            variables = {}
-        self._library_path = variables.get("LD_LIBRARY_PATH", "")
-        self._preload = variables.get("LD_PRELOAD", "")
+        self._library_path = linker_variable("LD_LIBRARY_PATH", variables)
+        self._preload = linker_variable("LD_PRELOAD", variables)
         self._host = host
         self._process: ProcessScope | None = None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,7 @@ class SearchPaths:
         user_directory: The user's drop-in directory, or None.
         package_directories: The directories that this package consists of.
         sources: The sources to ask; the others are not searched at all.
-        privileged: Whether the process has rights that its user lacks (setuid). What the user
+        privileged: Whether the process has rights that its user lacks. What the user
             controls is not searched then: environment, configuration, drop-in directory.
     """
 
@@ -76,11 +77,6 @@ class SearchPaths:
             sources=frozenset(Source) - (set() if bundled else {Source.BUNDLED}),
             privileged=is_privileged(),
         )
-
-
-def is_privileged() -> bool:
-    """Tell whether this process runs with rights that its user lacks (setuid or setgid)."""
-    return os.geteuid() != os.getuid() or os.getegid() != os.getgid()
 
 
 def package_directories() -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.bound_files import Bound, bound, file_key
@@ -197,5 +198,5 @@ def _preloaded() -> list[str]:
 
     A name without a path is found again by itself; one that was never found is left out.
     """
-    names = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    names = linker_variable("LD_PRELOAD", os.environ).replace(":", " ").split()
     return [name for name in names if Library.find(name) is not None]
