@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 if TYPE_CHECKING:
     import random
 
-TARGETS = ("elf", "probe", "uri", "config", "scan_cache", "quarantine_file")
+TARGETS = ("elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record")
 """The modules of this package that are targets."""
 
 

@@ -107,6 +107,7 @@ class TrustJudge:
             if not found.accepted:
                 return found
             checked += found.checked
+            verdict = verdict.remark(*found.remarks)
         return verdict.on(tuple(checked))
 
     def _look_at(self, path: str) -> tuple[JudgedFile, Problem | None]:
@@ -142,8 +143,8 @@ class TrustJudge:
             return TrustVerdict(rules.OWNER.id, why)
         if offence is not None:
             return TrustVerdict.of_problem(offence)
-        by_record = self._records.verdict(file, candidate.distribution)
-        return by_record or TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        otherwise = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        return self._records.verdict(file, candidate.distribution, otherwise)
 
 
 def _lock(path: str | None, paths: PathJudge) -> Lock:
