@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.configuration import Config
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
@@ -87,32 +88,31 @@ def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
     plugins = []
     for record in records:
         entry = service.entry(record.name)
+        library, *companions = map(_locked, entry.checked)
         plugins.append(
             LockedPlugin(
                 name=record.name,
-                library=_locked(entry.path),
+                library=library,
                 distribution=labels.get(entry.candidate.distribution or ""),
                 schemes=record.schemes,
                 device_types=record.device_types,
-                companions=tuple(_locked(path) for path in entry.facts.companions),
+                companions=tuple(companions),
             )
         )
     return LockFile.of(plugins)
 
 
-def _locked(path: str) -> LockedFile:
-    """Return the hash of a file.
+def _locked(judged: SeenFile) -> LockedFile:
+    """Return the hash of a file that was judged, not of what has taken its place since.
 
     Raises:
-        OSError: It cannot be read, or changes while it is.
+        OSError: It cannot be read as it was.
     """
-    from modular_tf.discovery.file_identity import see  # noqa: PLC0415
+    from modular_tf.discovery.file_identity import sha256_of_seen  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedFile  # noqa: PLC0415
 
-    seen = see(path)
-    if seen is None or seen.identity is None or seen.sha256 is None:
-        raise OSError(f"{path} cannot be read, or changes while it is")
-    return LockedFile(os.path.basename(path), seen.sha256, seen.identity.size)
+    size = 0 if judged.identity is None else judged.identity.size
+    return LockedFile(os.path.basename(judged.path), sha256_of_seen(judged), size)
 
 
 def _row(plugin: LockedPlugin) -> tuple[str, str, str]:
