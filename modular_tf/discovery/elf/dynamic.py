@@ -72,13 +72,18 @@ class DynamicSection:
 
     @property
     def rpath(self) -> tuple[str, ...]:
-        """Directories of DT_RPATH, unexpanded."""
+        """Directories of DT_RPATH, unexpanded; an empty one is the current directory."""
         return self._paths(_RPATH)
 
     @property
     def runpath(self) -> tuple[str, ...]:
-        """Directories of DT_RUNPATH, unexpanded."""
+        """Directories of DT_RUNPATH, unexpanded; an empty one is the current directory."""
         return self._paths(_RUNPATH)
+
+    @property
+    def has_runpath(self) -> bool:
+        """Whether there is a DT_RUNPATH, be it empty: DT_RPATH counts for nothing then."""
+        return _RUNPATH in self._tags
 
     @property
     def binds_now(self) -> bool:
@@ -110,8 +115,8 @@ class DynamicSection:
         return values[-1] if values else 0
 
     def _paths(self, tag: int) -> tuple[str, ...]:
-        found = self._tags.get(tag)
-        return tuple(p for p in self.strings.text(found[-1]).split(":") if p) if found else ()
+        text = self.strings.text(self._one(tag)) if tag in self._tags else ""
+        return tuple(text.split(":")) if text else ()
 
 
 def _read_tags(image: Image) -> dict[int, list[int]]:
