@@ -1,0 +1,56 @@
+"""A library that is about to be mapped: from which file, by which path, and what it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.loading.origin_folder import levels_asked_for
+
+if TYPE_CHECKING:
+    from modular_tf.loading.opened_file import OpenedFile
+
+
+class LinkNames(NamedTuple):
+    """What a library tells the dynamic linker.
+
+    Attributes:
+        soname: Its own name, None if it has none.
+        needed: The names of the libraries that it needs.
+        levels: As `levels_asked_for` has it.
+    """
+
+    soname: str | None
+    needed: tuple[str, ...]
+    levels: int | None
+
+    @classmethod
+    def of(cls, file: OpenedFile) -> LinkNames:
+        """Read them from an open file.
+
+        Raises:
+            ElfError: It is damaged.
+        """
+        with ElfFile(file.mapped_as) as elf:
+            found = elf.dynamic
+            return cls(found.soname, found.needed, levels_asked_for(elf, file.path))
+
+    def must_differ(self, stand_ins: frozenset[str]) -> bool:
+        """Tell whether names have to be changed in a copy (`private_copy`)."""
+        return not stand_ins.isdisjoint(self.needed)
+
+
+class Target(NamedTuple):
+    """A library to map.
+
+    Attributes:
+        file: Its file.
+        mapped_as: By which path it, or a copy of it, is mapped.
+        is_copy: Whether it is a copy that is mapped.
+        names: What it tells the dynamic linker.
+    """
+
+    file: OpenedFile
+    mapped_as: str
+    is_copy: bool
+    names: LinkNames
