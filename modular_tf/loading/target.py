@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.library_search import is_relative
 from modular_tf.loading.origin_folder import levels_asked_for
 
 if TYPE_CHECKING:
@@ -17,11 +18,13 @@ class LinkNames(NamedTuple):
     Attributes:
         soname: Its own name, None if it has none.
         needed: The names of the libraries that it needs.
+        search_path: Where to look for those, unexpanded.
         levels: As `levels_asked_for` has it.
     """
 
     soname: str | None
     needed: tuple[str, ...]
+    search_path: tuple[str, ...]
     levels: int | None
 
     @classmethod
@@ -33,11 +36,12 @@ class LinkNames(NamedTuple):
         """
         with ElfFile(file.mapped_as) as elf:
             found = elf.dynamic
-            return cls(found.soname, found.needed, levels_asked_for(elf, file.path))
+            levels = levels_asked_for(elf, file.path)
+            return cls(found.soname, found.needed, (*found.rpath, *found.runpath), levels)
 
     def must_differ(self, stand_ins: frozenset[str]) -> bool:
         """Tell whether names have to be changed in a copy (`private_copy`)."""
-        return not stand_ins.isdisjoint(self.needed)
+        return not stand_ins.isdisjoint(self.needed) or any(map(is_relative, self.search_path))
 
 
 class Target(NamedTuple):

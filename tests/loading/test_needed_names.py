@@ -196,3 +196,63 @@ def test_a_companion_may_need_another_by_its_file_name(folder, traces, monkeypat
     load(library, first, middle)
 
     assert traces.names == ["first", "plugin"]
+
+
+# -- the current directory -------------------------------------------------------------------------
+
+_IN_CHILD = """
+    import ctypes, os, sys
+    from modular_tf.discovery.file_identity import see
+    from modular_tf.loading.loader import map_file
+
+    plugin, evil, age = sys.argv[1:]
+    seen = see(plugin)
+    if age == "settled":
+        seen = seen._replace(sha256=None, seen_ns=seen.identity.ctime_ns + 10**10)
+    os.rename(evil, "libcompanion.so")
+    library = map_file(plugin, [], checked=[seen])
+    print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
+"""
+
+
+@pytest.mark.parametrize("age", ["settled", "fresh"])
+@pytest.mark.parametrize("search_path", [":/nowhere", "/nowhere:", ".", "x/..", "$LIB/../..:"])
+def test_what_appears_in_the_current_directory_is_not_mapped(
+    search_path, age, folder, tmp_path, traces, run_python
+):
+    """The library was found where the system has them."""
+    for name in ("x", "lib/x86_64-linux-gnu"):
+        (tmp_path / name).mkdir(parents=True)
+    (folder / "system").mkdir()
+    companion(folder / "system" / COMPANION, soname=COMPANION)
+    library = plugin(
+        folder / "libx.so", COMPANION, search_path, options=["-Wl,--disable-new-dtags"]
+    )
+    evil = companion(folder / "evil.so", answer=2, name="evil", soname=COMPANION)
+    environment = {"LD_LIBRARY_PATH": str(folder / "system"), "TRACES": os.environ["TRACES"]}
+
+    child = run_python(_IN_CHILD, library, evil, age, env=environment)
+
+    assert child.stdout == "1\n"
+    assert traces.names == ["companion", "plugin"]
+
+
+def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
+    """It is the end of another string, which may mean anything."""
+    from modular_tf.errors import PluginError
+
+    library = plugin(folder / "libx.so", "libc.so.6", "X" * 40, options=[f"-Wl,-soname,{'Y' * 40}"])
+    content = library.read_bytes()
+    with ElfFile(str(library)) as elf:
+        table = content.index(b"\0", elf.dynamic.strings._offset)
+        at = content.index(b"X" * 40) - table
+    one, two = (at.to_bytes(8, "little"), (at + 5).to_bytes(8, "little"))
+    entry = (29).to_bytes(8, "little") + one
+    assert content.count(entry) == 1
+    library.write_bytes(content.replace(entry, entry[:8] + two))
+
+    with pytest.raises(PluginError, match="leads to the current directory") as caught:
+        load(library)
+
+    assert caught.value.rule == "LD-097"
+    assert traces.names == []
