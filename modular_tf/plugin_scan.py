@@ -81,6 +81,10 @@ class _Pass:
     def _probed(self, candidate: Candidate) -> PluginEntry:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)
 
+        refusal = self._judge.refusal_by_rights(candidate)
+        if refusal is not None:  # whoever wrote the file decides how long its reading takes
+            probe = self._the_prober().probe(candidate, link=False)
+            return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
         self._seen = see(candidate.path)  # before it is probed: a change after that is noticed
         probe = self._the_prober().probe(candidate)
         facts = LoadFacts.of(probe)

@@ -82,12 +82,17 @@ class Prober:
         self._host = host
         self._process: ProcessScope | None = None
 
-    def probe(self, candidate: Candidate) -> Probe:
-        """Read a candidate; whatever is wrong with it becomes a problem of the result."""
+    def probe(self, candidate: Candidate, *, link: bool = True) -> Probe:
+        """Read a candidate; whatever is wrong with it becomes a problem of the result.
+
+        Args:
+            candidate: The candidate.
+            link: Whether to find what it needs, which may take long for a file that was made so.
+        """
         found = _Findings()
         try:
             with ElfFile(candidate.path) as elf:
-                self._examine(elf, found)
+                self._examine(elf, found, link=link)
         except ElfError as error:
             found.problems.append(problem_of(error))
         return Probe(
@@ -117,7 +122,7 @@ class Prober:
     ) -> None:
         self.close()
 
-    def _examine(self, elf: ElfFile, found: _Findings) -> None:
+    def _examine(self, elf: ElfFile, found: _Findings, *, link: bool) -> None:
         process = self._scope()
         found.problems += _target_problems(elf, process)
         init_symbols = init_symbols_of(elf)
@@ -125,7 +130,7 @@ class Prober:
         found.facts = read_facts(elf, init_symbols)
         elf.require_shared_object()
         found.problems += _init_symbol_problems(elf, init_symbols)
-        if not found.problems:
+        if link and not found.problems:
             is_device_plugin = Kind.DEVICE in found.kinds
             found.link = check_link(elf, self._host, process, is_device_plugin=is_device_plugin)
             found.problems += found.link.problems

@@ -82,6 +82,19 @@ class TrustJudge:
             return TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message))
         return verdict
 
+    def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
+        """Refuse a candidate that strangers could change, without reading it; None for any other.
+
+        What cannot be found out is left to `judge`.
+        """
+        if candidate.source is Source.BUNDLED:
+            return None
+        try:
+            _, offence = self._look_at(candidate.path)
+        except (OSError, ValueError):
+            return None
+        return None if offence is None else TrustVerdict.of_problem(offence)
+
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
