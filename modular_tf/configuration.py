@@ -162,6 +162,11 @@ def lock_path(config: Config) -> str | None:
     return default_lock_path(config.path or config_path(os.environ))
 
 
+def trust_of(config: Config) -> TrustPolicy:
+    """Return what is decided about trust, with the lock file that counts."""
+    return replace(config.trust, lock=lock_path(config))
+
+
 def load_config(
     environment: Mapping[str, str] | None = None, *, privileged: bool = False
 ) -> Config:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
+from modular_tf.configuration import trust_of
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
@@ -271,6 +272,7 @@ class PluginEntry:
             sha256=self.sha256,
             checked=self.checked,
             sealed=self.sealed or config.trust.frozen,
+            trust=trust_of(config),
         )
         predecessor, self.predecessor = self.predecessor, None
         if self.sealed:

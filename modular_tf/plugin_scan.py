@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import lock_path
+from modular_tf.configuration import trust_of
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.plugin_entry import PluginEntry
@@ -54,8 +54,7 @@ class _Pass:
         self._prober: Prober | None = None
         self._seen: SeenFile | None = None
         self._judge = TrustJudge(
-            config.trust,
-            lock=lock_path(config),
+            trust_of(config),
             python_path=sys.path,
             known_sha256=self._sha256_of,
         )

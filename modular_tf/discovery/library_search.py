@@ -23,7 +23,7 @@ from modular_tf.errors import ElfError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LibrarySearch", "LinkedLibrary", "expand", "is_relative"]
+__all__ = ["LibrarySearch", "LinkedLibrary", "expand", "is_of_system", "is_relative"]
 
 # `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
@@ -80,9 +80,7 @@ class LibrarySearch:
         self._library_path = _split(library_path)
         self._cache = read_linker_cache() if cache is None else cache
         self._of_system: dict[str, ElfFile | None] = {}
-        self._defaults = default_directories or tuple(
-            f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in _lib_names()
-        )
+        self._defaults = default_directories or _default_directories()
 
     def close(self) -> None:
         """Close the system's libraries; a second call does nothing."""
@@ -182,10 +180,27 @@ def expand(template: str, origin: str) -> Iterator[str]:
         yield _TOKEN.sub(lambda found, w=words: w[found[1] or found[2]], template)  # type: ignore[misc]
 
 
+def is_of_system(path: str) -> bool:
+    """Tell whether a library lies where the system keeps libraries; links are not followed.
+
+    Those places are the linker's cache and its default directories, with what they hold for
+    particular processors.
+    """
+    directory = os.path.dirname(path).partition("/glibc-hwcaps/")[0]
+    if directory in _default_directories():
+        return True
+    return path in read_linker_cache().get(os.path.basename(path), ())
+
+
 def is_relative(directory: str) -> bool:
     """Tell whether a directory of a search path depends on the current directory."""
     token = _TOKEN.match(directory)
     return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])
+
+
+@cache
+def _default_directories() -> tuple[str, ...]:
+    return tuple(f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in _lib_names())
 
 
 @cache

@@ -11,7 +11,7 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
-from modular_tf.loading.bound_files import Bound, bound, file_key
+from modular_tf.loading.bound_files import Bound, Newcomers, bound, file_key, own_paths
 from modular_tf.loading.needed_names import unanswered_names
 from modular_tf.loading.opened_file import OpenedFile, changed_since
 from modular_tf.loading.origin_folder import beside_neighbours
@@ -23,6 +23,7 @@ from modular_tf.native.library import (
     RTLD_NOW_LOCAL,
     Library,
     absent_function,
+    mapped_objects,
     show_as,
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
@@ -104,12 +105,18 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
     plugin, mapped_as = targets[-1].file, targets[-1].mapped_as
     for target in targets:  # before its constructors run, which may log or crash
         show_as(target.mapped_as, target.file.path)
+        own_paths.add(target.mapped_as)
+    load_runtime()
+    before, alone = mapped_objects().objects, len(os.listdir("/proc/self/task")) == 1
     _map_stub(targets, absent)
+    came = (new for new in mapped_objects().objects - before if new.path not in own_paths)
+    wanted = {t.file.path: (*t.names.needed, *t.names.filters) for t in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
+    newcomers = Newcomers(tuple(sorted(came)), wanted, alone)
+    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, newcomers)
 
 
 def _targets(
@@ -123,7 +130,7 @@ def _targets(
     """
     # Mapped by somebody else, a plugin is bound to what they have.
     is_elsewhere = Library.find(files[-1].mapped_as) is not None
-    read = [LinkNames.of(file) for file in files]
+    read = [LinkNames.of(file.mapped_as, file.path) for file in files]
     levels: dict[str, int] = {}
     for file, names in zip(files, read, strict=True):
         if names.levels is not None:
@@ -172,6 +179,7 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> None:
         def make(soname: str, needed: Sequence[str], functions: Mapping[str, int]) -> str:
             library = in_memory(stub_library(soname, needed, machine, functions), _STUB)
             made.callback(library.close)
+            own_paths.add(library.mapped_as)
             return library.mapped_as
 
         needed += [make(name, [path], {}) for name, path in unanswered_names(targets).items()]

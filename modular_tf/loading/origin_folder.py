@@ -77,6 +77,12 @@ def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | N
     return None if "$" in placed else placed
 
 
+def file_behind(path: str) -> str:
+    """Return the file that a path in a folder of this process leads to; any other as it is."""
+    is_ours = _root is not None and path.startswith(f"{_root[1]}/")
+    return os.path.realpath(path) if is_ours else path
+
+
 def remove_own_folders() -> None:
     """Remove what this process made; its libraries find nothing beside them from then on."""
     global _root

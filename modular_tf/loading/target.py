@@ -18,26 +18,33 @@ class LinkNames(NamedTuple):
     Attributes:
         soname: Its own name, None if it has none.
         needed: The names of the libraries that it needs.
+        filters: The names of libraries that come with it (DT_AUXILIARY, DT_FILTER).
         search_path: Where to look for those, unexpanded.
         levels: As `levels_asked_for` has it.
     """
 
     soname: str | None
     needed: tuple[str, ...]
+    filters: tuple[str, ...]
     search_path: tuple[str, ...]
     levels: int | None
 
     @classmethod
-    def of(cls, file: OpenedFile) -> LinkNames:
-        """Read them from an open file.
+    def of(cls, path: str, file: str) -> LinkNames:
+        """Read them.
+
+        Args:
+            path: A path to it.
+            file: The file that it is.
 
         Raises:
-            ElfError: It is damaged.
+            ElfError: It cannot be read, or is damaged.
         """
-        with ElfFile(file.mapped_as) as elf:
+        with ElfFile(path) as elf:
             found = elf.dynamic
-            levels = levels_asked_for(elf, file.path)
-            return cls(found.soname, found.needed, (*found.rpath, *found.runpath), levels)
+            levels = levels_asked_for(elf, file)
+            search_path = (*found.rpath, *found.runpath)
+            return cls(found.soname, found.needed, found.filters, search_path, levels)
 
     def must_differ(self, stand_ins: frozenset[str]) -> bool:
         """Tell whether names have to be changed in a copy (`private_copy`)."""
