@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.verdict import TrustVerdict
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.scan_cache import ScanCache
 
 
@@ -72,7 +73,7 @@ class _Pass:
         if known is None:
             return None
         self._seen = known.seen
-        verdict = self._judged(candidate, known.facts)
+        verdict = self._judged(candidate, known.facts, known.finding)
         entry = PluginEntry(candidate, known.facts, verdict, known=known)
         entry.identity = known.seen.identity
         return entry
@@ -103,10 +104,14 @@ class _Pass:
             self._prober = self._opened.enter_context(Prober(host_offer()))
         return self._prober
 
-    def _judged(self, candidate: Candidate, facts: LoadFacts) -> TrustVerdict:
+    def _judged(
+        self, candidate: Candidate, facts: LoadFacts, finding: Finding | None = None
+    ) -> TrustVerdict:
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
-            return self._judge.judge_companions(candidate, verdict, facts.companions)
+            verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
+        if verdict.accepted and finding is not None and finding.opened:
+            return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict
 
     def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from time import time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
 
@@ -67,6 +67,17 @@ class FileIdentity(NamedTuple):
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
 
+    @classmethod
+    def from_row(cls, value: Any) -> FileIdentity:
+        """Read it as JSON knows it.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not list or [*map(type, value)] != [int] * len(cls._fields):
+            raise ValueError(f"expected numbers for {cls._fields}")
+        return cls(*value)
+
     @property
     def is_dated(self) -> bool:
         """Whether it came with an image that has one date for all files, to the second.
@@ -111,6 +122,28 @@ class SeenFile(NamedTuple):
         if not self.identity.ctime_ns + SETTLED_AFTER_NS < self.seen_ns <= now_ns:
             return False
         return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
+
+    def as_row(self) -> list[Any]:
+        """Return it as JSON knows it."""
+        identity = None if self.identity is None else list(self.identity)
+        return [self.path, identity, self.sha256, self.seen_ns, self.boot]
+
+    @classmethod
+    def from_row(cls, value: Any) -> SeenFile:
+        """Read what `as_row` gives.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not list or len(value) != len(cls._fields):
+            raise ValueError(f"expected a list of {cls._fields}")
+        path, identity, sha256, seen_ns, boot = value
+        if [type(path), type(seen_ns), type(boot)] != [str, int, str]:
+            raise ValueError("expected other types")
+        if sha256 is not None and type(sha256) is not str:
+            raise ValueError("expected a hash")
+        known = None if identity is None else FileIdentity.from_row(identity)
+        return cls(path, known, sha256, seen_ns, boot)
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:

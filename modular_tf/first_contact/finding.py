@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
+from modular_tf.discovery.file_identity import SeenFile
 from modular_tf.rules import Violation, loader_rules
 
 Stage = Literal["load", "init"]
@@ -17,7 +18,7 @@ _NOTE = frozenset(("stage", "rule", "message"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
-_FINDING = frozenset(("incident", "offer", "notes"))
+_FINDING = frozenset(("incident", "offer", "notes", "opened", "lasting"))
 _T = TypeVar("_T")
 
 
@@ -178,11 +179,16 @@ class Finding(NamedTuple):
         offer: What it would register; None where the trial did not come to its end.
         notes: The rules that it broke, errors and warnings, in the order in which loading finds
             them.
+        opened: The libraries that its code opened, beside those that it needs.
+        lasting: Whether those are all. What was closed again is not known, and a change of it would
+            go unseen: the plugin is tried again by the next process.
     """
 
     incident: Incident | None = None
     offer: Offer | None = None
     notes: tuple[Note, ...] = ()
+    opened: tuple[SeenFile, ...] = ()
+    lasting: bool = True
 
     @property
     def is_clean(self) -> bool:
@@ -208,6 +214,8 @@ class Finding(NamedTuple):
             "incident": None if self.incident is None else self.incident.as_dict(),
             "offer": None if self.offer is None else self.offer.as_dict(),
             "notes": [note.as_dict() for note in self.notes],
+            "opened": [file.as_row() for file in self.opened],
+            "lasting": self.lasting,
         }
 
     @classmethod
@@ -223,6 +231,8 @@ class Finding(NamedTuple):
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
             tuple([Note.from_dict(note) for note in _typed(given["notes"], list)]),
+            tuple([SeenFile.from_row(file) for file in _typed(given["opened"], list)]),
+            _typed(given["lasting"], bool),
         )
 
 

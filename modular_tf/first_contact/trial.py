@@ -97,8 +97,10 @@ class Trial:
         first, outcome = self.finding(), self._ending.outcome
         if outcome is None or first.incident is not None or first.notes_of_trial:
             return []
-        others = [finding_of_outcome(other) for other in outcome["others"]]
-        return [first, *others] if len(others) == len(self._tasks) - 1 else []
+        findings = [first, *(finding_of_outcome(other) for other in outcome["others"])]
+        # What one has opened, another may have wanted to open too.
+        is_amiss = any(found.opened or not found.lasting for found in findings)
+        return findings if len(findings) == len(self._tasks) and not is_amiss else []
 
     def _is_over(self) -> bool:
         ending = self._ending

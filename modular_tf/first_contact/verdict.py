@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
+from modular_tf.first_contact.finding import Finding, Incident, Note
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.plain_text import plain
@@ -80,7 +80,7 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
     found = Finding() if ending.outcome is None else finding_of_outcome(ending.outcome)
     notes = (*found.notes, *(_as_note(deed) for deed in deeds if deed not in grave))
-    return Finding(_incident(ending, grave) if grave else None, found.offer, notes)
+    return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
 
 
 def cannot_try(why: str) -> Finding:
@@ -101,8 +101,11 @@ def finding_of_outcome(outcome: dict[str, Any]) -> Finding:
         KeyError: It is no outcome.
         ValueError: Likewise.
     """
-    offer = Offer.from_dict(outcome["offer"])
-    return Finding(None, offer, tuple(Note.from_dict(note) for note in outcome["notes"]))
+    keys = ("offer", "notes", "opened", "lasting")
+    found = Finding.from_dict({"incident": None, **{key: outcome[key] for key in keys}})
+    if found.offer is None:
+        raise ValueError("expected an offer")
+    return found
 
 
 def _as_note(deed: tuple[str, str]) -> Note:
