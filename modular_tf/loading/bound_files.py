@@ -55,7 +55,8 @@ own_paths: set[str] = set()
 
 def newcomers_with(library: Library) -> Newcomers:
     """Return what came into the process with a library that `binding` mapped."""
-    return next(b.newcomers for b in bound.values() if b.library.handle == library.handle)
+    found = list(bound.values())  # at once: other threads add to it
+    return next(one.newcomers for one in found if one.library.handle == library.handle)
 
 
 def is_bound(path: str) -> bool:

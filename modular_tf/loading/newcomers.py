@@ -147,7 +147,7 @@ def _must_go(suspect: _Suspect, known: Collection[str], *, alone: bool) -> bool:
 def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Suspect]:
     """Yield the suspects among what came, and among what was refused before and is needed now."""
     judge = TrustJudge(policy)
-    objects = (*came.objects, *refused.difference(came.objects))
+    objects = sorted(refused.union(came.objects) & mapped_objects().objects)
     needed_by: Mapping[MappedObject, str] | None = None
     for mapped in objects:
         path = file_behind(mapped.path)
