@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.system_libraries import default_library_directories, library_folders
 from modular_tf.errors import ElfError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LibrarySearch", "LinkedLibrary", "expand", "is_of_system", "is_relative"]
+__all__ = ["LibrarySearch", "LinkedLibrary", "expand", "is_relative"]
 
 # `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
 _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
@@ -80,7 +79,7 @@ class LibrarySearch:
         self._library_path = _split(library_path)
         self._cache = read_linker_cache() if cache is None else cache
         self._of_system: dict[str, ElfFile | None] = {}
-        self._defaults = default_directories or _default_directories()
+        self._defaults = default_directories or default_library_directories()
 
     def close(self) -> None:
         """Close the system's libraries; a second call does nothing."""
@@ -175,36 +174,12 @@ def expand(template: str, origin: str) -> Iterator[str]:
         template: The path.
         origin: The directory that `$ORIGIN` stands for.
     """
-    for lib in _lib_names() if "LIB" in template else ("",):
+    for lib in library_folders() if "LIB" in template else ("",):
         words = {"ORIGIN": origin, "LIB": lib, "PLATFORM": os.uname().machine}
         yield _TOKEN.sub(lambda found, w=words: w[found[1] or found[2]], template)  # type: ignore[misc]
-
-
-def is_of_system(path: str) -> bool:
-    """Tell whether a library lies where the system keeps libraries; links are not followed.
-
-    Those places are the linker's cache and its default directories, with what they hold for
-    particular processors.
-    """
-    directory = os.path.dirname(path).partition("/glibc-hwcaps/")[0]
-    if directory in _default_directories():
-        return True
-    return path in read_linker_cache().get(os.path.basename(path), ())
 
 
 def is_relative(directory: str) -> bool:
     """Tell whether a directory of a search path depends on the current directory."""
     token = _TOKEN.match(directory)
     return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])
-
-
-@cache
-def _default_directories() -> tuple[str, ...]:
-    return tuple(f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in _lib_names())
-
-
-@cache
-def _lib_names() -> tuple[str, ...]:
-    """Return what distributions call their library directories: Debian, Fedora, all others."""
-    triplet = getattr(sys.implementation, "_multiarch", "")
-    return (*((f"lib/{triplet}",) if triplet else ()), "lib64", "lib")

@@ -18,7 +18,7 @@ __all__ = ["RecordRow", "rows_that_name"]
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # A field with the comma, the end of the row or the end of the file behind it. In quotes there may
 # be commas and line ends, and a quote is doubled; what follows the closing quote belongs to it.
-_FIELD = re.compile(rb'(?:"((?:[^"]|"")*)"?)?([^,\r\n]*)(,|\r\n?|\n|\Z)')
+_FIELD = rb'(?:"((?:[^"]|"")*)"?)?([^,\r\n]*)(,|\r\n?|\n|\Z)'
 
 
 class RecordRow(NamedTuple):
@@ -26,12 +26,12 @@ class RecordRow(NamedTuple):
 
     Attributes:
         path: As it is written: relative to where the distribution is installed, or absolute.
-        hash: Algorithm and value, as `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`; empty
+        hash: Algorithm and value, as `sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU`; blank
             for a file that has none.
     """
 
     path: str
-    hash: str
+    hash: bytes
 
 
 def rows_that_name(record: bytes, part: bytes) -> Iterator[RecordRow]:
@@ -45,24 +45,22 @@ def rows_that_name(record: bytes, part: bytes) -> Iterator[RecordRow]:
     rows = _quoted_rows(record) if b'"' in record else _plain_rows(record, part)
     for path, *more in rows:
         if part in path:
-            written = more[0].strip() if more else b""
-            yield RecordRow(os.fsdecode(path), written.decode("ascii", "replace"))
+            yield RecordRow(os.fsdecode(path), more[0] if more else b"")
 
 
 def _plain_rows(record: bytes, part: bytes) -> Iterator[list[bytes]]:
-    if b"\r" in record:
-        record = record.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     at = record.find(part)
     while at >= 0:
         end = record.find(b"\n", at)
         end = len(record) if end < 0 else end
-        yield record[record.rfind(b"\n", 0, at) + 1 : end].split(b",")
+        for line in record[record.rfind(b"\n", 0, at) + 1 : end].split(b"\r"):
+            yield line.split(b",")
         at = record.find(part, end)
 
 
 def _quoted_rows(record: bytes) -> Iterator[list[bytes]]:
     row: list[bytes] = []
-    for field in _FIELD.finditer(record):
+    for field in re.finditer(_FIELD, record):
         quoted, plain, end = field.groups()
         row.append((quoted or b"").replace(b'""', b'"') + plain)
         if end != b",":

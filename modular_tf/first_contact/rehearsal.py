@@ -16,7 +16,7 @@ from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
 from modular_tf.loading.newcomers import opened_since
 from modular_tf.native.device_calls import announce_calls
-from modular_tf.native.library import mapped_objects
+from modular_tf.native.library import unmapped_count
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Rehearsal:
             if (stray := stray_relocation(file)) is not None:
                 self.faults.append(["LD-005", f"{file} is damaged: {stray}"])
                 return
-        before = mapped_objects()
+        unmapped = unmapped_count()
         self._journal.enter("a constructor of the library")
         try:
             library = map_file(task.file, task.companions, task.absent, checked=task.checked)
@@ -79,7 +79,9 @@ class Rehearsal:
             self._rehearse_filesystems(library)
         if "device" in task.kinds:
             self._rehearse_devices(library)
-        self.opened = opened_since(before, newcomers_with(library).wanted)
+        self.opened = opened_since(newcomers_with(library))
+        if unmapped_count() != unmapped:  # nobody knows what that was
+            self.opened = None
 
     # -- filesystems ----------------------------------------------------------------------------
 

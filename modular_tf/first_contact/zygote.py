@@ -65,6 +65,7 @@ def _warm_up() -> None:
     loader_rules()
     known_defects()
     import_module("modular_tf.filesystem.answered")  # what opening a filesystem imports late
+    import_module("hashlib")  # and looking at a file that is young
     list(changes(ProcessState.now(), ProcessState.now()))
     gc.collect()
     gc.disable()

@@ -23,7 +23,7 @@ from modular_tf.native.library import (
     RTLD_NOW_LOCAL,
     Library,
     absent_function,
-    mapped_objects,
+    mapped_since,
     show_as,
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
@@ -107,15 +107,15 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
         show_as(target.mapped_as, target.file.path)
         own_paths.add(target.mapped_as)
     load_runtime()
-    before, alone = mapped_objects().objects, len(os.listdir("/proc/self/task")) == 1
-    _map_stub(targets, absent)
-    came = (new for new in mapped_objects().objects - before if new.path not in own_paths)
+    alone = len(os.listdir("/proc/self/task")) == 1
+    stub = _map_stub(targets, absent)
+    came = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
     wanted = {t.file.path: (*t.names.needed, *t.names.filters) for t in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    newcomers = Newcomers(tuple(sorted(came)), wanted, alone)
+    newcomers = Newcomers(stub, came, wanted, alone)
     return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, newcomers)
 
 
@@ -158,8 +158,10 @@ def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
     return placed or source.mapped_as
 
 
-def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> None:
+def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
     """Map a stub that needs the host runtime and these targets, and defines what is absent.
+
+    Returns the path that it was mapped by.
 
     An open file has no folder to find others from, so companions are named as well; and whatever
     others call them, something answers to that name.
@@ -192,6 +194,7 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> None:
             Library.open(stub, flags)
         except ModularTFError as error:
             raise _refused(targets, error.message) from error
+    return stub
 
 
 def _refused(targets: Sequence[Target], reason: str) -> PluginError:

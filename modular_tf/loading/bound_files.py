@@ -15,12 +15,14 @@ class Newcomers(NamedTuple):
     """What came into the process while a plugin was mapped, beside it and its companions.
 
     Attributes:
+        stub: By which path the stub was mapped, before all that came.
         objects: What came: what they need, what their constructors opened, and what other threads
             did meanwhile.
         wanted: For plugin and companions, by their paths, the names of what is mapped with each.
         alone: Whether there was no other thread.
     """
 
+    stub: str
     objects: tuple[MappedObject, ...]
     wanted: dict[str, tuple[str, ...]]
     alone: bool

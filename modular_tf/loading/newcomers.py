@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.library_search import is_of_system
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
 from modular_tf.loading.bound_files import own_paths, refused
 from modular_tf.loading.opened_file import OpenDescriptor
 from modular_tf.loading.origin_folder import file_behind
-from modular_tf.native.library import Library, mapped_objects
+from modular_tf.native.library import Library, mapped_objects, mapped_since
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.loading.bound_files import Newcomers
-    from modular_tf.native.library import MappedObject, MappedObjects
+    from modular_tf.native.library import MappedObject
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 # What speaks against a library only if it is known to be the plugin's doing.
@@ -96,29 +96,22 @@ def judge_newcomers(
     return remarks
 
 
-def opened_since(
-    before: MappedObjects, wanted: Mapping[str, Collection[str]]
-) -> tuple[SeenFile, ...] | None:
-    """Return what code has opened since, beside what the probe found.
+def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
+    """Return what code has opened since a plugin was mapped, beside what the probe found.
 
     Args:
-        before: What was mapped.
-        wanted: For the files that were mapped since, the names that they need; what of that the
-            system keeps is left out.
+        came: What came with the plugin; what it needs of the system is left out.
 
     Returns:
-        None where nobody can tell: a library was closed again, or is not what lies by its path now.
+        None where that is not known: something is not what lies by its path now.
     """
-    now = mapped_objects()
-    if now.unmapped != before.unmapped:
-        return None
-    came = [new for new in now.objects - before.objects if new.path not in own_paths]
-    if not came:
+    since = [new for new in mapped_since(came.stub) if new.path not in own_paths]
+    if not since:
         return ()
-    imported = _imported(came)
-    needed = _needed(wanted, came)
+    imported = _imported(since)
+    needed = _needed(came.wanted, since)
     opened = []
-    for mapped in sorted(came):
+    for mapped in since:
         path = file_behind(mapped.path)
         if mapped in imported or (mapped in needed and is_of_system(path)):
             continue
@@ -147,7 +140,7 @@ def _must_go(suspect: _Suspect, known: Collection[str], *, alone: bool) -> bool:
 def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Suspect]:
     """Yield the suspects among what came, and among what was refused before and is needed now."""
     judge = TrustJudge(policy)
-    objects = sorted(refused.union(came.objects) & mapped_objects().objects)
+    objects = sorted(refused.union(came.objects).intersection(mapped_objects()))
     needed_by: Mapping[MappedObject, str] | None = None
     for mapped in objects:
         path = file_behind(mapped.path)

@@ -46,18 +46,6 @@ class MappedObject(NamedTuple):
     address: int
 
 
-class MappedObjects(NamedTuple):
-    """All that is mapped.
-
-    Attributes:
-        objects: What is.
-        unmapped: How many others were, and are no longer.
-    """
-
-    objects: frozenset[MappedObject]
-    unmapped: int
-
-
 class Library:
     """A mapped library. It is never unmapped: code of it may run at any time. [any thread]
 
@@ -110,21 +98,34 @@ class Library:
         return int(ffi.cast("uintptr_t", address)) or None
 
 
-def mapped_objects() -> MappedObjects:
-    """Return what is mapped into this process now. [any thread]"""
-    unmapped = ffi.new("uint64_t *")
+def mapped_objects() -> list[MappedObject]:
+    """Return what is mapped into this process now, in the order in which it was. [any thread]"""
+    unused = ffi.new("uint64_t *")
     size, needed = 0, _USUAL_SIZE
     while needed > size:  # others may be mapped meanwhile
         size = needed + _USUAL_SIZE
         buffer = ffi.new("char[]", size)
-        needed = lib.mtf_mapped_objects(buffer, size, unmapped)
+        needed = lib.mtf_mapped_objects(buffer, size, unused)
     found, at, data = [], 0, bytes(ffi.buffer(buffer, needed))
     while at < needed:
         end = data.index(b"\0", at + 8)
         address = int.from_bytes(data[at : at + 8], sys.byteorder)
         found.append(MappedObject(os.fsdecode(data[at + 8 : end]), address))
         at = end + 1
-    return MappedObjects(frozenset(found), int(unmapped[0]))
+    return found
+
+
+def mapped_since(path: str) -> list[MappedObject]:
+    """Return what was mapped since the library that has this path, and is still. [any thread]"""
+    objects = mapped_objects()
+    return objects[[mapped.path for mapped in objects].index(path) + 1 :]
+
+
+def unmapped_count() -> int:
+    """Return how many libraries were unmapped since this process began. [any thread]"""
+    count = ffi.new("uint64_t *")
+    lib.mtf_mapped_objects(ffi.NULL, 0, count)
+    return int(count[0])
 
 
 def process_symbol(name: str) -> int | None:

@@ -8,8 +8,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.library_search import is_of_system
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.record import Records

@@ -95,10 +95,11 @@ class Records:
             if self._required and not self._is_safe(record):
                 continue
             rows = dict.fromkeys(
-                row.hash
+                found_hash.decode("ascii", "replace")
                 for part in _parts_of_names(file)
                 for row in rows_that_name(self._bytes_of(found), part)
-                if row.hash and _leads_to(file, os.path.join(found.location, row.path))
+                if (found_hash := row.hash.strip())
+                and _leads_to(file, os.path.join(found.location, row.path))
             )
             for written in rows:
                 yield _RecordedHash(found.label, record, written, *_read_hash(written))
