@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.configuration import trust_of
 from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
 from modular_tf.plugin_file import PluginFile, unmarked
@@ -108,7 +109,14 @@ class Admission:
         if finding is None or not finding.is_clean:
             return False
         entry.acquit(finding, "its bytes did no harm when they were tried before")
+        if finding is not known.finding:
+            self._judge_opened(entry, finding)
         return True
+
+    def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
+        """Judge what the code of a plugin opens beside what the scan knew of."""
+        if finding.opened:
+            entry.judge_opened(finding.opened, trust_of(self._config))
 
     def try_out(self, entries: Sequence[PluginEntry]) -> list[Finding]:
         """Try plugins and return what was found, when all have been tried. [any thread]
@@ -174,7 +182,8 @@ class Admission:
         incident = finding.incident
         if incident is None:
             entry.acquit(finding, "it did no harm to the process that it was tried in")
-            self._remember(entry, finding, tried=True)
+            self._remember(entry, finding, tried=finding.lasting)
+            self._judge_opened(entry, finding)
             return
         entry.quarantine(incident, since=time.time())
         if not incident.untried and entry.sha256:
@@ -190,7 +199,9 @@ class Admission:
         generation, known = entry.generation, entry.known
         if generation is None or generation.library is None or known is None:
             return
-        if (found := generation.finding()) != known.finding:
+        # What was opened in its trial is not seen here.
+        opened = () if known.finding is None else known.finding.opened
+        if (found := generation.finding()._replace(opened=opened)) != known.finding:
             self._remember(entry, found, tried=known.tried)
 
     def mark(self, file: PluginFile) -> AbstractContextManager[object]:

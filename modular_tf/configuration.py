@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.memory_limit import environment_settings
 from modular_tf.device.memory_settings import MemorySettings, all_under, parse_memory, settings_of
-from modular_tf.discovery.search_paths import is_privileged
-from modular_tf.discovery.trust.policy import TrustPolicy, frozen_by, parse_policy
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.trust.policy import (
+    TrustPolicy,
+    default_lock_path,
+    frozen_by,
+    parse_policy,
+)
 from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
@@ -161,6 +166,18 @@ def _expanded(path: str, origin: str, environment: Mapping[str, str] | None = No
     if expanded is None:
         raise ConfigError(f"{origin}: {path!r} is below the home directory, but {NO_HOME}")
     return expanded
+
+
+def lock_path(config: Config) -> str | None:
+    """Return the lock file of frozen plugins; None where only the user names one who must not."""
+    if config.trust.lock or (config.path is None and is_privileged()):
+        return config.trust.lock
+    return default_lock_path(config.path or config_path(os.environ))
+
+
+def trust_of(config: Config) -> TrustPolicy:
+    """Return what is decided about trust, with the lock file that counts."""
+    return replace(config.trust, lock=lock_path(config))
 
 
 def load_config(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.host_fingerprint import host_fingerprint
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation

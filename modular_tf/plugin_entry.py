@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
+from modular_tf.configuration import trust_of
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.plugin_file import PluginFile
@@ -22,15 +25,16 @@ from modular_tf.plugin_generation import Generation
 from modular_tf.report import Decision, PluginRecord, Reason, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.file_identity import FileIdentity
+    from modular_tf.discovery.file_identity import FileIdentity, SeenFile
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.registry import Registered
@@ -57,7 +61,6 @@ class PluginEntry:
         finding: What was found when it was tried, None where it was not.
         generation: What it registers, None before it does.
         decisions: What was decided about it, in order, for and against.
-        checked: Its files as they were when they were found to be trustworthy.
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
         identity: What the system said of its file before that was read; None for nothing.
@@ -94,7 +97,7 @@ class PluginEntry:
         self.identity: FileIdentity | None = None
         self.sealed = False
         self.predecessor: Generation | None = None
-        self.checked = trust.checked
+        self._trust = trust
         self._probe = probe
         self._state = State.FOUND
         self._reasons: list[Reason] = []
@@ -134,6 +137,11 @@ class PluginEntry:
     def path(self) -> str:
         """The file, as it was found."""
         return self.candidate.path
+
+    @property
+    def checked(self) -> tuple[SeenFile, ...]:
+        """Its files as they were when they were found to be trustworthy, its library first."""
+        return self._trust.checked
 
     @property
     def sha256(self) -> str | None:
@@ -232,6 +240,13 @@ class PluginEntry:
             self._warnings.append(Reason.of_rule("first-contact", note.rule, note.message))
         self._decide("first-contact", None, why, passed=True)
 
+    def judge_opened(self, opened: Sequence[SeenFile], policy: TrustPolicy) -> None:
+        """Judge the libraries that its code opened when it was tried, before it does so here."""
+        judge = TrustJudge(policy, python_path=sys.path)
+        self._trust = judge.judge_opened(self.candidate, self._trust, opened)
+        if self._trust.refused is not None:
+            self.end(State.REJECTED, Reason.of_problem(self._trust.refused, stage="trust"))
+
     def spare_first_contact(self, why: str) -> None:
         """Take note that it is not tried."""
         self._decide("first-contact", None, why, passed=True)
@@ -271,6 +286,7 @@ class PluginEntry:
             sha256=self.sha256,
             checked=self.checked,
             sealed=self.sealed or config.trust.frozen,
+            trust=trust_of(config),
         )
         predecessor, self.predecessor = self.predecessor, None
         if self.sealed:

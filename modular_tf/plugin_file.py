@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.kinds import Kind
+    from modular_tf.discovery.trust.policy import TrustPolicy
 
 
 class PluginFile(NamedTuple):
@@ -25,6 +26,8 @@ class PluginFile(NamedTuple):
         sha256: Of its bytes, in hexadecimal digits, None where they could not be read.
         checked: The files as they were when they were found to be trustworthy.
         sealed: Whether to map copies that nobody can write to.
+        trust: What is decided about trust, for what is mapped with it beside the files; None to
+            judge nothing more.
     """
 
     plugin: str
@@ -36,6 +39,7 @@ class PluginFile(NamedTuple):
     sha256: str | None = None
     checked: tuple[SeenFile, ...] | None = None
     sealed: bool = False
+    trust: TrustPolicy | None = None
 
 
 def unmarked(file: PluginFile) -> AbstractContextManager[object]:

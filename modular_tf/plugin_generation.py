@@ -191,6 +191,8 @@ class Generation:
                     self.file.absent,
                     checked=self.file.checked,
                     sealed=self.file.sealed,
+                    trust=self.file.trust,
+                    tell=partial(self._note, "load"),
                 )
             except ModularTFError as error:
                 self.reasons.append(Reason.of_error("load", error))

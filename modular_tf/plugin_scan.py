@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import config_path
+from modular_tf.configuration import trust_of
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust.judge import TrustJudge
-from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.watching.snapshot import file_identity
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.verdict import TrustVerdict
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.scan_cache import ScanCache
 
 
@@ -56,8 +55,7 @@ class _Pass:
         self._prober: Prober | None = None
         self._seen: SeenFile | None = None
         self._judge = TrustJudge(
-            config.trust,
-            lock=default_lock_path(config.path or config_path(os.environ)),
+            trust_of(config),
             python_path=sys.path,
             known_sha256=self._sha256_of,
         )
@@ -75,7 +73,7 @@ class _Pass:
         if known is None:
             return None
         self._seen = known.seen
-        verdict = self._judged(candidate, known.facts)
+        verdict = self._judged(candidate, known.facts, known.finding)
         entry = PluginEntry(candidate, known.facts, verdict, known=known)
         entry.identity = known.seen.identity
         return entry
@@ -83,6 +81,10 @@ class _Pass:
     def _probed(self, candidate: Candidate) -> PluginEntry:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)
 
+        refusal = self._judge.refusal_by_rights(candidate)
+        if refusal is not None:  # whoever wrote the file decides how long its reading takes
+            probe = self._the_prober().probe(candidate, link=False)
+            return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
         self._seen = see(candidate.path)  # before it is probed: a change after that is noticed
         probe = self._the_prober().probe(candidate)
         facts = LoadFacts.of(probe)
@@ -102,10 +104,14 @@ class _Pass:
             self._prober = self._opened.enter_context(Prober(host_offer()))
         return self._prober
 
-    def _judged(self, candidate: Candidate, facts: LoadFacts) -> TrustVerdict:
+    def _judged(
+        self, candidate: Candidate, facts: LoadFacts, finding: Finding | None = None
+    ) -> TrustVerdict:
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
-            return self._judge.judge_companions(candidate, verdict, facts.companions)
+            verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
+        if verdict.accepted and finding is not None and finding.opened:
+            return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict
 
     def _sha256_of(self, path: str, identity: FileIdentity) -> str | None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.configuration import Config, load_config
 from modular_tf.device_outcomes import with_device_outcomes
-from modular_tf.discovery.search_paths import is_privileged, python_path
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.search_paths import python_path
 from modular_tf.hooks import Hooks
 from modular_tf.hot_reload import HotReload
 from modular_tf.known_plugins import KnownPlugins

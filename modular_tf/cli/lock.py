@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.configuration import Config
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
@@ -49,10 +50,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
+    from modular_tf.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
+
     with session(options, load=options.load, frozen=False) as service:
-        path = os.path.abspath(options.output or _lock_path(service.config))
+        path = options.output or lock_path(service.config)
         records = [record for record in service.plugins() if _is_wanted(record, service.config)]
         now = _lock_of(service, records)
+    if path is None:
+        complain(f"name the lock file with --output: {_why_no_place()}")
+        return Exit.USAGE
+    path = os.path.abspath(path)
     if options.check:
         return _check(path, now, printer)
     if not now.plugins:
@@ -68,16 +75,11 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     return Exit.DONE
 
 
-def _lock_path(config: Config) -> str:
-    from modular_tf.configuration import config_path  # noqa: PLC0415  (the service has loaded it)
-    from modular_tf.discovery.trust.policy import default_lock_path  # noqa: PLC0415
+def _why_no_place() -> str:
+    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
     from modular_tf.discovery.user_directories import NO_HOME  # noqa: PLC0415
-    from modular_tf.errors import ConfigError  # noqa: PLC0415
 
-    path = config.trust.lock or default_lock_path(config.path or config_path(os.environ))
-    if path is None:
-        raise ConfigError(f"no place for the lock file: {NO_HOME}; name it with --output")
-    return path
+    return "this process has rights that its user lacks" if is_privileged() else NO_HOME
 
 
 def _is_wanted(record: PluginRecord, config: Config) -> bool:
@@ -93,32 +95,31 @@ def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
     plugins = []
     for record in records:
         entry = service.entry(record.name)
+        library, *companions = map(_locked, entry.checked)
         plugins.append(
             LockedPlugin(
                 name=record.name,
-                library=_locked(entry.path),
+                library=library,
                 distribution=labels.get(entry.candidate.distribution or ""),
                 schemes=record.schemes,
                 device_types=record.device_types,
-                companions=tuple(_locked(path) for path in entry.facts.companions),
+                companions=tuple(companions),
             )
         )
     return LockFile.of(plugins)
 
 
-def _locked(path: str) -> LockedFile:
-    """Return the hash of a file.
+def _locked(judged: SeenFile) -> LockedFile:
+    """Return the hash of a file that was judged, not of what has taken its place since.
 
     Raises:
-        OSError: It cannot be read, or changes while it is.
+        OSError: It cannot be read as it was.
     """
-    from modular_tf.discovery.file_identity import see  # noqa: PLC0415
+    from modular_tf.discovery.file_identity import sha256_of_seen  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedFile  # noqa: PLC0415
 
-    seen = see(path)
-    if seen is None or seen.identity is None or seen.sha256 is None:
-        raise OSError(f"{path} cannot be read, or changes while it is")
-    return LockedFile(os.path.basename(path), seen.sha256, seen.identity.size)
+    size = 0 if judged.identity is None else judged.identity.size
+    return LockedFile(os.path.basename(judged.path), sha256_of_seen(judged), size)
 
 
 def _row(plugin: LockedPlugin) -> tuple[str, str, str]:

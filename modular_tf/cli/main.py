@@ -36,7 +36,8 @@ def run(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     except EXPECTED as error:
-        complain(message_of(error))
+        filename = error.filename if isinstance(error, OSError) else None
+        complain(message_of(error), None if filename is None else os.fsdecode(filename))
         return Exit.NO
     except Exception as error:  # noqa: BLE001  (the last line of defence)
         return _our_fault(error, traceback_wanted=command.options.verbose > 0)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -17,7 +17,7 @@ from modular_tf.device.memory_limit import (
     GROWTH_VARIABLE,
     HOST_LIMIT_VARIABLE,
 )
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
 from modular_tf.storage.own_ground import why_untrusted

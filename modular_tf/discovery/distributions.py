@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
@@ -26,7 +27,7 @@ __all__ = ["OWN_DISTRIBUTION", "libraries_in_record", "search_distributions"]
 OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
 # Names by which Python finds extension modules. One could export an init symbol as well, but
 # none is known to, and asking them all would triple the time: their authors have entry points.
-_MODULE_TAGS = (b".cpython-", b".abi3.so", b".pypy")
+_MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 
 
 def search_distributions(
@@ -51,25 +52,9 @@ def search_distributions(
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
     """Yield the paths in a RECORD that may be plugins, in its order, each as it is written."""
-    at = record.find(b".so")
-    while at >= 0:
-        end = record.find(b"\n", at)
-        end = len(record) if end < 0 else end
-        line = record[record.rfind(b"\n", 0, at) + 1 : end]
-        path = _path_of(line)
-        if path is not None:
-            yield path
-        at = record.find(b".so", end)
-
-
-def _path_of(line: bytes) -> str | None:
-    raw = line.partition(b",")[0]
-    if line.startswith(b'"'):  # a path with a comma or a quote in it; a quote is doubled
-        raw = line[1:].replace(b'""', b"\0").partition(b'"')[0].replace(b"\0", b'"')
-    path = os.fsdecode(raw)
-    if not is_plugin_file_name(path) or any(tag in raw for tag in _MODULE_TAGS):
-        return None
-    return path
+    for row in rows_that_name(record, b".so"):
+        if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
+            yield row.path
 
 
 def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sighting]:

@@ -8,14 +8,27 @@ that way should put them in place when they are whole.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from time import time_ns
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
 
-__all__ = ["SETTLED_AFTER_NS", "FileIdentity", "SeenFile", "see", "see_again", "sha256_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "SETTLED_AFTER_NS",
+    "FileIdentity",
+    "SeenFile",
+    "of_same_file",
+    "see",
+    "see_again",
+    "sha256_of",
+    "sha256_of_seen",
+]
 
 SETTLED_AFTER_NS = 2_000_000_000
 """How old a change must be when a file is looked at, for the next one to have another time.
@@ -53,6 +66,17 @@ class FileIdentity(NamedTuple):
         return cls(
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
+
+    @classmethod
+    def from_row(cls, value: Any) -> FileIdentity:
+        """Read it as JSON knows it.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not list or [*map(type, value)] != [int] * len(cls._fields):
+            raise ValueError(f"expected numbers for {cls._fields}")
+        return cls(*value)
 
     @property
     def is_dated(self) -> bool:
@@ -98,6 +122,28 @@ class SeenFile(NamedTuple):
         if not self.identity.ctime_ns + SETTLED_AFTER_NS < self.seen_ns <= now_ns:
             return False
         return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
+
+    def as_row(self) -> list[Any]:
+        """Return it as JSON knows it."""
+        identity = None if self.identity is None else list(self.identity)
+        return [self.path, identity, self.sha256, self.seen_ns, self.boot]
+
+    @classmethod
+    def from_row(cls, value: Any) -> SeenFile:
+        """Read what `as_row` gives.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not list or len(value) != len(cls._fields):
+            raise ValueError(f"expected a list of {cls._fields}")
+        path, identity, sha256, seen_ns, boot = value
+        if [type(path), type(seen_ns), type(boot)] != [str, int, str]:
+            raise ValueError("expected other types")
+        if sha256 is not None and type(sha256) is not str:
+            raise ValueError("expected a hash")
+        known = None if identity is None else FileIdentity.from_row(identity)
+        return cls(path, known, sha256, seen_ns, boot)
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:
@@ -153,6 +199,40 @@ def see_again(
     return now if now is not None and now.sha256 == seen.sha256 else None
 
 
+def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], str]) -> str:
+    """Work something out of the bytes of a file, if it is the one that it was. [any thread]
+
+    Args:
+        path: The file; links are followed.
+        identity: What the system said of it.
+        work_out: Is given a descriptor of it.
+
+    Raises:
+        OSError: It cannot be read, or is not that file as it was, before or after (ESTALE).
+    """
+    fd = os.open(path, _OPEN_FLAGS)
+    try:
+        _require_same(fd, path, identity)
+        found = work_out(fd)
+        _require_same(fd, path, identity)
+    finally:
+        os.close(fd)
+    return found
+
+
+def sha256_of_seen(seen: SeenFile) -> str:
+    """Return the hash of the bytes that were seen, which are read if they were not then.
+
+    Raises:
+        OSError: As of `of_same_file`.
+    """
+    if seen.sha256 is not None:
+        return seen.sha256
+    if seen.identity is None:
+        raise OSError(errno.ENOENT, "nothing was there", seen.path)
+    return of_same_file(seen.path, seen.identity, sha256_of)
+
+
 def sha256_of(fd: int) -> str:
     """Return the SHA-256 of the bytes of an open file, in hexadecimal digits. [any thread]
 
@@ -170,6 +250,11 @@ def sha256_of(fd: int) -> str:
         digest.update(block)
         at += len(block)
     return digest.hexdigest()
+
+
+def _require_same(fd: int, path: str, identity: FileIdentity) -> None:
+    if FileIdentity.of(os.fstat(fd)) != identity:
+        raise OSError(errno.ESTALE, "it changed since it was looked at", path)
 
 
 def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:

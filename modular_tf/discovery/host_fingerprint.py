@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from modular_tf import __version__
+from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.search_paths import package_directories
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
     Args:
         environment: The variables of the process.
     """
-    variables = {name: environment.get(name, "") for name in _LINKER_VARIABLES}
+    variables = {name: linker_variable(name, environment) for name in _LINKER_VARIABLES}
     return {"program": _program(), **variables}
 
 

@@ -2,22 +2,30 @@
 
 Following ld.so(8): DT_RPATH of the library and of those that loaded it, unless it has a
 DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the cache; the default directories.
+
+A directory may be relative, and an empty one is the current directory. What is found by it is told
+by its absolute path.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.system_libraries import default_library_directories, library_folders
 from modular_tf.errors import ElfError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["LibrarySearch", "LinkedLibrary"]
+__all__ = ["LibrarySearch", "LinkedLibrary", "expand", "is_relative"]
+
+# `$ORIGIN` or `${ORIGIN}`, but not `$ORIGINAL`.
+_TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})")
 
 
 class LinkedLibrary(NamedTuple):
@@ -71,10 +79,7 @@ class LibrarySearch:
         self._library_path = _split(library_path)
         self._cache = read_linker_cache() if cache is None else cache
         self._of_system: dict[str, ElfFile | None] = {}
-        self._lib_names = _lib_names()
-        self._defaults = default_directories or tuple(
-            f"{root}/{lib}" for root in ("", "/usr", "/usr/local") for lib in self._lib_names
-        )
+        self._defaults = default_directories or default_library_directories()
 
     def close(self) -> None:
         """Close the system's libraries; a second call does nothing."""
@@ -84,7 +89,12 @@ class LibrarySearch:
         self._of_system.clear()
 
     def find(
-        self, name: str, needed_by: LinkedLibrary, passed_over: list[str] | None = None
+        self,
+        name: str,
+        needed_by: LinkedLibrary,
+        passed_over: list[str] | None = None,
+        *,
+        most: int | None = None,
     ) -> LinkedLibrary | None:
         """Open the library that the linker would take for `name`; None if there is none.
 
@@ -93,30 +103,31 @@ class LibrarySearch:
         Args:
             name: As DT_NEEDED has it.
             needed_by: The library that needs it.
-            passed_over: Gets the paths at which a library would have been taken instead.
+            passed_over: Gets the paths at which a library would have been taken instead. A relative
+                one is among them even if it was taken: it means another file in another directory.
+            most: How many places are looked at; all by default.
         """
-        for path, is_companion in self._places(name, needed_by):
+        for path, is_companion in islice(self._places(name, needed_by), most):
             elf = self._open(path) if is_companion else self._open_once(path)
+            if passed_over is not None and (elf is None or not os.path.isabs(path)):
+                passed_over.append(path)
             if elf is not None:
                 return LinkedLibrary(name, elf, needed_by, is_companion)
-            if passed_over is not None:
-                passed_over.append(path)
         return None
 
     def _places(self, name: str, needed_by: LinkedLibrary) -> Iterator[tuple[str, bool]]:
         """Yield each path to try, and whether a library pointed there."""
         if "/" in name:
-            for path in self._expand(name, needed_by):
+            for path in expand(name, needed_by.origin):
                 yield path, True
             return
-        runpath = needed_by.elf.dynamic.runpath
-        if not runpath:
+        if not needed_by.elf.dynamic.has_runpath:
             for directory in self._rpaths(needed_by):
                 yield os.path.join(directory, name), True
         for directory in self._library_path:
             yield os.path.join(directory, name), False
-        for template in runpath:
-            for directory in self._expand(template, needed_by):
+        for template in needed_by.elf.dynamic.runpath:
+            for directory in expand(template, needed_by.origin):
                 yield os.path.join(directory, name), True
         for path in self._cache.get(name, ()):
             yield path, False
@@ -126,24 +137,10 @@ class LibrarySearch:
     def _rpaths(self, library: LinkedLibrary | None) -> Iterator[str]:
         """Yield the DT_RPATH directories of a library and of all that led to it."""
         while library is not None:
-            if not library.elf.dynamic.runpath:
+            if not library.elf.dynamic.has_runpath:
                 for template in library.elf.dynamic.rpath:
-                    yield from self._expand(template, library)
+                    yield from expand(template, library.origin)
             library = library.loaded_by
-
-    def _expand(self, template: str, library: LinkedLibrary) -> Iterator[str]:
-        """Yield a path with `$ORIGIN`, `$LIB` and `$PLATFORM` filled in.
-
-        What `$LIB` stands for was fixed when the linker was built, so each custom is tried.
-        """
-        for token in ("ORIGIN", "LIB", "PLATFORM"):
-            template = template.replace("${" + token + "}", "$" + token)
-        template = template.replace("$ORIGIN", library.origin)
-        template = template.replace("$PLATFORM", os.uname().machine)
-        if "$LIB" in template:
-            yield from (template.replace("$LIB", lib) for lib in self._lib_names)
-        else:
-            yield template
 
     def _open_once(self, path: str) -> ElfFile | None:
         if path not in self._of_system:
@@ -152,8 +149,8 @@ class LibrarySearch:
 
     def _open(self, path: str) -> ElfFile | None:
         try:
-            elf = ElfFile(path)
-        except ElfError:
+            elf = ElfFile(os.path.join(os.getcwd(), path) if path[:1] != "/" else path)
+        except (ElfError, FileNotFoundError):  # the current directory may be gone
             return None
         if elf.target == self._target and elf.is_shared_object:
             return elf
@@ -168,7 +165,21 @@ def _split(library_path: str) -> tuple[str, ...]:
     return tuple(part or "." for part in library_path.replace(";", ":").split(":"))
 
 
-def _lib_names() -> tuple[str, ...]:
-    """Return what distributions call their library directories: Debian, Fedora, all others."""
-    triplet = getattr(sys.implementation, "_multiarch", "")
-    return (*((f"lib/{triplet}",) if triplet else ()), "lib64", "lib")
+def expand(template: str, origin: str) -> Iterator[str]:
+    """Yield a path with `$ORIGIN`, `$LIB` and `$PLATFORM` filled in.
+
+    What `$LIB` stands for was fixed when the linker was built, so each custom is tried.
+
+    Args:
+        template: The path.
+        origin: The directory that `$ORIGIN` stands for.
+    """
+    for lib in library_folders() if "LIB" in template else ("",):
+        words = {"ORIGIN": origin, "LIB": lib, "PLATFORM": os.uname().machine}
+        yield _TOKEN.sub(lambda found, w=words: w[found[1] or found[2]], template)  # type: ignore[misc]
+
+
+def is_relative(directory: str) -> bool:
+    """Tell whether a directory of a search path depends on the current directory."""
+    token = _TOKEN.match(directory)
+    return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["LinkCheck", "MissingSymbol", "ResolvedLibrary", "check_link", "running_glibc"]
 
 _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
+_MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
 _SHOWN = 5  # symbols named in a message; the probe keeps them all
 
 
@@ -98,6 +99,9 @@ def check_link(
     scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
     try:
         own = [library for library in scope.libraries if library.is_companion]
+        if excess := _excess(own, scope, process):
+            message = f"linking {name} takes {excess}"
+            return LinkCheck((), (), (), (Problem.of(rules.LINKING_BOUNDED, message),), ())
         symbols = tuple(_missing_symbols(own, scope, host))
         return LinkCheck(
             libraries=tuple(
@@ -115,6 +119,18 @@ def check_link(
         )
     finally:
         scope.close()
+
+
+def _excess(own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope) -> str | None:
+    """Return what makes linking take more work than is done for any plugin, in words."""
+    if scope.excess is not None:
+        return scope.excess
+    left = _MAX_LOOK_UPS // (len(scope.libraries) + len(process.libraries))
+    for library in own:
+        left -= len(library.elf.undefined())
+        if left < 0:
+            return f"more than {_MAX_LOOK_UPS} look-ups of symbols"
+    return None
 
 
 def running_glibc() -> str | None:

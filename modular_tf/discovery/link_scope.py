@@ -10,12 +10,14 @@ from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.errors import ElfError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
 
-__all__ = ["LinkScope", "MissingLibrary", "ProcessScope"]
+__all__ = ["MAX_LIBRARIES", "LinkScope", "MissingLibrary", "ProcessScope"]
 
-_MAX_LIBRARIES = 1024  # TensorFlow with all its companions needs about sixty
+MAX_LIBRARIES = 1024
+"""How many libraries one may need, directly or not; TensorFlow needs about sixty."""
+_MAX_PLACES = 16_384  # a search path of twenty directories, for each of eight hundred libraries
 
 
 class MissingLibrary(NamedTuple):
@@ -37,6 +39,7 @@ class LinkScope:
         libraries: The library itself and those found, in order.
         missing: Those not found.
         passed_over: Paths at which another library would have been found instead.
+        excess: What of it is more than is looked at, in words; the rest was not looked for.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class LinkScope:
         self.libraries = [root]
         self.missing: list[MissingLibrary] = []
         self.passed_over: list[str] = []
+        self.excess: str | None = None
         self._by_name: dict[str, LinkedLibrary] = {}
         self._remember(root)
         try:
@@ -101,13 +105,27 @@ class LinkScope:
         return any(library.elf.find(wanted) for library in self.libraries)
 
     def _collect(self, search: LibrarySearch, offered: Collection[str]) -> None:
-        at = 0
-        while at < len(self.libraries) < _MAX_LIBRARIES:
-            library = self.libraries[at]
-            for name in self._unseen(library, offered):
-                if not self._take(search.find(name, library, self.passed_over)):
-                    self.missing.append(MissingLibrary(name, library.name))
-            at += 1
+        missing: dict[str, MissingLibrary] = {}
+        for library in self.libraries:  # which grows meanwhile
+            needed = library.elf.dynamic.needed
+            self._note_excess(len(needed))
+            for name in needed:
+                if self.excess is not None:
+                    return
+                if name in missing or name in offered or self.library(name) is not None:
+                    continue
+                places_left = _MAX_PLACES - len(self.passed_over)
+                if not self._take(search.find(name, library, self.passed_over, most=places_left)):
+                    missing[name] = MissingLibrary(name, library.name)
+                self._note_excess(len(self.libraries) + len(missing))
+        self.missing += missing.values()
+
+    def _note_excess(self, libraries: int) -> None:
+        """Take note of what is more than is looked at, if so many libraries are needed."""
+        if libraries > MAX_LIBRARIES:
+            self.excess = f"more than {MAX_LIBRARIES} libraries"
+        elif len(self.passed_over) >= _MAX_PLACES:
+            self.excess = f"a search in more than {_MAX_PLACES} places"
 
     def _take(self, found: LinkedLibrary | None) -> bool:
         if found is None:
@@ -115,12 +133,6 @@ class LinkScope:
         self.libraries.append(found)
         self._remember(found)
         return True
-
-    def _unseen(self, library: LinkedLibrary, offered: Collection[str]) -> Iterator[str]:
-        for name in library.elf.dynamic.needed:
-            known = name in offered or self.library(name) is not None
-            if not known and all(name != missing.name for missing in self.missing):
-                yield name
 
     def _remember(self, library: LinkedLibrary) -> None:
         """A library answers to the name it was found by and to its SONAME."""

@@ -15,8 +15,8 @@ from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
 from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
 from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.problem import Problem, problem_of
-from modular_tf.discovery.search_paths import is_privileged
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 
@@ -77,19 +77,22 @@ class Prober:
             environment: Where to take the linker's variables from, `os.environ` by default.
         """
         variables = os.environ if environment is None else environment
-        if is_privileged():  # the linker ignores them there
-            variables = {}
-        self._library_path = variables.get("LD_LIBRARY_PATH", "")
-        self._preload = variables.get("LD_PRELOAD", "")
+        self._library_path = linker_variable("LD_LIBRARY_PATH", variables)
+        self._preload = linker_variable("LD_PRELOAD", variables)
         self._host = host
         self._process: ProcessScope | None = None
 
-    def probe(self, candidate: Candidate) -> Probe:
-        """Read a candidate; whatever is wrong with it becomes a problem of the result."""
+    def probe(self, candidate: Candidate, *, link: bool = True) -> Probe:
+        """Read a candidate; whatever is wrong with it becomes a problem of the result.
+
+        Args:
+            candidate: The candidate.
+            link: Whether to find what it needs, which may take long for a file that was made so.
+        """
         found = _Findings()
         try:
             with ElfFile(candidate.path) as elf:
-                self._examine(elf, found)
+                self._examine(elf, found, link=link)
         except ElfError as error:
             found.problems.append(problem_of(error))
         return Probe(
@@ -119,7 +122,7 @@ class Prober:
     ) -> None:
         self.close()
 
-    def _examine(self, elf: ElfFile, found: _Findings) -> None:
+    def _examine(self, elf: ElfFile, found: _Findings, *, link: bool) -> None:
         process = self._scope()
         found.problems += _target_problems(elf, process)
         init_symbols = init_symbols_of(elf)
@@ -127,7 +130,7 @@ class Prober:
         found.facts = read_facts(elf, init_symbols)
         elf.require_shared_object()
         found.problems += _init_symbol_problems(elf, init_symbols)
-        if not found.problems:
+        if link and not found.problems:
             is_device_plugin = Kind.DEVICE in found.kinds
             found.link = check_link(elf, self._host, process, is_device_plugin=is_device_plugin)
             found.problems += found.link.problems

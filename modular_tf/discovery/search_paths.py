@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import NO_HOME, data_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SearchPaths", "is_privileged", "package_directories", "python_path"]
+__all__ = ["SearchPaths", "package_directories", "python_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class SearchPaths:
         why_no_user_directory: Why there is none, None where nobody has asked for one.
         package_directories: The directories that this package consists of.
         sources: The sources to ask; the others are not searched at all.
-        privileged: Whether the process has rights that its user lacks (setuid). What the user
+        privileged: Whether the process has rights that its user lacks. What the user
             controls is not searched then: environment, configuration, drop-in directory.
     """
 
@@ -81,11 +82,6 @@ class SearchPaths:
             sources=frozenset(Source) - (set() if bundled else {Source.BUNDLED}),
             privileged=is_privileged(),
         )
-
-
-def is_privileged() -> bool:
-    """Tell whether this process runs with rights that its user lacks (setuid or setgid)."""
-    return os.geteuid() != os.getuid() or os.getegid() != os.getgid()
 
 
 def package_directories() -> tuple[str, ...]:

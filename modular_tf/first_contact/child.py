@@ -63,7 +63,8 @@ def _try(task: Task, journal: Journal) -> None:
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now())]
-    journal.finish({**rehearsal.outcome(), "changes": [*rehearsal.faults, *changed]})
+    outcome = {"finding": rehearsal.finding().as_dict(), "changes": [*rehearsal.faults, *changed]}
+    journal.finish(outcome)
 
 
 def _take_limits(task: Task, limits: Limits) -> None:

@@ -17,7 +17,7 @@ from modular_tf.first_contact.checked_values import (
     rule_id,
     typed,
 )
-from modular_tf.first_contact.finding import MOST_NOTES, Note, Offer
+from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.memory_use import MemoryUse
 from modular_tf.first_contact.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
@@ -30,20 +30,18 @@ _MOST_CHANGES = 64
 _MOST_BYTES = 1 << 62
 _64_BITS = (1 << 64) - 1
 _MOST_STATUS = 255
-_OUTCOME = frozenset(("offer", "notes", "changes"))
+_OUTCOME = frozenset(("finding", "changes"))
 
 
 class Outcome(NamedTuple):
     """What a child found of a plugin of which all calls came back.
 
     Attributes:
-        offer: What the plugin would register.
-        notes: The rules that it broke.
+        finding: What the plugin would register, which rules it broke, what it opened.
         changes: What it did to its process.
     """
 
-    offer: Offer
-    notes: tuple[Note, ...]
+    finding: Finding
     changes: tuple[Violation, ...]
 
 
@@ -151,11 +149,11 @@ def _memory(value: Any) -> MemoryUse:
 
 def _outcome(value: Any) -> Outcome:
     given = fields_of(value, _OUTCOME)
-    return Outcome(
-        Offer.from_dict(given["offer"]),
-        tuple(Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)),
-        tuple(_change(change) for change in listed(given["changes"], _MOST_CHANGES)),
-    )
+    finding = Finding.from_dict(given["finding"])
+    if finding.incident is not None or finding.offer is None:
+        raise ValueError("expected an offer, and no incident")
+    changes = tuple(_change(change) for change in listed(given["changes"], _MOST_CHANGES))
+    return Outcome(finding, changes)
 
 
 def _change(value: Any) -> Violation:

@@ -6,10 +6,12 @@ read back as data that anybody may have written. A text is cut, and made plain, 
 
 from __future__ import annotations
 
+import re
 from signal import NSIG
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
+from modular_tf.discovery.file_identity import SeenFile
 from modular_tf.first_contact.checked_values import (
     fields_of,
     list_of,
@@ -27,8 +29,6 @@ from modular_tf.first_contact.plain_text import (
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
-    import re
-
     from typing_extensions import Self
 
 Stage = Literal["load", "init"]
@@ -38,13 +38,18 @@ _NOTE = frozenset(("stage", "rule", "message"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
-_FINDING = frozenset(("incident", "offer", "notes"))
+_FINDING = frozenset(("incident", "offer", "notes", "opened", "lasting"))
 MOST_NOTES = 4096
 MOST_FRAMES = 64
+_MOST_OPENED = 1024
+_MOST_OF_A_PATH = 4096
 _MOST_SCHEMES = 1024  # as FS-004
 _MOST_OF_A_NAME = 1000
 _MOST_OF_A_FRAME = 1020
 _32_BITS = (-(1 << 31), (1 << 31) - 1)
+_64_BITS = (-(1 << 63), (1 << 64) - 1)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_BOOT_ID = re.compile(r"[0-9a-f-]{0,64}")
 
 
 class _Note(NamedTuple):
@@ -239,11 +244,16 @@ class Finding(NamedTuple):
         offer: What it would register; None where the trial did not come to its end.
         notes: The rules that it broke, errors and warnings, in the order in which loading finds
             them.
+        opened: The libraries that its code opened, beside those that it needs.
+        lasting: Whether those are all. What was closed again is not known, and a change of it would
+            go unseen: the plugin is tried again by the next process.
     """
 
     incident: Incident | None = None
     offer: Offer | None = None
     notes: tuple[Note, ...] = ()
+    opened: tuple[SeenFile, ...] = ()
+    lasting: bool = True
 
     @property
     def is_clean(self) -> bool:
@@ -269,6 +279,8 @@ class Finding(NamedTuple):
             "incident": None if self.incident is None else self.incident.as_dict(),
             "offer": None if self.offer is None else self.offer.as_dict(),
             "notes": [note.as_dict() for note in self.notes],
+            "opened": [file.as_row() for file in self.opened],
+            "lasting": self.lasting,
         }
 
     @classmethod
@@ -284,6 +296,8 @@ class Finding(NamedTuple):
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
             tuple([Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
+            tuple([_opened(file) for file in listed(given["opened"], _MOST_OPENED)]),
+            typed(given["lasting"], bool),
         )
 
 
@@ -292,3 +306,17 @@ def _name(value: Any, pattern: re.Pattern[str]) -> str:
     if type(value) is not str or len(value) > _MOST_OF_A_NAME or not pattern.fullmatch(value):
         raise ValueError(f"expected a name like {pattern.pattern}, found {value!r:.200}")
     return value
+
+
+def _opened(value: Any) -> SeenFile:
+    """Return a library that code opened."""
+    seen = SeenFile.from_row(value)
+    if not seen.path.startswith("/") or len(seen.path) > _MOST_OF_A_PATH or "\0" in seen.path:
+        raise ValueError(f"expected an absolute path, found {seen.path!r:.200}")
+    for number in (*(seen.identity or ()), seen.seen_ns):
+        number_in(number, *_64_BITS)
+    if seen.sha256 is not None and not _SHA256.fullmatch(seen.sha256):
+        raise ValueError(f"expected a SHA-256, found {seen.sha256!r:.200}")
+    if not _BOOT_ID.fullmatch(seen.boot):
+        raise ValueError(f"expected the id of a boot, found {seen.boot!r:.200}")
+    return seen

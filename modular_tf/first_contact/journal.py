@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.descriptors import OwnDescriptors
 from modular_tf.first_contact.memory_use import memory_use
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MUTE_STATUS = 119
 """The child's exit status where the descriptor of the report itself is lost."""
@@ -35,7 +39,7 @@ class Journal:
         of_device = "" if self.device is None else f" of device {self.device}"
         self._write({"enters": f"{call}{of_device}", "memory": memory_use("self")})
 
-    def finish(self, outcome: dict[str, object]) -> None:
+    def finish(self, outcome: Mapping[str, object]) -> None:
         """Tell that all calls came back, and with what."""
         self._check_descriptors()
         self._write({"finished": outcome, "memory": memory_use("self")})

@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
-from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.first_contact.relocations import stray_relocation
+from modular_tf.loading.bound_files import newcomers_with
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
+from modular_tf.loading.newcomers import opened_since
 from modular_tf.native.device_calls import announce_calls
+from modular_tf.native.library import unmapped_count
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.first_contact.finding import Stage
     from modular_tf.first_contact.journal import Journal
     from modular_tf.first_contact.task import Task
@@ -34,6 +38,7 @@ class Rehearsal:
         schemes: The schemes that it would serve.
         platform: The device platform that it would.
         faults: Rule and sentence of what forbids to map it at all.
+        opened: The libraries that its code opened, None where not all are known.
 
     Args:
         task: The plugin.
@@ -45,13 +50,14 @@ class Rehearsal:
         self.schemes: list[str] = []
         self.platform: PlatformOffer | None = None
         self.faults: list[list[str]] = []
+        self.opened: tuple[SeenFile, ...] | None = ()
         self._task = task
         self._journal = journal
 
-    def outcome(self) -> dict[str, object]:
-        """Return offer and notes as JSON knows them."""
+    def finding(self) -> Finding:
+        """Return what was found."""
         offer = Offer(tuple(self.schemes), self.platform)
-        return {"offer": offer.as_dict(), "notes": [note.as_dict() for note in self.notes]}
+        return Finding(None, offer, tuple(self.notes), self.opened or (), self.opened is not None)
 
     def perform(self) -> None:
         """Load the plugin, ask what it has, and close it; what it breaks is noted."""
@@ -60,6 +66,7 @@ class Rehearsal:
             if (stray := stray_relocation(file)) is not None:
                 self.faults.append(["LD-005", f"{file} is damaged: {stray}"])
                 return
+        unmapped = unmapped_count()
         self._journal.enter("a constructor of the library")
         try:
             library = map_file(task.file, task.companions, task.absent, checked=task.checked)
@@ -70,6 +77,9 @@ class Rehearsal:
             self._rehearse_filesystems(library)
         if "device" in task.kinds:
             self._rehearse_devices(library)
+        self.opened = opened_since(newcomers_with(library))
+        if unmapped_count() != unmapped:  # nobody knows what that was
+            self.opened = None
 
     # -- filesystems ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+from modular_tf.discovery.file_identity import SeenFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,5 @@ class Task:
             plugin=value["plugin"],
             file=value["file"],
             **lists,
-            checked=None if checked is None else tuple(_seen_file(*seen) for seen in checked),
+            checked=None if checked is None else tuple(map(SeenFile.from_row, checked)),
         )
-
-
-def _seen_file(path: str, identity: list[int] | None, *rest: Any) -> SeenFile:
-    return SeenFile(path, None if identity is None else FileIdentity(*identity), *rest)

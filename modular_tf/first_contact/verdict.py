@@ -79,9 +79,9 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     # Who did not come to the end has ended the process, or was ended for what it did.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
     grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
-    offer, found = (None, ()) if ending.outcome is None else ending.outcome[:2]
-    notes = (*found, *(_as_note(deed) for deed in deeds if deed not in grave))
-    return Finding(_incident(ending, grave) if grave else None, offer, notes)
+    found = Finding() if ending.outcome is None else ending.outcome.finding
+    notes = (*found.notes, *(_as_note(deed) for deed in deeds if deed not in grave))
+    return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
 
 
 def cannot_try(why: str) -> Finding:

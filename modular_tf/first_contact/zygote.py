@@ -68,7 +68,10 @@ def _warm_up() -> None:
     logging.disable(logging.CRITICAL)  # what is to be told, findings tell
     load_runtime()
     loader_rules()
-    import_module("modular_tf.filesystem.answered")  # for plugins with known defects alone
+    # What opening a filesystem imports late, for plugins with known defects alone; and what looking
+    # at a young file does.
+    import_module("modular_tf.filesystem.answered")
+    import_module("hashlib")
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):
             _rehearse(file)

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
-from modular_tf.loading.bound_files import Bound, bound, file_key
-from modular_tf.loading.opened_file import OpenDescriptor, OpenedFile, changed_since
-from modular_tf.loading.origin_folder import beside_neighbours, levels_asked_for
+from modular_tf.loading.bound_files import Bound, Newcomers, bound, file_key, own_paths
+from modular_tf.loading.needed_names import unanswered_names
+from modular_tf.loading.opened_file import OpenedFile, changed_since
+from modular_tf.loading.origin_folder import beside_neighbours
 from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
+from modular_tf.loading.target import LinkNames, Target
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,
     Library,
     absent_function,
+    mapped_since,
     show_as,
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
@@ -29,17 +33,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.loading.opened_file import OpenDescriptor
 
+_STUB = "libmodular_tf_stub.so"
 _stub_numbers = itertools.count(1)
 _lock = ForkLock()
-
-
-class _Target(NamedTuple):
-    """By which path a file, or a copy of it, is mapped."""
-
-    file: OpenedFile
-    mapped_as: str
-    is_copy: bool
 
 
 def bind(
@@ -70,8 +68,8 @@ def bind(
             mapped file shows what is written to it later.
 
     Raises:
-        PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; or it is not
-            what was checked (LD-082).
+        PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; it is not what
+            was checked (LD-082); or names in it cannot be changed as they must be (LD-053, LD-097).
         OSError: A file cannot be opened.
     """
     seen = None if checked is None else {file.path: file for file in checked}
@@ -98,55 +96,56 @@ def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> 
     return file
 
 
-def _map(targets: Sequence[_Target], absent: Sequence[str]) -> Bound:
+def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
     """Map files, the plugin last, and remember how the dynamic linker calls them.
 
     Raises:
         PluginError: See `bind`.
     """
-    plugin, mapped_as, _ = targets[-1]
+    plugin, mapped_as = targets[-1].file, targets[-1].mapped_as
     for target in targets:  # before its constructors run, which may log or crash
         show_as(target.mapped_as, target.file.path)
-    _map_stub(targets, absent)
+        own_paths.add(target.mapped_as)
+    load_runtime()
+    alone = len(os.listdir("/proc/self/task")) == 1
+    stub = _map_stub(targets, absent)
+    came = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
+    wanted = {t.file.path: (*t.names.needed, *t.names.filters) for t in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256)
+    newcomers = Newcomers(stub, came, wanted, alone)
+    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, newcomers)
 
 
 def _targets(
     files: Sequence[OpenedFile], stand_ins: frozenset[str], opened: ExitStack, *, sealed: bool
-) -> list[_Target]:
+) -> list[Target]:
     """Choose what to map in the place of files, the plugin last.
 
     Raises:
-        PluginError: A file is not what was checked (LD-082), or cannot be led to the host (LD-053).
+        PluginError: A file is not what was checked (LD-082), or cannot be led to the host (LD-053)
+            or away from the current directory (LD-097).
     """
     # Mapped by somebody else, a plugin is bound to what they have.
     is_elsewhere = Library.find(files[-1].mapped_as) is not None
-    sources: list[OpenDescriptor] = []
+    read = [LinkNames.of(file.mapped_as, file.path) for file in files]
     levels: dict[str, int] = {}
-    for file in files:
-        with ElfFile(file.mapped_as) as elf:
-            bound_to_tensorflow = not stand_ins.isdisjoint(elf.dynamic.needed)
-            if (asked := levels_asked_for(elf, file.path)) is not None:
-                folder = os.path.dirname(file.path)
-                levels[folder] = max(asked, levels.get(folder, 0))
-        is_open_elsewhere = is_elsewhere and file is files[-1]
-        if sealed or bound_to_tensorflow or is_open_elsewhere or file.must_be_copied:
-            sources.append(copy_for_host(file, stand_ins))
-            opened.callback(sources[-1].close)
-        else:
-            sources.append(file)
-    return [
-        _Target(
-            file,
-            _place(file, source, levels.get(os.path.dirname(file.path))),
-            is_copy=source is not file,
-        )
-        for file, source in zip(files, sources, strict=True)
-    ]
+    for file, names in zip(files, read, strict=True):
+        if names.levels is not None:
+            folder = os.path.dirname(file.path)
+            levels[folder] = max(names.levels, levels.get(folder, 0))
+    targets = []
+    for file, names in zip(files, read, strict=True):
+        source: OpenDescriptor = file
+        must_differ = names.must_differ(stand_ins) or (is_elsewhere and file is files[-1])
+        if sealed or must_differ or file.must_be_copied:
+            source = copy_for_host(file, stand_ins)
+            opened.callback(source.close)
+        mapped_as = _place(file, source, levels.get(os.path.dirname(file.path)))
+        targets.append(Target(file, mapped_as, source is not file, names))
+    return targets
 
 
 def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
@@ -159,37 +158,51 @@ def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
     return placed or source.mapped_as
 
 
-def _map_stub(targets: Sequence[_Target], absent: Sequence[str]) -> None:
+def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
     """Map a stub that needs the host runtime and these targets, and defines what is absent.
 
-    An open file has no folder to find others from, so companions are named as well.
+    Returns the path that it was mapped by.
+
+    An open file has no folder to find others from, so companions are named as well; and whatever
+    others call them, something answers to that name.
     """
     plugin = targets[-1].file
     flags = RTLD_NOW_LOCAL
-    needed = [load_runtime().path, *(target.mapped_as for target in targets)]
+    # As if the plugin were opened by itself: it comes before what it needs in the order in which
+    # symbols are looked up, and after it in the order in which constructors run.
+    needed = [load_runtime().path, *(target.mapped_as for target in reversed(targets))]
     if tensorflow_is_loaded():
         flags |= RTLD_DEEPBIND
         needed = [*_preloaded(), *needed]
     with ElfFile(plugin.mapped_as) as elf:
         machine = elf.image.machine_number
-    soname = f"libmodular_tf_stub.so.{next(_stub_numbers)}"
-    functions = dict.fromkeys(absent, absent_function())
-    with closing(in_memory(stub_library(soname, needed, machine, functions), soname)) as stub:
+    with ExitStack() as made:
+
+        def make(soname: str, needed: Sequence[str], functions: Mapping[str, int]) -> str:
+            library = in_memory(stub_library(soname, needed, machine, functions), _STUB)
+            made.callback(library.close)
+            own_paths.add(library.mapped_as)
+            return library.mapped_as
+
+        needed += [make(name, [path], {}) for name, path in unanswered_names(targets).items()]
+        soname = f"{_STUB}.{next(_stub_numbers)}"
+        stub = make(soname, needed, dict.fromkeys(absent, absent_function()))
         for target in targets:
             if not target.is_copy:
                 target.file.require_unwritten()
         try:
-            Library.open(stub.mapped_as, flags)
+            Library.open(stub, flags)
         except ModularTFError as error:
-            reason = error.message
-            for target in targets:  # the dynamic linker should speak of files
-                reason = reason.replace(target.mapped_as, target.file.path)
-            raise PluginError(
-                f"{plugin.path}: the dynamic linker refuses it: {reason} (rule LD-050)",
-                plugin=plugin.path,
-                path=plugin.path,
-                rule="LD-050",
-            ) from error
+            raise _refused(targets, error.message) from error
+    return stub
+
+
+def _refused(targets: Sequence[Target], reason: str) -> PluginError:
+    for target in targets:  # the dynamic linker should speak of files
+        reason = reason.replace(target.mapped_as, target.file.path)
+    path = targets[-1].file.path
+    message = f"{path}: the dynamic linker refuses it: {reason} (rule LD-050)"
+    return PluginError(message, plugin=path, path=path, rule="LD-050")
 
 
 def _preloaded() -> list[str]:
@@ -197,5 +210,5 @@ def _preloaded() -> list[str]:
 
     A name without a path is found again by itself; one that was never found is left out.
     """
-    names = os.environ.get("LD_PRELOAD", "").replace(":", " ").split()
+    names = linker_variable("LD_PRELOAD", os.environ).replace(":", " ").split()
     return [name for name in names if Library.find(name) is not None]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.discovery.host_offer import STAND_IN_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
+from modular_tf.loading.bound_files import newcomers_with, refused
 from modular_tf.loading.filesystem_tables import (
     MAX_SCHEMES,
     FilesystemTables,
@@ -22,9 +23,10 @@ from modular_tf.native.status import take_error
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.native.library import Library
 
 FILESYSTEM_INIT = "TF_InitPlugin"
@@ -37,6 +39,8 @@ def map_file(
     *,
     checked: Sequence[SeenFile] | None = None,
     sealed: bool = False,
+    trust: TrustPolicy | None = None,
+    tell: Callable[[list[Violation]], None] | None = None,
 ) -> Library:
     """Map the library of a plugin that the probe found loadable; its constructors run.
 
@@ -47,17 +51,30 @@ def map_file(
         checked: The files as they were when they were checked (`TrustVerdict.checked`); None where
             nobody checked them.
         sealed: Map copies, which stay as they are when the files are overwritten.
+        trust: What is decided about trust, by which everything is judged that comes into the
+            process with the plugin; None to judge nothing more.
+        tell: Is given what of that is not refused and should be known.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
-            cannot be led to the host (LD-053); or a file is not the one that was checked (LD-082).
+            cannot be led to the host (LD-053), or its search path away from the current directory
+            (LD-097); a file is not the one that was checked (LD-082); or what was mapped with it is
+            not to be trusted (LD-098).
     """
     try:
-        return bind(path, companions, STAND_IN_SONAMES, absent, checked=checked, sealed=sealed)
+        library = bind(path, companions, STAND_IN_SONAMES, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, no descriptors left, ...
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"
         ) from error
+    came = newcomers_with(library)
+    if trust is not None and checked and (came.objects or refused):
+        from modular_tf.loading.newcomers import judge_newcomers  # noqa: PLC0415  (mostly nothing)
+
+        remarks = judge_newcomers(path, came, checked, trust)
+        if remarks and tell is not None:
+            tell(remarks)
+    return library
 
 
 @dataclass(frozen=True, slots=True)

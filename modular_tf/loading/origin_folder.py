@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +75,12 @@ def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | N
         return None
     # The dynamic linker replaces a dollar and what follows it.
     return None if "$" in placed else placed
+
+
+def file_behind(path: str) -> str:
+    """Return the file that a path in a folder of this process leads to; any other as it is."""
+    is_ours = _root is not None and path.startswith(f"{_root[1]}/")
+    return os.path.realpath(path) if is_ours else path
 
 
 def remove_own_folders() -> None:

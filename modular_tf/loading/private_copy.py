@@ -1,8 +1,9 @@
-"""A copy of a library in anonymous memory whose needs name the host runtime.
+"""A copy of a library in anonymous memory, in which names for the dynamic linker differ.
 
 A plugin that needs `libtensorflow_framework.so.2` can be given the host runtime only under another
-name: a library of that very name would be handed to a later `import tensorflow` too. The file on
-disk stays untouched; in the copy, one string or one offset differs.
+name: a library of that very name would be handed to a later `import tensorflow` too. And a search
+path may lead to the current directory, where anybody's files may be when the library is mapped. The
+file on disk stays untouched; in the copy, a string or an offset differs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import sha256_of
 from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
+from modular_tf.loading.search_path import without_relative
 from modular_tf.native.runtime_library import SONAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from modular_tf.loading.opened_file import OpenedFile
 
-_DT_NEEDED, _DT_STRTAB = 1, 5
+_DT_NEEDED, _DT_STRTAB, _DT_RPATH, _DT_RUNPATH = 1, 5, 15, 29
 _ENTRY = struct.Struct("<qQ")
 
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -39,15 +43,17 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
 def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor:
     """Copy a library so that its needs of `stand_ins` lead to the host runtime.
 
-    Nobody can change the copy, this process included.
+    Its search path does not lead to the current directory. Nobody can change the copy, this process
+    included.
 
     Args:
         file: The library.
         stand_ins: Names of libraries in whose place the host runtime stands.
 
     Raises:
-        PluginError: A name cannot be changed in place (LD-053); the bytes are not those that were
-            checked (LD-082); or nothing may be run from where the library is (LD-050).
+        PluginError: A name or a search path cannot be changed in place (LD-053, LD-097); the bytes
+            are not those that were checked (LD-082); or nothing may be run from where the library
+            is (LD-050).
         ElfError: The library is damaged.
     """
     _require_executable(file)
@@ -95,6 +101,19 @@ def _patches(elf: ElfFile, stand_ins: frozenset[str], path: str) -> list[tuple[i
     """Return file offsets and the bytes to put there."""
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
+    return [
+        *_need_patches(elf, stand_ins, path, entries, table),
+        *_search_path_patches(elf, path, entries, table),
+    ]
+
+
+def _need_patches(
+    elf: ElfFile,
+    stand_ins: frozenset[str],
+    path: str,
+    entries: list[tuple[int, int, int]],
+    table: int,
+) -> list[tuple[int, bytes]]:
     needs = [(at, value, elf.dynamic.strings.text(value)) for at, tag, value in entries
              if tag == _DT_NEEDED]  # fmt: skip
     versioned = {need.library for need in elf.version_needs()}
@@ -118,6 +137,27 @@ def _patches(elf: ElfFile, stand_ins: frozenset[str], path: str) -> list[tuple[i
                 rule="LD-053",
             )
     return patches
+
+
+def _search_path_patches(
+    elf: ElfFile, path: str, entries: list[tuple[int, int, int]], table: int
+) -> Iterator[tuple[int, bytes]]:
+    for _, tag, value in entries:
+        if tag not in (_DT_RPATH, _DT_RUNPATH):
+            continue
+        found = elf.dynamic.strings.text(value).encode("utf-8", "surrogateescape")
+        changed = without_relative(found) if found else found
+        if changed != found:
+            if elf.image.read_at(table + value - 1, 1, "a string") != b"\0":
+                raise PluginError(
+                    f"{path}: its search path {os.fsdecode(found)!r} leads to the current"
+                    " directory, and is the end of another string that cannot be changed"
+                    " (rule LD-097)",
+                    plugin=path,
+                    path=path,
+                    rule="LD-097",
+                )
+            yield elf.image.offset_of(table + value, len(found), "a search path"), changed
 
 
 def _dynamic_entries(elf: ElfFile) -> list[tuple[int, int, int]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.elf.sysv_hash import sysv_hash
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -84,7 +86,7 @@ class _Strings:
     def add(self, name: str) -> int:
         """Return where a name is."""
         position = len(self.bytes)
-        self.bytes += name.encode("utf-8", "surrogateescape") + b"\0"
+        self.bytes += _raw(name) + b"\0"
         return position
 
 
@@ -93,20 +95,15 @@ def _hash_table(names: Sequence[str]) -> bytes:
     n_buckets = max(1, len(names))
     buckets, chains = [0] * n_buckets, [0] * (len(names) + 1)
     for number, name in enumerate(names, 1):
-        bucket = _hash(name) % n_buckets
+        bucket = sysv_hash(_raw(name)) % n_buckets
         chains[number], buckets[bucket] = buckets[bucket], number
     words = (n_buckets, len(chains), *buckets, *chains)
     return struct.pack(f"<{len(words)}I", *words)
 
 
-def _hash(name: str) -> int:
-    """Return the hash of the System V ABI."""
-    value = 0
-    for byte in name.encode():
-        value = (value << 4) + byte
-        top = value & 0xF0000000
-        value = (value ^ (top >> 24)) & ~top
-    return value
+def _raw(name: str) -> bytes:
+    """Return the bytes of a name that was read from a library, whatever they are."""
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _header(machine: int) -> bytes:

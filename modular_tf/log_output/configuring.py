@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
 from modular_tf.events.event_log import ROOT
 from modular_tf.fork_lock import ForkLock

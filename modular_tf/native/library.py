@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
-from modular_tf.native.strings import decode_pointer
+from modular_tf.native.strings import decode_pointer, encode
 
 RTLD_DEEPBIND = 0x8
+_USUAL_SIZE = 32_768  # of the names and addresses of some hundred libraries
 RTLD_NOW_LOCAL = os.RTLD_NOW | os.RTLD_LOCAL
 
 # The dynamic linker knows a private copy by a descriptor's path, the user by the file's.
@@ -30,6 +32,18 @@ class AddressOwner:
     path: str
     symbol: str | None
     offset: int
+
+
+class MappedObject(NamedTuple):
+    """A library or program in this process, as the dynamic linker knows it.
+
+    Attributes:
+        path: By which path it was mapped; another file may be there by now.
+        address: Where it lies.
+    """
+
+    path: str
+    address: int
 
 
 class Library:
@@ -63,6 +77,16 @@ class Library:
         handle = lib.mtf_library_find(os.fsencode(path))
         return cls(path, handle) if handle else None
 
+    @staticmethod
+    def address_of(path: str) -> int | None:
+        """Return where the library lies that is mapped from this very file, None for nowhere.
+
+        Args:
+            path: A path that no other library was ever mapped by: it becomes a name of this one.
+        """
+        address = ffi.new("uintptr_t *")
+        return int(address[0]) if lib.mtf_library_address(os.fsencode(path), address) else None
+
     @property
     def name(self) -> str:
         """The file's name."""
@@ -70,14 +94,44 @@ class Library:
 
     def symbol(self, name: str) -> int | None:
         """Return the address of an exported symbol, None when there is none."""
-        address = lib.mtf_library_symbol(self.handle, name.encode())
+        address = lib.mtf_library_symbol(self.handle, encode(name))
         return int(ffi.cast("uintptr_t", address)) or None
+
+
+def mapped_objects() -> list[MappedObject]:
+    """Return what is mapped into this process now, in the order in which it was. [any thread]"""
+    unused = ffi.new("uint64_t *")
+    size, needed = 0, _USUAL_SIZE
+    while needed > size:  # others may be mapped meanwhile
+        size = needed + _USUAL_SIZE
+        buffer = ffi.new("char[]", size)
+        needed = lib.mtf_mapped_objects(buffer, size, unused)
+    found, at, data = [], 0, bytes(ffi.buffer(buffer, needed))
+    while at < needed:
+        end = data.index(b"\0", at + 8)
+        address = int.from_bytes(data[at : at + 8], sys.byteorder)
+        found.append(MappedObject(os.fsdecode(data[at + 8 : end]), address))
+        at = end + 1
+    return found
+
+
+def mapped_since(path: str) -> list[MappedObject]:
+    """Return what was mapped since the library that has this path, and is still. [any thread]"""
+    objects = mapped_objects()
+    return objects[[mapped.path for mapped in objects].index(path) + 1 :]
+
+
+def unmapped_count() -> int:
+    """Return how many libraries were unmapped since this process began. [any thread]"""
+    count = ffi.new("uint64_t *")
+    lib.mtf_mapped_objects(ffi.NULL, 0, count)
+    return int(count[0])
 
 
 def process_symbol(name: str) -> int | None:
     """Return the address of what all libraries of the process see by a name, None for nothing."""
     default_scope = ffi.NULL  # RTLD_DEFAULT
-    address = lib.mtf_library_symbol(default_scope, name.encode())
+    address = lib.mtf_library_symbol(default_scope, encode(name))
     return int(ffi.cast("uintptr_t", address)) or None
 
 

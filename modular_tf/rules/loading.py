@@ -1,6 +1,6 @@
 """Rules of discovery, probe and loading (`LD-nnn`).
 
-LD-001 to LD-049 are decided on bytes, before anything is opened; the loader's begin at LD-050.
+They are decided on bytes, before anything is opened. The loader's are LD-050 to LD-056.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "KERNEL_FUNCTIONS_OFFERED",
     "KIND_SERVED",
     "LIBRARIES_FOUND",
+    "LINKING_BOUNDED",
     "MACHINE",
     "PATH_EXISTS",
     "READABLE",
@@ -188,6 +189,15 @@ RECORD_READABLE = Rule(
     remedy="Reinstall the distribution, or give this user read permission on its metadata.",
     source="PyPA specification 'Recording installed projects'",
 )
+LINKING_BOUNDED = Rule(
+    id="LD-096",
+    requirement="A plugin needs at most 1024 libraries, directly or not, and finding them and its "
+    "symbols takes bounded work.",
+    consequence="The candidate is rejected, and not looked at any further: a file that was made to "
+    "keep the process busy looks like that.",
+    remedy="Tell the plugin's author to link it with what it uses, and to search few directories.",
+    source="host limit",
+)
 
 RULES: tuple[Rule, ...] = (
     PATH_EXISTS,
@@ -211,4 +221,5 @@ RULES: tuple[Rule, ...] = (
     ENTRY_POINT_STAYS_INSIDE,
     DIRECTORY_LISTABLE,
     RECORD_READABLE,
+    LINKING_BOUNDED,
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule
+from modular_tf.rules import Rule, Severity
 
 __all__ = [
     "LOCKED",
     "LOCK_USABLE",
+    "MAPPED_AS_JUDGED",
+    "MAPPED_UNEXPECTED",
     "OWNER",
     "RECORDED",
     "RECORD_HASH",
@@ -79,6 +81,28 @@ LOCK_USABLE = Rule(
     "configuration.",
     source="design, trust",
 )
+MAPPED_AS_JUDGED = Rule(
+    id="LD-098",
+    requirement="Each library that is mapped with a plugin was judged before, or can be trusted as "
+    "much: nobody else may change it and, where plugins are frozen, it is the system's or in the "
+    "lock file.",
+    consequence="The plugin is refused before it is initialised, but constructors of the library "
+    "that the message names have run, in its trial or in this process.",
+    remedy="Find out how the library comes in: LD_LIBRARY_PATH, a directory for one kind of "
+    "processor (glibc-hwcaps), a filter (DT_AUXILIARY), or code of the plugin that opens it. Make "
+    "it belong to a trusted user; where plugins are frozen, write the lock file again with "
+    "`modular-tf lock --load`.",
+    source="design, trust; dl_iterate_phdr(3)",
+)
+MAPPED_UNEXPECTED = Rule(
+    id="LD-099",
+    requirement="The libraries that are mapped with a plugin are those that the probe found.",
+    consequence="The plugin is loaded: nobody but trusted users can change the library. It could "
+    "not be checked before it ran, and is not in the lock file.",
+    remedy="As for LD-098, before plugins are frozen.",
+    source="design, trust; dl_iterate_phdr(3)",
+    severity=Severity.WARNING,
+)
 UNCHANGED = Rule(
     id="LD-082",
     requirement="The file that is mapped is the one that was checked.",
@@ -96,4 +120,6 @@ RULES: tuple[Rule, ...] = (
     LOCKED,
     LOCK_USABLE,
     UNCHANGED,
+    MAPPED_AS_JUDGED,
+    MAPPED_UNEXPECTED,
 )

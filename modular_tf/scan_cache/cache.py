@@ -14,7 +14,7 @@ from modular_tf.discovery.file_identity import see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
 from modular_tf.discovery.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.search_paths import is_privileged
+from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
 from modular_tf.scan_cache.dependencies import Dependencies
@@ -111,10 +111,25 @@ class ScanCache:
         dependencies = self._dependencies.see_again(found.dependencies)
         if seen is None or dependencies is None:
             return None
-        if seen is not found.seen or dependencies is not found.dependencies:
-            found = found._replace(seen=seen, dependencies=dependencies)
+        finding = self._still_true(found.finding)
+        if (
+            seen is not found.seen
+            or dependencies is not found.dependencies
+            or finding is not found.finding
+        ):
+            tried = found.tried and finding is not None
+            found = Remembered(seen, found.facts, dependencies, tried, finding)
             self._note(found)  # so that nobody has to read the bytes again
         return found
+
+    def _still_true(self, finding: Finding | None) -> Finding | None:
+        """Return a finding as long as the libraries that code opened are as they were."""
+        if finding is None or not finding.opened:
+            return finding
+        opened = self._dependencies.see_again(finding.opened)
+        if opened is finding.opened:
+            return finding
+        return None if opened is None else finding._replace(opened=opened)
 
     def describe(self, probe: Probe, seen: SeenFile) -> Remembered:
         """Make what is to be remembered of a probe.
@@ -162,7 +177,7 @@ class ScanCache:
         for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
             other = self._noted(path)
             if other is not None and other.tried and _same_bytes(other, known):
-                return other.finding
+                return self._still_true(other.finding)
         return None
 
     def save(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
@@ -30,7 +29,6 @@ _VALUES = (
 )  # fmt: skip
 _TYPES = [list, list, list, list, list, str, bool]
 _SEEN_TYPES = [list, str, int, str]
-_IDENTITY_TYPES = [int] * len(FileIdentity._fields)
 _T = TypeVar("_T")
 
 
@@ -68,7 +66,7 @@ class Remembered(NamedTuple):
         """
         facts = self.facts
         return [
-            _file_as_json(self.seen)[1:],
+            self.seen.as_row()[1:],
             sorted(kind.value for kind in facts.kinds),
             [[p.rule, p.message, p.remedy, p.path, p.origin] for p in facts.problems],
             list(facts.companions),
@@ -106,7 +104,7 @@ def remembered_from_json(
             _strings(absent),
         )
     return Remembered(
-        SeenFile(path, _identity(identity), sha256, seen_ns, boot),
+        SeenFile(path, FileIdentity.from_row(identity), sha256, seen_ns, boot),
         facts,
         dependencies(text),
         tried,
@@ -116,7 +114,7 @@ def remembered_from_json(
 
 def dependencies_as_json(dependencies: Iterable[SeenFile]) -> list[Any]:
     """Return dependencies as JSON knows them."""
-    return [_file_as_json(file) for file in dependencies]
+    return [file.as_row() for file in dependencies]
 
 
 def dependencies_from_json(value: Any) -> tuple[SeenFile, ...]:
@@ -125,27 +123,7 @@ def dependencies_from_json(value: Any) -> tuple[SeenFile, ...]:
     Raises:
         ValueError: It has another shape.
     """
-    return tuple([_file(entry) for entry in _typed(value, list)])
-
-
-def _file_as_json(file: SeenFile) -> list[Any]:
-    identity = None if file.identity is None else list(file.identity)
-    return [file.path, identity, file.sha256, file.seen_ns, file.boot]
-
-
-def _file(value: Any) -> SeenFile:
-    path, identity, sha256, seen_ns, boot = _row(value, SeenFile._fields)
-    if _types((path, seen_ns, boot)) != [str, int, str] or type(sha256) not in {str, NoneType}:
-        raise ValueError("expected other types")
-    numbers = None if identity is None else _identity(identity)
-    return SeenFile(path, numbers, sha256, seen_ns, boot)
-
-
-def _identity(value: Any) -> FileIdentity:
-    numbers = _row(value, FileIdentity._fields)
-    if _types(numbers) != _IDENTITY_TYPES:
-        raise ValueError("expected numbers")
-    return FileIdentity(*numbers)
+    return tuple([SeenFile.from_row(entry) for entry in _typed(value, list)])
 
 
 @lru_cache(maxsize=64)

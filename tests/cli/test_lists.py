@@ -189,8 +189,8 @@ def test_paths_without_a_home(mtf, monkeypatch):
 
     assert ended.object["config"] == {"path": None, "used": False}
     assert ended.object["own_places"] == {"cache": None, "state": None, "lock": None}
-    assert mtf("lock").code == 1
-    assert "no place for the lock file" in mtf("lock").err
+    assert mtf("lock").code == 2
+    assert "name the lock file with --output: there is no home" in mtf("lock").err
 
 
 def test_a_broken_configuration_is_one_clear_line(mtf, tmp_path, monkeypatch):

@@ -9,7 +9,9 @@ import shutil
 
 import pytest
 
+from modular_tf.cli import lock as lock_command
 from modular_tf.cli.exit_codes import Exit
+from modular_tf.discovery import file_identity
 
 
 @pytest.fixture
@@ -99,6 +101,49 @@ def test_the_file_is_for_whom_the_umask_and_its_owner_let(command, tmp_path):
         assert written.stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(before)
+
+
+@pytest.fixture
+def swap_before_locking(plugins, monkeypatch):
+    """Replace a file after it was judged; return the hash of what was."""
+    # As if the files were old: their times tell all, and only the plugin's own bytes are read.
+    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", 0)
+    make_lock = lock_command._lock_of
+
+    def swap(name):
+        judged = (plugins / name).read_bytes()
+
+        def swap_first(*arguments):
+            (plugins / "evil").write_bytes(judged + b"evil")
+            (plugins / "evil").replace(plugins / name)
+            return make_lock(*arguments)
+
+        monkeypatch.setattr(lock_command, "_lock_of", swap_first)
+        return hashlib.sha256(judged).hexdigest()
+
+    return swap
+
+
+def test_what_was_judged_is_locked_and_nothing_that_took_its_place(
+    command, swap_before_locking, tmp_path
+):
+    judged = swap_before_locking("libgood.so")
+
+    assert command("lock", "--output", tmp_path / "x.lock").code == Exit.DONE
+    assert judged in (tmp_path / "x.lock").read_text()
+
+
+def test_a_companion_that_is_no_longer_what_was_judged_is_not_locked(
+    command, swap_before_locking, tmp_path
+):
+    swap_before_locking("libfixture_companion.so")
+
+    ended = command("lock", "--output", tmp_path / "x.lock")
+
+    assert ended.code == Exit.NO
+    assert "libfixture_companion.so" in ended.err
+    assert "it changed since it was looked at" in ended.err
+    assert not (tmp_path / "x.lock").exists()
 
 
 def test_schemes_are_noted_where_plugins_are_loaded(command, tmp_path):

@@ -67,21 +67,25 @@ static void make_noise(int first) {
       if (write(fd, line, sizeof(line) - 1) < 0) return;
 }
 
+/* What the host reports of a plugin with a clean offer of these schemes. */
+#define FINDING(schemes) \
+  "\"finding\": {\"incident\": null, \"offer\": {\"schemes\": [" schemes "], \"platform\": null}," \
+  " \"notes\": [], \"opened\": [], \"lasting\": true}"
+
 /* Writes what is no report to all that is open, so to the report too. */
 static void scribble(void) {
   static char deep[65536];
   memset(deep, '[', sizeof(deep) - 1);
   for (int fd = 3; fd < 64; ++fd) {
     dprintf(fd, "5\n\xff\n\"x\"\nnull\n{\n{\"enters\": 5}\n{\"frame\": [5, 5, 5]}\n%s\n%s", deep, deep);
-    dprintf(fd, "\n{\"finished\": {\"offer\": 5, \"notes\": [], \"changes\": []},"
-                " \"memory\": [0, 0, 0]}\n");
+    dprintf(fd, "\n{\"finished\": {\"finding\": 5, \"changes\": []}, \"memory\": [0, 0, 0]}\n");
   }
 }
 
 /* Says of itself what the host would say, and does not get as far. */
 static void forge(void) {
   static const char all[] =
-      "{\"finished\": {\"offer\": {\"schemes\": [5], \"platform\": null}, \"notes\": [],"
+      "{\"finished\": {" FINDING("5") ","
       " \"changes\": [[\"LD-999\", \"x\"]]}, \"memory\": [0, 0, 0]}\n";
   for (int fd = 3; fd < 64; ++fd) dprintf(fd, "%s", all);
   _exit(0);
@@ -183,7 +187,7 @@ static void forge_call(void) {
 static void forge_change(const char* rule, size_t length) {
   static char text[1 << 20];
   int used = snprintf(text, sizeof text,
-                      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+                      "{\"finished\": {" FINDING("") ","
                       " \"changes\": [[\"%s\", \"\\u001b[2J\\nFORGED ", rule);
   memset(text + used, 'A', length);
   used += (int)length;
@@ -210,9 +214,9 @@ static size_t read_proc(const char* pid, const char* name, char* buffer, size_t 
  * have the command line of this one. */
 static void forge_siblings(void) {
   static const char all[] =
-      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+      "{\"finished\": {" FINDING("") ","
       " \"others\": [], \"changes\": []}, \"memory\": [0, 0, 0]}\n"
-      "{\"finished\": {\"offer\": {\"schemes\": [], \"platform\": null}, \"notes\": [],"
+      "{\"finished\": {" FINDING("") ","
       " \"changes\": []}, \"memory\": [0, 0, 0]}\n";
   static char own[1 << 16], other[1 << 16];
   const size_t length = read_proc("self", "cmdline", own, sizeof own);

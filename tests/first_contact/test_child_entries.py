@@ -38,12 +38,18 @@ if TYPE_CHECKING:
 
 HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
 SIZES = [4096, -8192, 0]
+NOTE = {"stage": "init", "rule": "FS-012", "message": "found 3"}
 OUTCOME = {
-    "offer": {
-        "schemes": ["s3", ""],
-        "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+    "finding": {
+        "incident": None,
+        "offer": {
+            "schemes": ["s3", ""],
+            "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+        },
+        "notes": [NOTE],
+        "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
+        "lasting": False,
     },
-    "notes": [{"stage": "init", "rule": "FS-012", "message": "found 3"}],
     "changes": [["LD-069", "changed the umask"]],
 }
 ENTRIES: list[tuple[dict[str, Any], type]] = [
@@ -59,9 +65,11 @@ ENTRIES: list[tuple[dict[str, Any], type]] = [
 KINDS = [kind.__name__ for _, kind in ENTRIES]
 # Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
 FREE = {
-    ("enters",), ("lost",), ("fault",), ("finished", "notes", 0, "message"),
+    ("enters",), ("lost",), ("fault",), ("finished", "finding", "notes", 0, "message"),
     ("finished", "changes", 0, 1), ("frame", 0), ("frame", 1), ("frame", 2),
 }  # fmt: skip
+# What is not known of a file that code opened: it was not there, not read, in no known boot.
+MAY_OPEN = [(1, None), (2, None), (4, "")]
 
 
 @pytest.mark.parametrize(("entry", "kind"), ENTRIES, ids=KINDS)
@@ -93,7 +101,10 @@ def _misshapen() -> Iterator[Any]:
                 may_be = type(wrong) is type(value) and path in FREE
                 may_be |= path[-1:] == ("frame",) and isinstance(wrong, list)
                 may_be |= path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None
-                may_be |= path[-1:] in {("schemes",), ("notes",), ("changes",)} and wrong == []
+                may_be |= path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == []
+                may_be |= path[-1] == "lasting" and wrong is True
+                may_be |= path[-1] == "incident" and wrong is None
+                may_be |= path[-3:-1] == ("opened", 0) and (path[-1], wrong) in MAY_OPEN
                 may_be |= path[-2:-1] == ("schemes",) and wrong == "" and path[-1] == 1
                 may_be |= path[:1] == ("frame",) and len(path) > 1
                 if not may_be:
@@ -123,18 +134,25 @@ def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
         (("changes", 0, 0), "LD-063"),  # that it could not be tried is for others to say
         (("changes", 0, 0), "LD-060"),
         (("changes", 0, 0), "LD-999"),
-        (("notes",), [OUTCOME["notes"][0]] * (MOST_NOTES + 1)),
-        (("notes", 0, "rule"), "LD-999"),
-        (("notes", 0, "stage"), "trust"),
-        (("offer", "schemes"), ["s3", "s3"]),
-        (("offer", "schemes"), [f"s{number}" for number in range(1025)]),
-        (("offer", "schemes"), ["s" * 1001]),
-        (("offer", "schemes"), ["file://"]),
-        (("offer", "schemes"), ["s3\n"]),
-        (("offer", "platform", "platform"), "chip"),
-        (("offer", "platform", "device_type"), "GPU:0"),
-        (("offer", "platform", "device_type"), "G" * 1001),
-        (("offer", "platform", "priority"), 2**31),
+        (("finding", "notes"), [NOTE] * (MOST_NOTES + 1)),
+        (("finding", "notes", 0, "rule"), "LD-999"),
+        (("finding", "notes", 0, "stage"), "trust"),
+        (("finding", "opened"), [["/x", None, None, 0, ""]] * 1025),
+        (("finding", "opened", 0, 0), "libx.so"),
+        (("finding", "opened", 0, 0), "/" + "x" * 4096),
+        (("finding", "opened", 0, 0), "/x\0"),
+        (("finding", "opened", 0, 2), "0" * 63),
+        (("finding", "incident"), Incident(Violation("LD-060", "x")).as_dict()),
+        (("finding", "offer"), None),
+        (("finding", "offer", "schemes"), ["s3", "s3"]),
+        (("finding", "offer", "schemes"), [f"s{number}" for number in range(1025)]),
+        (("finding", "offer", "schemes"), ["s" * 1001]),
+        (("finding", "offer", "schemes"), ["file://"]),
+        (("finding", "offer", "schemes"), ["s3\n"]),
+        (("finding", "offer", "platform", "platform"), "chip"),
+        (("finding", "offer", "platform", "device_type"), "GPU:0"),
+        (("finding", "offer", "platform", "device_type"), "G" * 1001),
+        (("finding", "offer", "platform", "priority"), 2**31),
     ],
     ids=lambda value: repr(value)[:40],
 )
@@ -158,9 +176,10 @@ def test_texts_are_cut_and_plain():
         read_entry({"lost": LONG}).streams,
         read_entry({"fault": LONG}).text,
     ]
-    for path in (("notes", 0, "message"), ("changes", 0, 1)):
+    for path in (("finding", "notes", 0, "message"), ("changes", 0, 1)):
         outcome = read_entry({"finished": _with(OUTCOME, path, LONG), "memory": SIZES}).outcome
-        texts.append((outcome.notes[0] if path[0] == "notes" else outcome.changes[0]).message)
+        found = outcome.changes if path[0] == "changes" else outcome.finding.notes
+        texts.append(found[0].message)
     for text in texts:
         assert text.startswith("é?[2J next")
         assert text.isprintable()

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.first_contact.finding import Finding, Incident, Note, Offer, PlatformOffer
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules import Violation, rule
@@ -21,6 +22,8 @@ WHOLE = Finding(
     ),
     Offer(("s3", ""), PlatformOffer("GPU", "CHIP", 220)),
     (Note("load", "LD-050", "refused"), Note("init", None, "its own word")),
+    (SeenFile("/p/libmore.so", FileIdentity(1, 2, 3, 4, 5), "f" * 64, 6, "0-b"),),
+    lasting=False,
 )
 
 
@@ -37,6 +40,8 @@ _MAY_BE_NONE = {
     ("offer", "platform"),
     ("notes", 0, "rule"),
     ("notes", 1, "rule"),
+    ("opened", 0, 1),
+    ("opened", 0, 2),
 }
 
 

@@ -74,10 +74,9 @@ class Oracle:
         return tuple(self._string(at) for at in self._tags.get("DT_NEEDED", ()))
 
     def paths(self, tag: str) -> tuple[str, ...]:
-        """Return the parts of DT_RPATH or DT_RUNPATH that are not empty."""
-        if tag not in self._tags:
-            return ()
-        return tuple(part for part in self._string(self._tags[tag][-1]).split(":") if part)
+        """Return the parts of DT_RPATH or DT_RUNPATH, of which some may be empty."""
+        text = self._string(self._tags[tag][-1]) if tag in self._tags else ""
+        return tuple(text.split(":")) if text else ()
 
     def binds_now(self) -> bool:
         """Tell whether a tag or a flag asks for all symbols at once."""

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SIZES = [4096, 8192, 0]
-_OUTCOME = {
+_FINDING = {
+    "incident": None,
     "offer": {
         "schemes": ["s3", "gs", ""],
         "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
@@ -39,6 +40,11 @@ _OUTCOME = {
         {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3"},
         {"stage": "load", "rule": None, "message": "no such driver"},
     ],
+    "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
+    "lasting": True,
+}
+_OUTCOME = {
+    "finding": _FINDING,
     "changes": [["LD-069", "changed the umask"], ["LD-066", "ignores SIGCHLD"]],
 }
 _ENTRIES: tuple[dict[str, Any], ...] = (
@@ -46,7 +52,7 @@ _ENTRIES: tuple[dict[str, Any], ...] = (
     {"enters": "init of scheme 's3'", "memory": _SIZES},
     {"finished": _OUTCOME, "memory": _SIZES},
     {"finished": {**_OUTCOME, "changes": []}, "memory": _SIZES},
-    {"finished": {**_OUTCOME, "notes": [], "changes": []}, "memory": _SIZES},
+    {"finished": {"finding": {**_FINDING, "notes": []}, "changes": []}, "memory": _SIZES},
     {"signal": 11, "errno": 0, "overflow": 0},
     {"exits": 3},
     {"frame": ["6c69622e736f", "66", 16]},

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 if TYPE_CHECKING:
     import random
 
-TARGETS = ("elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "finding")
+TARGETS = (
+    "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding"
+)  # fmt: skip
 """The modules of this package that are targets."""
 
 

@@ -68,12 +68,29 @@ def test_without_what_stands_in_it_cannot_be_mapped(tmp_path):
     assert refusal.value.rule == "LD-050"
 
 
+@pytest.mark.parametrize("first_contact", ["always", "never"])
+def test_a_function_whose_name_is_no_utf_8_is_answered_too(first_contact, tmp_path):
+    path = tmp_path / "libkernels.so"
+    built = library_of(Dialect.DEVICE_V209).read_bytes()
+    assert built.count(b"\0TF_GetStream\0") >= 1
+    path.write_bytes(built.replace(b"\0TF_GetStream\0", b"\0TF_GetStrea\xff\0"))
+    config = Config(first_contact=first_contact)
+
+    with PluginService(config=config, plugin_paths=[str(path)], bundled=False) as service:
+        service.load()
+        [plugin] = service.plugins()
+
+    assert (plugin.state, plugin.reasons) == (State.LOADED, ())
+    [warning] = plugin.warnings
+    assert "TF_GetStrea\udcff" in warning.message
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, 500])
 def test_a_stub_s_names_are_found(number, tmp_path):
     path = tmp_path / "libstub.so"
     with ElfFile(str(library_of(Dialect.DEVICE_V209))) as elf:
         machine = elf.image.machine_number
-    functions = {f"TF_Name{at}": absent_function() + at for at in range(number)}
+    functions = {f"TF_Name\udcff{at}": absent_function() + at for at in range(number)}
     path.write_bytes(stub_library(f"libstub.so.{number}", ["libc.so.6"], machine, functions))
 
     library = Library.open(str(path))

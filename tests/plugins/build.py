@@ -11,19 +11,26 @@ from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.matrix import FOLDER, Variant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 # Built with the plugin on request only, never with all variants.
 _NOT_SHARED = {"companion.c", "entry.c"}
 
 
-def build_plugin(variant: Variant, settings: Mapping[str, str]) -> Path:
+def build_plugin(
+    variant: Variant,
+    settings: Mapping[str, str],
+    more: Sequence[Path] = (),
+    more_options: Sequence[str] = (),
+) -> Path:
     """Build a variant and return its library, which lies in a folder of its own.
 
     Args:
         variant: Which one.
         settings: String macros of the entry point, as `FIXTURE_SCHEME`.
+        more: More objects, which are linked into it.
+        more_options: More options for the linker.
     """
     folder = FOLDER / variant.family
     strings = {"FIXTURE_VARIANT": variant.registers, **settings}
@@ -33,8 +40,9 @@ def build_plugin(variant: Variant, settings: Mapping[str, str]) -> Path:
     objects += [compile_object(source) for source in sorted(shared)]
     objects += [compile_object(FOLDER / "report.c")]
     objects += [compile_object(folder / source) for source in variant.sources]
+    objects += more
     name = f"libfixture_{variant.family}_{variant.name.replace('-', '_')}.so"
-    options = ["-lpthread", *_dependencies(variant)]
+    options = ["-lpthread", *_dependencies(variant), *more_options]
     plugin = link_library(name, objects, options, cxx=bool(variant.sources))
     if variant.companion:
         _place_companion(plugin)

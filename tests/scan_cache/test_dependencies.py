@@ -56,6 +56,22 @@ def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_compan
     assert recalled(with_companion) is None
 
 
+def test_another_current_directory_changes_the_verdict(tmp_path: Path, monkeypatch):
+    places = [tmp_path / name for name in ("one", "two")]
+    for place in places:
+        write_library(place / "libneeded.so", exports=(place.name,))
+    plugin = write_library(tmp_path / "libx.so", ("libneeded.so",), paths={"runpath": ":/nowhere"})
+    monkeypatch.chdir(places[0])
+    known = tried(plugin)
+
+    assert known.facts.companions == (str(places[0] / "libneeded.so"),)
+    assert untimed(recalled(plugin)) == untimed(known)
+    monkeypatch.chdir(places[1])
+    assert recalled(plugin) is None
+    monkeypatch.chdir(places[0])
+    assert untimed(recalled(plugin)) == untimed(known)
+
+
 def test_another_linker_cache_changes_the_verdict(with_companion: Path, tmp_path, monkeypatch):
     own = tmp_path / "ld.so.cache"
     own.write_bytes(b"one")

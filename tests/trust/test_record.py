@@ -38,9 +38,8 @@ def install(site):
     def write(line, path="spam/libspam.so", data=BYTES):
         file = site / path
         file.write_bytes(data)
-        (site / "spam-1.2.dist-info" / "RECORD").write_text(
-            f"spam/__init__.py,,\n{line}\nspam-1.2.dist-info/RECORD,,\n"
-        )
+        content = f"spam/__init__.py,,\n{line}\nspam-1.2.dist-info/RECORD,,\n"
+        (site / "spam-1.2.dist-info" / "RECORD").write_bytes(content.encode())
         return file
 
     return write
@@ -111,10 +110,89 @@ def test_a_record_that_anybody_may_write_to_vouches_for_nothing(install, site):
     assert verdict_on(file, site, REQUIRED).rule == "LD-079"
 
 
-@pytest.mark.parametrize("name", ["lib,spam.so", 'lib"spam.so', "lib ä.so"])
+def test_a_weak_hash_is_told(install, site):
+    file = install("spam/libspam.so,md5=AAAA,18")
+
+    told = verdict_on(file, site)
+
+    assert told.accepted
+    assert f"the RECORD of spam 1.2 has 'md5=AAAA' of {file}, which vouches for nothing" in (
+        told.message
+    )
+    assert "'md5=AAAA'" in verdict_on(file, site, REQUIRED).message
+
+
+def test_a_weak_hash_of_a_companion_is_told(install, site):
+    file = install(f"spam/libspam.so,{written()},18\nspam/libcompanion.so,md5=AAAA,18")
+    companion = site / "spam" / "libcompanion.so"
+    companion.write_bytes(BYTES)
+    found = candidate(file, Source.DISTRIBUTION, distribution="spam")
+    one_pass = TrustJudge(TrustPolicy(), python_path=[str(site)])
+
+    verdict = one_pass.judge_companions(found, one_pass.judge(found), [str(companion)])
+
+    assert verdict.accepted
+    assert f"has 'md5=AAAA' of {companion}" in verdict.message
+
+
+@pytest.mark.parametrize("text", ["", "!", "AAAAA", "AAAA", "é"])
+def test_a_damaged_hash_is_not_that_of_the_file(text, install, site):
+    file = install(f"spam/libspam.so,sha256={text},18")
+
+    assert verdict_on(file, site).rule == "LD-078"
+    assert not verdict_on(file, site).accepted
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '"spam/libspam.so",{},18',
+        '"spam/libspam.so","{}",18',
+        'spam/libspam.so,"{}",18',
+        "./spam/libspam.so,{},18",
+        "spam//libspam.so,{},18",
+        "spam/./libspam.so,{},18",
+        "spam/../spam/libspam.so,{},18",
+        "../site/spam/libspam.so,{},18",
+        "{site}/spam/libspam.so,{},18",
+        '"spam/lib"spam.so,{},18',
+        "spam/libspam.so, {},18",
+        '"a, ""b""\nc.so",,\nspam/libspam.so,{},18',
+        "spam/libspam.so,{},18\r",
+        "a.py,,\rspam/libspam.so,{},18\r",
+        "spam/libspam.so,{}",
+        "spam/libspam.so,,\nspam/libspam.so,md5=AAAA,18\nspam/libspam.so,{},18",
+    ],
+)
+@pytest.mark.parametrize("form", [str, lambda text: text.replace("sha256", "SHA256")])
+def test_however_a_row_is_written_it_is_compared(line, form, install, site):
+    line = line.replace("{site}", str(site)).replace("{}", form(written()))
+
+    assert verdict_on(install(line), site).rule == "LD-078"
+    assert verdict_on(install(line), site).accepted
+    assert verdict_on(install(line, data=b"changed"), site).rule == "LD-078"
+    assert not verdict_on(install(line, data=b"changed"), site).accepted
+
+
+def test_each_row_of_a_file_counts(install, site):
+    rows = [f"spam/libspam.so,{written()},18", f"./spam/libspam.so,{written(b'other')},18"]
+
+    assert not verdict_on(install("\n".join(rows)), site).accepted
+    assert not verdict_on(install("\n".join(reversed(rows))), site).accepted
+
+
+def test_a_row_that_leads_nowhere_is_of_no_file(install, site):
+    (site / "spam" / "loop").symlink_to("loop")
+    rows = ["spam/loop/libspam.so", "spam\0/libspam.so", "/nowhere/libspam.so"]
+    file = install("\n".join(f"{row},{written(b'other')},18" for row in rows))
+
+    assert verdict_on(file, site).rule == "LD-075"
+
+
+@pytest.mark.parametrize("name", ["lib,spam.so", 'lib"spam.so', "lib ä.so", "a\r\nlib.so"])
 def test_odd_names_are_quoted_as_csv_has_it(name, install, site):
-    quoted = f'"{name.replace(chr(34), chr(34) * 2)}"' if {",", '"'} & set(name) else name
-    quoted = quoted.replace(name[:0] + "lib", "spam/lib", 1)
+    path = f"spam/{name}"
+    quoted = f'"{path.replace(chr(34), chr(34) * 2)}"' if set(',"\n') & set(name) else path
     file = install(f"{quoted},{written()},18", f"spam/{name}", b"changed")
 
     assert verdict_on(file, site).rule == "LD-078"

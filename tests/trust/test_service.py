@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf import plugin_scan
 from modular_tf.configuration import Config
+from modular_tf.discovery.library_search import LibrarySearch
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import loader
@@ -77,6 +79,22 @@ def test_what_is_not_trusted_is_rejected_and_nothing_of_it_runs(place, evil):
     assert record.reason.as_dict()["stage"] == "trust"
     assert record.reason.rule == "LD-076"
     assert not evil.ran
+
+
+def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monkeypatch):
+    """What a file needs, how long that takes to find, and what is read of it, is up to it."""
+    shutil.copy(fixture_plugin("companion"), place)
+    place.chmod(0o666)
+    looked = []
+    monkeypatch.setattr(LibrarySearch, "find", lambda *given, **_: looked.append(given[1]))
+    monkeypatch.setattr(plugin_scan, "see", looked.append)
+
+    with service(place) as plugins:
+        (record,) = plugins.discover().plugins
+
+    assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
+    assert record.kinds == ("filesystem",)
+    assert not {"libfixture_companion.so", str(place)} & set(looked)
 
 
 def test_the_configuration_may_excuse_it(good):

@@ -56,7 +56,7 @@ def _try_again(path: str) -> PluginRecord:
         NotFoundError: The file is not there any more.
     """
     from modular_tf.configuration import load_config  # noqa: PLC0415  (not needed for help)
-    from modular_tf.discovery.search_paths import is_privileged  # noqa: PLC0415
+    from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
     from modular_tf.service import PluginService  # noqa: PLC0415
 
     config = load_config(privileged=is_privileged())

@@ -16,6 +16,7 @@ _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
 _RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
 _GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 _VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+_FILTERS = (0x7FFFFFFD, 0x7FFFFFFF)  # DT_AUXILIARY and DT_FILTER
 _DF_BIND_NOW = 0x8
 _DF_1_NOW, _DF_1_NOOPEN, _DF_1_PIE = 0x1, 0x40, 0x08000000
 _MAX_BYTES = 1024 * 1024  # a library has about 30 entries of 16 bytes; needs add one each
@@ -71,14 +72,24 @@ class DynamicSection:
         return tuple(self.strings.text(at) for at in self._tags.get(_NEEDED, ()))
 
     @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of libraries that the linker maps to look symbols up in before this one."""
+        return tuple(self.strings.text(at) for tag in _FILTERS for at in self._tags.get(tag, ()))
+
+    @property
     def rpath(self) -> tuple[str, ...]:
-        """Directories of DT_RPATH, unexpanded."""
+        """Directories of DT_RPATH, unexpanded; an empty one is the current directory."""
         return self._paths(_RPATH)
 
     @property
     def runpath(self) -> tuple[str, ...]:
-        """Directories of DT_RUNPATH, unexpanded."""
+        """Directories of DT_RUNPATH, unexpanded; an empty one is the current directory."""
         return self._paths(_RUNPATH)
+
+    @property
+    def has_runpath(self) -> bool:
+        """Whether there is a DT_RUNPATH, be it empty: DT_RPATH counts for nothing then."""
+        return _RUNPATH in self._tags
 
     @property
     def binds_now(self) -> bool:
@@ -110,8 +121,8 @@ class DynamicSection:
         return values[-1] if values else 0
 
     def _paths(self, tag: int) -> tuple[str, ...]:
-        found = self._tags.get(tag)
-        return tuple(p for p in self.strings.text(found[-1]).split(":") if p) if found else ()
+        text = self.strings.text(self._one(tag)) if tag in self._tags else ""
+        return tuple(text.split(":")) if text else ()
 
 
 def _read_tags(image: Image) -> dict[int, list[int]]:

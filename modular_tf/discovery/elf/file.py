@@ -30,7 +30,7 @@ class ElfFile:
         dynamic: The dynamic section: SONAME, NEEDED, paths, flags.
     """
 
-    __slots__ = ("_found", "_source", "_symbols", "_versions", "dynamic", "image")
+    __slots__ = ("_found", "_source", "_symbols", "_undefined", "_versions", "dynamic", "image")
 
     def __init__(self, path: str) -> None:
         """Open `path`.
@@ -47,6 +47,7 @@ class ElfFile:
             raise
         self._found: dict[str, Symbol | None] = {}
         self._symbols: SymbolTable | None = None
+        self._undefined: tuple[UndefinedSymbol, ...] | None = None
         self._versions: frozenset[str] | None = None
 
     def close(self) -> None:
@@ -125,8 +126,10 @@ class ElfFile:
         Raises:
             ElfError: The tables are damaged.
         """
-        versions = {need.number: need.version for need in self.version_needs()}
-        return self._table().undefined(versions)
+        if self._undefined is None:
+            versions = {need.number: need.version for need in self.version_needs()}
+            self._undefined = self._table().undefined(versions)
+        return self._undefined
 
     def version_needs(self) -> tuple[VersionNeed, ...]:
         """Return the symbol versions that the library needs of others.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.record import Records
@@ -82,6 +83,19 @@ class TrustJudge:
             return TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message))
         return verdict
 
+    def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
+        """Refuse a candidate that strangers could change, without reading it; None for any other.
+
+        What cannot be found out is left to `judge`.
+        """
+        if candidate.source is Source.BUNDLED:
+            return None
+        try:
+            _, offence = self._look_at(candidate.path)
+        except (OSError, ValueError):
+            return None
+        return None if offence is None else TrustVerdict.of_problem(offence)
+
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
@@ -107,7 +121,55 @@ class TrustJudge:
             if not found.accepted:
                 return found
             checked += found.checked
+            verdict = verdict.remark(*found.remarks)
         return verdict.on(tuple(checked))
+
+    def judge_opened(
+        self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
+    ) -> TrustVerdict:
+        """Judge the libraries that code of an accepted candidate opened when it was tried.
+
+        Args:
+            candidate: The candidate.
+            verdict: What was said of it and its companions.
+            opened: The libraries (`Finding.opened`).
+
+        Returns:
+            The same verdict with the libraries among its `checked` files, but for the system's; or
+            the first refusal.
+        """
+        if not verdict.checked:
+            return verdict
+        checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
+        for seen in opened:
+            found = self.judge_mapped(seen.path, of=of, distribution=candidate.distribution)
+            if not found.accepted:
+                message = f"{seen.path}, which its code opens, is not to be trusted as it is:"
+                return TrustVerdict.of_problem(
+                    Problem.of(rules.MAPPED_AS_JUDGED, f"{message} {found.message}", path=seen.path)
+                )
+            verdict = verdict.remark(*found.remarks)
+            if not is_of_system(seen.path):
+                checked += found.checked
+        return verdict.on(tuple(checked))
+
+    def judge_mapped(self, path: str, *, of: str, distribution: str | None = None) -> TrustVerdict:
+        """Judge a library that is mapped with a plugin and is no companion that the probe found.
+
+        Args:
+            path: Its file.
+            of: The hash of the plugin's library; where plugins are frozen, it must have been locked
+                with this one, unless the system keeps it.
+            distribution: The normalised name of the distribution that brings the plugin, if known.
+        """
+        try:
+            file, offence = self._look_at(path)
+            verdict = self._by_owner(file, offence, distribution)
+            if verdict.accepted and self._lock is not None and not is_of_system(path):
+                verdict = self._lock.verdict(file, of)
+            return verdict.on((file.seen(),)) if verdict.accepted else verdict
+        except OSError as error:
+            return TrustVerdict.of_problem(_changed(path, error))
 
     def _look_at(self, path: str) -> tuple[JudgedFile, Problem | None]:
         # Not by abspath: what `..` means depends on the links before it.
@@ -140,10 +202,15 @@ class TrustJudge:
         if candidate.source is Source.BUNDLED:
             why = "it comes with this package, so who can change it can change this package"
             return TrustVerdict(rules.OWNER.id, why)
+        return self._by_owner(file, offence, candidate.distribution)
+
+    def _by_owner(
+        self, file: JudgedFile, offence: Problem | None, distribution: str | None
+    ) -> TrustVerdict:
         if offence is not None:
             return TrustVerdict.of_problem(offence)
-        by_record = self._records.verdict(file, candidate.distribution)
-        return by_record or TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        otherwise = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        return self._records.verdict(file, distribution, otherwise)
 
 
 def _lock(path: str | None, paths: PathJudge) -> Lock:

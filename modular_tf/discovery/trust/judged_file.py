@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from time import time_ns
 
 from modular_tf.discovery.boot_id import boot_id
-from modular_tf.discovery.file_identity import FileIdentity, SeenFile, sha256_of
+from modular_tf.discovery.file_identity import FileIdentity, SeenFile, of_same_file, sha256_of
 
 __all__ = ["JudgedFile", "KnownHash"]
 
 KnownHash = Callable[[str, FileIdentity], "str | None"]
 """Returns the SHA-256 of a file by path and identity, None where it is not known."""
 
-# O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _AT_ONCE = 1 << 20
 
 
@@ -61,28 +59,15 @@ class JudgedFile:
             OSError: The bytes cannot be read, or are no longer those that were looked at (ESTALE).
         """
         if self._sha256 is None:
-            self._sha256 = self._of_descriptor(sha256_of)
+            self._sha256 = of_same_file(self.real_path, self.identity, sha256_of)
         return self._sha256
 
     def digest(self, algorithm: str) -> bytes:
         """Return a hash of the bytes; errors as in `sha256`."""
         if algorithm == "sha256":
             return bytes.fromhex(self.sha256())
-        return bytes.fromhex(self._of_descriptor(lambda fd: _digest(fd, algorithm)))
-
-    def _of_descriptor(self, work_out: Callable[[int], str]) -> str:
-        fd = os.open(self.real_path, _OPEN_FLAGS)
-        try:
-            self._require_same(fd)
-            found = work_out(fd)
-            self._require_same(fd)
-        finally:
-            os.close(fd)
-        return found
-
-    def _require_same(self, fd: int) -> None:
-        if FileIdentity.of(os.fstat(fd)) != self.identity:
-            raise OSError(errno.ESTALE, "it changed while it was looked at", self.path)
+        work_out = partial(_digest, algorithm=algorithm)
+        return bytes.fromhex(of_same_file(self.real_path, self.identity, work_out))
 
 
 def _boot_of(path: str) -> str:

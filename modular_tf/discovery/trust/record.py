@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import binascii
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.installed import installed_distributions
 from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import trust as rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from modular_tf.discovery.installed import InstalledDistribution
     from modular_tf.discovery.trust.judged_file import JudgedFile
@@ -29,13 +31,15 @@ class _RecordedHash(NamedTuple):
     Attributes:
         label: Name and version of the distribution.
         record: The RECORD.
-        algorithm: A name that hashlib knows.
-        digest: The hash.
+        written: The hash, as it is written.
+        algorithm: A name that hashlib knows; None where it is no hash that vouches for anything.
+        digest: The hash; empty where it cannot be read.
     """
 
     label: str
     record: str
-    algorithm: str
+    written: str
+    algorithm: str | None
     digest: bytes
 
 
@@ -55,45 +59,52 @@ class Records:
         self._installed: dict[str, InstalledDistribution] | None = None
         self._read: dict[str, bytes] = {}
 
-    def verdict(self, file: JudgedFile, distribution: str | None) -> TrustVerdict | None:
-        """Return what RECORD says of a file; None where it says nothing and need not.
+    def verdict(
+        self, file: JudgedFile, distribution: str | None, otherwise: TrustVerdict
+    ) -> TrustVerdict:
+        """Return what RECORD says of a file.
 
         An editable install lists no libraries, and compiled files may come without a hash.
 
         Args:
             file: The file.
             distribution: The normalised name of the distribution that brings it, if known.
+            otherwise: The verdict where RECORD says nothing and need not.
 
         Raises:
             OSError: The file's bytes cannot be read.
         """
-        recorded = self._hash_of(file, distribution)
-        if recorded is None:
-            return self._missing(file) if self._required else None
-        if file.digest(recorded.algorithm) != recorded.digest:
-            message = (
-                f"{file.path} is not what {recorded.label} installed: its {recorded.algorithm} is"
-                f" {file.digest(recorded.algorithm).hex()}, {recorded.record} has"
-                f" {recorded.digest.hex()}"
-            )
-            return TrustVerdict.of_problem(Problem.of(rules.RECORD_HASH, message, path=file.path))
-        message = f"it has the {recorded.algorithm} of the RECORD of {recorded.label}"
-        return TrustVerdict(rules.RECORD_HASH.id, message)
+        compared = None
+        remarks = []
+        for recorded in self._hashes_of(file, distribution):
+            if recorded.algorithm is None:
+                remarks.append(_incomparable(file, recorded))
+            elif file.digest(recorded.algorithm) != recorded.digest:
+                return _mismatch(file, recorded, recorded.algorithm)
+            else:
+                compared = compared or recorded
+        if compared is not None:
+            message = f"it has the {compared.algorithm} of the RECORD of {compared.label}"
+            return TrustVerdict(rules.RECORD_HASH.id, message).remark(*remarks)
+        return _missing(file, remarks) if self._required else otherwise.remark(*remarks)
 
-    def _missing(self, file: JudgedFile) -> TrustVerdict:
-        message = f"no distribution's RECORD has a hash of {file.path}"
-        return TrustVerdict.of_problem(Problem.of(rules.RECORDED, message, path=file.path))
-
-    def _hash_of(self, file: JudgedFile, distribution: str | None) -> _RecordedHash | None:
+    def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
+        """Yield what the first distribution that says anything has of a file."""
         for found in self._distributions(distribution):
             record = os.path.join(found.metadata_directory, "RECORD")
             if self._required and not self._is_safe(record):
                 continue
-            for path in _paths_in(found.location, file):
-                written = _hash_in(self._bytes_of(found), path)
-                if written is not None:
-                    return _RecordedHash(found.label, record, *written)
-        return None
+            rows = dict.fromkeys(
+                found_hash.decode("ascii", "replace")
+                for part in _parts_of_names(file)
+                for row in rows_that_name(self._bytes_of(found), part)
+                if (found_hash := row.hash.strip())
+                and _leads_to(file, os.path.join(found.location, row.path))
+            )
+            for written in rows:
+                yield _RecordedHash(found.label, record, written, *_read_hash(written))
+            if rows:
+                return
 
     def _distributions(self, name: str | None) -> list[InstalledDistribution]:
         """Return the one of this name; where a RECORD is needed, the others behind it."""
@@ -114,40 +125,54 @@ class Records:
     def _bytes_of(self, distribution: InstalledDistribution) -> bytes:
         if distribution.name not in self._read:
             try:
-                self._read[distribution.name] = b"\n" + distribution.read("RECORD")
+                self._read[distribution.name] = distribution.read("RECORD")
             except OSError:  # discovery reports it (LD-022)
                 self._read[distribution.name] = b""
         return self._read[distribution.name]
 
 
-def _paths_in(location: str, file: JudgedFile) -> dict[str, None]:
-    """Return how a RECORD may call a file: by its path from where the distribution is."""
-    roots = (location, os.path.realpath(location))
-    return dict.fromkeys(
-        os.path.relpath(path, root) for path in (file.path, file.real_path) for root in roots
-    )
+def _parts_of_names(file: JudgedFile) -> set[bytes]:
+    """Return a part of each name that a RECORD may have for a file, but for quotes and the like."""
+    names = {os.path.basename(path) for path in (file.path, file.real_path)}
+    return {max(re.split(rb'[",\r\n]', os.fsencode(name)), key=len) for name in names}
 
 
-def _hash_in(record: bytes, path: str) -> tuple[str, bytes] | None:
-    """Return algorithm and hash from the line of a path; `record` begins with an empty line."""
-    raw = os.fsencode(path)
-    if b"," in raw or b'"' in raw:
-        raw = b'"' + raw.replace(b'"', b'""') + b'"'
-    _, found, rest = record.partition(b"\n" + raw + b",")
-    if not found:
-        return None
-    written = rest.partition(b"\n")[0].partition(b",")[0].strip()
-    algorithm, _, text = written.decode("ascii", "replace").partition("=")
-    return _decoded(algorithm, text)
+def _leads_to(file: JudgedFile, path: str) -> bool:
+    try:
+        return os.path.realpath(path) == file.real_path
+    except (OSError, ValueError):  # a row may hold anything
+        return False
 
 
-def _decoded(algorithm: str, text: str) -> tuple[str, bytes] | None:
+def _read_hash(written: str) -> tuple[str | None, bytes]:
+    algorithm, _, text = written.partition("=")
+    algorithm = algorithm.lower()
     if algorithm not in _ALGORITHMS:
-        return None
+        return None, b""
     try:
         from base64 import urlsafe_b64decode  # noqa: PLC0415  (where a hash is compared)
 
-        digest = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        return algorithm, urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
-        return None
-    return algorithm, digest
+        return algorithm, b""
+
+
+def _incomparable(file: JudgedFile, recorded: _RecordedHash) -> str:
+    return (
+        f"the RECORD of {recorded.label} has {recorded.written!r} of {file.path}, which vouches for"
+        f" nothing: it is none of {', '.join(_ALGORITHMS)}"
+    )
+
+
+def _mismatch(file: JudgedFile, recorded: _RecordedHash, algorithm: str) -> TrustVerdict:
+    message = (
+        f"{file.path} is not what {recorded.label} installed: its {algorithm} is"
+        f" {file.digest(algorithm).hex()}, {recorded.record} has"
+        f" {recorded.digest.hex() or repr(recorded.written)}"
+    )
+    return TrustVerdict.of_problem(Problem.of(rules.RECORD_HASH, message, path=file.path))
+
+
+def _missing(file: JudgedFile, remarks: list[str]) -> TrustVerdict:
+    message = "; ".join((f"no distribution's RECORD has a hash of {file.path}", *remarks))
+    return TrustVerdict.of_problem(Problem.of(rules.RECORDED, message, path=file.path))

@@ -20,12 +20,14 @@ class TrustVerdict(NamedTuple):
         refused: The broken rule; None if the plugin may be opened.
         checked: The files that were judged, as they were then: what is mapped has to be the same.
             Empty if the plugin is refused, or if there is no file, which the probe reports.
+        remarks: What could not be compared; `message` ends with it.
     """
 
     rule: str
     message: str
     refused: Problem | None = None
     checked: tuple[SeenFile, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> bool:
@@ -39,7 +41,12 @@ class TrustVerdict(NamedTuple):
 
     def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
         """Return the same verdict on these files."""
-        return TrustVerdict(self.rule, self.message, self.refused, checked)
+        return self._replace(checked=checked)
+
+    def remark(self, *remarks: str) -> TrustVerdict:
+        """Return the same verdict with more that could not be compared."""
+        message = "; ".join((self.message, *remarks))
+        return self._replace(message=message, remarks=(*self.remarks, *remarks))
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows the reason of a refused plugin, accepts as well."""

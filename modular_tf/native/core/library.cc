@@ -35,6 +35,27 @@ int find_executable_segment(struct dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
+struct Listing {
+  char* buffer;
+  size_t size;
+  size_t used;
+  uint64_t unmapped;
+};
+
+int list_object(struct dl_phdr_info* info, size_t, void* data) {
+  auto* listing = static_cast<Listing*>(data);
+  const uint64_t address = info->dlpi_addr;
+  const size_t name_size = std::strlen(info->dlpi_name) + 1;
+  const size_t end = listing->used + sizeof address + name_size;
+  if (end <= listing->size) {
+    std::memcpy(listing->buffer + listing->used, &address, sizeof address);
+    std::memcpy(listing->buffer + listing->used + sizeof address, info->dlpi_name, name_size);
+  }
+  listing->used = end;
+  listing->unmapped = info->dlpi_subs;
+  return 0;
+}
+
 // Code that no library owns: a JIT's trampolines, for one. Slow, and only asked on a miss.
 bool in_executable_mapping(uintptr_t address) {
   FILE* maps = std::fopen("/proc/self/maps", "re");
@@ -90,6 +111,23 @@ extern "C" void* mtf_library_find(const char* path) {
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   dlerror();
   return handle;
+}
+
+extern "C" int mtf_library_address(const char* path, uintptr_t* address) {
+  void* handle = mtf_library_find(path);
+  if (handle == nullptr) return 0;
+  struct link_map* found = nullptr;
+  const bool known = dlinfo(handle, RTLD_DI_LINKMAP, &found) == 0;
+  if (known) *address = found->l_addr;
+  dlclose(handle);
+  return known ? 1 : 0;
+}
+
+extern "C" size_t mtf_mapped_objects(char* buffer, size_t size, uint64_t* unmapped) {
+  Listing listing = {buffer, size, 0, 0};
+  dl_iterate_phdr(list_object, &listing);
+  *unmapped = listing.unmapped;
+  return listing.used;
 }
 
 extern "C" void* mtf_library_symbol(void* handle, const char* name) {

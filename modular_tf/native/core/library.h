@@ -21,6 +21,15 @@ void* mtf_library_find(const char* path);
 /* dlsym; NULL when the library itself or its dependencies do not define `name`. */
 void* mtf_library_symbol(void* handle, const char* name);
 
+/* Where the library lies that is mapped from the file that a path leads to: 1 when there is one, 0
+ * when not. Nothing is loaded. The path becomes another name of the library. */
+int mtf_library_address(const char* path, uintptr_t* address);
+
+/* Writes address and name of each object that is mapped now: eight bytes, then the name with its
+ * NUL, as many as fit whole. Returns how many bytes all of them take; `unmapped` gets the number of
+ * objects that were unmapped since the process began. [any thread] */
+size_t mtf_mapped_objects(char* buffer, size_t size, uint64_t* unmapped);
+
 typedef struct mtf_address_owner {
   const char* path;       /* of the mapped object; lives as long as it does */
   const void* base;       /* where it is mapped */

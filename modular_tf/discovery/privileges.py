@@ -1,0 +1,67 @@
+"""Whether this process has rights that its user lacks, so that the user's word does not count.
+
+A setuid or setgid program has them, and so has one whose file carries capabilities. The kernel
+tells the dynamic linker when it starts such a program (AT_SECURE, getauxval(3)); the linker then
+ignores the user's variables, and so does this package.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from struct import Struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["is_privileged", "linker_variable"]
+
+_AUXILIARY_VECTOR = "/proc/self/auxv"
+_STATUS = "/proc/self/status"
+_ENTRY = Struct("@LL")  # type and value
+_AT_SECURE = 23
+
+
+def is_privileged() -> bool:
+    """Tell whether this process runs with rights that its user lacks. [any thread]"""
+    differs = os.geteuid() != os.getuid() or os.getegid() != os.getgid()
+    return differs or _started_with_more_rights()
+
+
+def linker_variable(name: str, environment: Mapping[str, str]) -> str:
+    """Return a variable of the dynamic linker's, such as LD_LIBRARY_PATH; empty if it is ignored.
+
+    Args:
+        name: The variable.
+        environment: The variables that the process started with.
+    """
+    return "" if is_privileged() else environment.get(name, "")
+
+
+@cache
+def _started_with_more_rights() -> bool:
+    """Tell whether the kernel said so when the process started; the answer stays the same."""
+    try:
+        with open(_AUXILIARY_VECTOR, "rb", buffering=0) as stream:
+            data = stream.read()
+    except OSError:
+        return _has_more_capabilities()
+    whole = data[: len(data) - len(data) % _ENTRY.size]
+    return any(kind == _AT_SECURE and value for kind, value in _ENTRY.iter_unpack(whole))
+
+
+def _has_more_capabilities() -> bool:
+    """Tell whether the process has capabilities that its file gave it.
+
+    The kernel hides the vector from a program that such a file started; and from one that gave up
+    root's rights later, which then has none left. Ambient capabilities come from the parent, which
+    had them.
+    """
+    try:
+        with open(_STATUS, "rb") as stream:
+            lines = dict(line.split(b":", 1) for line in stream if line.startswith(b"Cap"))
+        permitted, ambient = (int(lines.get(name, b"0"), 16) for name in (b"CapPrm", b"CapAmb"))
+    except (OSError, ValueError):
+        return True  # nobody knows, so nothing of the user's counts
+    return os.geteuid() != 0 and permitted & ~ambient != 0

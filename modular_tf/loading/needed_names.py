@@ -1,0 +1,48 @@
+"""Names by which libraries need each other, and to which no library answers by itself.
+
+The dynamic linker knows a library by its SONAME and by the names that it was opened under. What is
+mapped by descriptor was opened under none that others know. So a library that is needed by its
+file's name, or by a path, would be looked for and mapped once more, from whatever file is there by
+then. A library without code that has such a name and needs the right one prevents that.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.library_search import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modular_tf.loading.target import Target
+
+
+def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
+    """Return the names by which libraries need each other, and to which those do not answer.
+
+    Args:
+        targets: The libraries, those that others need first.
+
+    Returns:
+        For each name, as the dynamic linker compares it, the path by which the one is mapped that
+        has to answer to it.
+    """
+    by_file_name: dict[str, list[Target]] = {}
+    for target in reversed(targets):  # of two with one name, the one that was found first
+        by_file_name.setdefault(os.path.basename(target.file.path), []).append(target)
+    found: dict[str, str] = {}
+    for target in targets:
+        for name in target.names.needed:
+            for other in by_file_name.get(os.path.basename(name), ()):
+                if other.names.soname != name and _leads_to(name, target, other):
+                    for compared in expand(name, target.mapped_as.rpartition("/")[0]):
+                        found.setdefault(compared, other.mapped_as)
+    return found
+
+
+def _leads_to(name: str, target: Target, other: Target) -> bool:
+    """Tell whether it is the other library by which a need was met."""
+    paths = map(os.path.normpath, expand(name, os.path.dirname(target.file.path)))
+    return any(f"/{os.path.normpath(other.file.path)}".endswith(f"/{path}") for path in paths)

@@ -1,0 +1,67 @@
+"""A library that is about to be mapped: from which file, by which path, and what it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.library_search import is_relative
+from modular_tf.loading.origin_folder import levels_asked_for
+
+if TYPE_CHECKING:
+    from modular_tf.loading.opened_file import OpenedFile
+
+
+class LinkNames(NamedTuple):
+    """What a library tells the dynamic linker.
+
+    Attributes:
+        soname: Its own name, None if it has none.
+        needed: The names of the libraries that it needs.
+        filters: The names of libraries that come with it (DT_AUXILIARY, DT_FILTER).
+        search_path: Where to look for those, unexpanded.
+        levels: As `levels_asked_for` has it.
+    """
+
+    soname: str | None
+    needed: tuple[str, ...]
+    filters: tuple[str, ...]
+    search_path: tuple[str, ...]
+    levels: int | None
+
+    @classmethod
+    def of(cls, path: str, file: str) -> LinkNames:
+        """Read them.
+
+        Args:
+            path: A path to it.
+            file: The file that it is.
+
+        Raises:
+            ElfError: It cannot be read, or is damaged.
+        """
+        with ElfFile(path) as elf:
+            found = elf.dynamic
+            levels = levels_asked_for(elf, file)
+            search_path = (*found.rpath, *found.runpath)
+            return cls(found.soname, found.needed, found.filters, search_path, levels)
+
+    def must_differ(self, stand_ins: frozenset[str]) -> bool:
+        """Tell whether names have to be changed in a copy (`private_copy`)."""
+        return not stand_ins.isdisjoint(self.needed) or any(map(is_relative, self.search_path))
+
+
+class Target(NamedTuple):
+    """A library to map.
+
+    Attributes:
+        file: Its file.
+        mapped_as: By which path it, or a copy of it, is mapped.
+        is_copy: Whether it is a copy that is mapped.
+        names: What it tells the dynamic linker.
+    """
+
+    file: OpenedFile
+    mapped_as: str
+    is_copy: bool
+    names: LinkNames

@@ -1,0 +1,249 @@
+"""What a plugin opens by itself when it is tried is part of what was found.
+
+The plugin and each library leave a trace when their code begins to run, in whatever process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
+from modular_tf.first_contact.trials import try_plugins
+from modular_tf.scan_cache import ScanCache
+from tests.fixtures.compiler import compile_object, link_library
+from tests.trust.opening import opened_library, opening_plugin
+
+LIMITS = Limits(seconds=60)
+CRASHING = "__attribute__((constructor)) static void crash(void) { __builtin_trap(); }\n"
+GOOD = ["loaded", None, None]
+PLACES = ["OPENS_IN_CONSTRUCTOR", "OPENS_IN_INIT"]
+
+
+@pytest.fixture(autouse=True)
+def traces(tmp_path, monkeypatch):
+    """Collect traces, also those of the processes in which plugins are tried."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    monkeypatch.setenv("TRACES", str(folder))
+    return folder
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    return opening_plugin(tmp_path / "libx.so")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    return opened_library(tmp_path / "more" / "libmore.so", "more")
+
+
+def tried(*plugins):
+    tasks = [Task(path.stem, str(path), kinds=("filesystem",)) for path in plugins]
+    return try_plugins(tasks, LIMITS)
+
+
+_LOAD = """
+    import json, sys
+    from modular_tf.configuration import Config
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.service import PluginService
+
+    plugin, load, policy = json.loads(sys.argv[1])
+    config = Config(load=load, trust=TrustPolicy(**policy))
+    with PluginService(plugin_paths=[plugin], bundled=False, config=config) as service:
+        (record,) = service.load().plugins
+        reason = record.reason
+        maps = open("/proc/self/maps").read()
+        print(json.dumps([record.state.value, reason and reason.rule, reason and reason.message,
+                          "libmore.so" in maps]))
+"""
+
+
+@pytest.fixture
+def load(run_python):
+    """Load a plugin in a new process; return its state, and rule and message of what was wrong."""
+
+    def run_one(plugin, *, load="lazy", mapped=False, **policy):
+        child = run_python(_LOAD, json.dumps([str(plugin), load, policy]))
+        *found, is_mapped = json.loads(child.stdout)
+        assert is_mapped == mapped
+        return found
+
+    return run_one
+
+
+def begun(traces):
+    """Return whose code began to run since the last look."""
+    found = sorted(entry.name for entry in traces.iterdir())
+    for entry in traces.iterdir():
+        entry.unlink()
+    return found
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_is_found(place, plugin, opened, monkeypatch):
+    monkeypatch.setenv(place, str(opened))
+
+    [finding] = tried(plugin)
+
+    assert (finding.offer.schemes, finding.lasting) == (("opening",), True)
+    [seen] = finding.opened
+    assert (seen.path, seen.identity.inode) == (str(opened), opened.stat().st_ino)
+
+
+def test_what_a_plugin_opens_of_the_system_is_found_too(plugin, monkeypatch):
+    monkeypatch.setenv("OPENS_IN_INIT", "libanl.so.1")
+
+    [finding] = tried(plugin)
+
+    assert [Path(seen.path).name for seen in finding.opened] == ["libanl.so.1"]
+
+
+def test_what_is_needed_of_the_system_is_known_already(tmp_path):
+    plugin = opening_plugin(tmp_path / "libx.so", options=["-Wl,--no-as-needed", "-lanl"])
+
+    [finding] = tried(plugin)
+
+    assert finding.opened == ()
+
+
+def test_a_plugin_that_opens_nothing_has_a_lasting_finding(plugin):
+    [finding] = tried(plugin)
+
+    assert (finding.opened, finding.lasting) == ((), True)
+
+
+def test_each_of_many_that_open_the_same_has_it(tmp_path, opened, monkeypatch):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    plugins = [opening_plugin(tmp_path / f"lib{at}.so", f"scheme{at}") for at in range(20)]
+
+    findings = tried(*plugins)
+
+    assert [[seen.path for seen in finding.opened] for finding in findings] == [[str(opened)]] * 20
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("policy", ["lazy", "eager"])
+def test_a_plugin_is_tried_again_when_what_it_opened_has_changed(
+    policy, place, plugin, opened, traces, monkeypatch, tmp_path, load
+):
+    monkeypatch.setenv(place, str(opened))
+    # What loading it finds takes the place of what was found when it was tried.
+    assert load(plugin, load=policy, mapped=policy == "eager") == GOOD
+    begun(traces)
+    assert load(plugin) == GOOD
+    assert begun(traces) == [], "it is known"
+    source = tmp_path / "crash.c"
+    source.write_text(CRASHING)
+    shutil.copy(link_library("libcrash.so", [compile_object(source)]), opened)
+
+    assert load(plugin)[:2] == ["quarantined", "LD-060"]
+
+
+def test_a_plugin_is_tried_again_when_what_it_opened_is_gone(
+    plugin, opened, traces, monkeypatch, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    load(plugin)
+    begun(traces)
+    opened.unlink()
+
+    assert load(plugin) == GOOD
+    assert begun(traces) == ["init", "libx"]
+
+
+def test_a_plugin_that_closes_what_it_opened_is_tried_each_time(
+    plugin, opened, traces, monkeypatch, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    monkeypatch.setenv("CLOSES", "1")
+    [finding] = tried(plugin)
+    assert not finding.lasting
+
+    for _ in range(2):
+        begun(traces)
+        assert load(plugin) == GOOD
+        assert begun(traces) == ["init", "libx", "more"]
+
+
+def test_a_finding_that_no_longer_holds_leaves_what_the_bytes_say(
+    plugin, opened, monkeypatch, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    load(plugin)
+    assert ScanCache.of_process().recall(str(plugin)).tried
+    with opened.open("ab") as stream:
+        stream.write(b"more")
+
+    known = ScanCache.of_process().recall(str(plugin))
+
+    assert (known.tried, known.finding) == (False, None)
+
+
+# -- trust -----------------------------------------------------------------------------------------
+
+
+def by_file(opened):
+    opened.chmod(0o666)
+
+
+def by_folder(opened):
+    opened.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize("how", [by_file, by_folder])
+def test_what_strangers_can_change_is_not_opened_here(
+    how, plugin, opened, traces, monkeypatch, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    how(opened)
+
+    state, rule, message = load(plugin, load="eager")
+
+    assert (state, rule) == ("rejected", "LD-098")
+    assert f"{opened}, which its code opens" in message
+    begun(traces)
+    assert load(plugin)[:2] == ["rejected", "LD-098"]
+    assert begun(traces) == [], "it need not be tried again to be refused"
+
+
+def test_a_copy_that_was_not_tried_is_judged_alike(
+    plugin, opened, traces, monkeypatch, tmp_path, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    assert load(plugin) == GOOD
+    begun(traces)
+    opened.parent.chmod(0o777)
+    copy = shutil.copy(plugin, tmp_path / "libcopy.so")
+
+    assert load(copy)[:2] == ["rejected", "LD-098"]
+    assert begun(traces) == [], "its bytes were tried"
+
+
+def test_where_plugins_are_frozen_it_is_in_the_lock_file(
+    plugin, opened, monkeypatch, tmp_path, load, run_python
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    lock = str(tmp_path / "plugins.lock")
+    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", lock]
+    command = "import sys; from modular_tf.cli.main import run; sys.exit(run(sys.argv[1:]))"
+
+    run_python(command, *words)
+    state, rule, message = load(plugin, frozen=True, lock=lock)
+    assert (state, rule) == ("rejected", "LD-098")
+    assert hashlib.sha256(opened.read_bytes()).hexdigest() in message
+    run_python(command, *words, "--load")
+    assert load(plugin, load="eager", mapped=True, frozen=True, lock=lock) == GOOD
+    with opened.open("ab") as stream:
+        stream.write(b"more")
+    assert load(plugin, load="eager", frozen=True, lock=lock)[:2] == ["rejected", "LD-098"]

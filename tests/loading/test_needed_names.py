@@ -1,0 +1,258 @@
+"""Libraries that need each other by names to which none answers by itself.
+
+The dynamic linker would look for such a library and map what is there by then. Each library leaves
+a trace by its constructor, so one that nobody judged tells that it was mapped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
+from modular_tf.loading import binding
+from modular_tf.loading.loader import map_file
+from tests.fixtures.compiler import compile_object, link_library
+
+SOURCE = Path(__file__).with_name("needed_library.c")
+LONG_NAME = "x" * 250 + ".so"  # room for any name that a test wants to see needed
+COMPANION = "libcompanion.so"
+
+
+class Traces:
+    """What constructors left."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    @property
+    def names(self):
+        """The names of the libraries whose constructors ran."""
+        return sorted(entry.name for entry in self._folder.iterdir())
+
+
+@pytest.fixture(autouse=True)
+def traces(tmp_path, monkeypatch):
+    """Collect the traces of libraries."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    monkeypatch.setenv("TRACES", str(folder))
+    return Traces(folder)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder for libraries, which is the current directory."""
+    path = tmp_path / "folder"
+    path.mkdir()
+    monkeypatch.chdir(path)
+    return path
+
+
+def put(library, place, replace=()):
+    """Put a library into a place, with bytes of its own, and other strings."""
+    content = library.read_bytes()
+    for old, new in replace:
+        assert content.count(old.encode()) == 1
+        content = content.replace(old.encode(), new.encode().ljust(len(old), b"\0"))
+    place.write_bytes(content + os.urandom(16))  # where no linker looks
+    return place
+
+
+def companion(place, answer=1, name="companion", soname=None, options=()):
+    compiled = compile_object(SOURCE, [f'NAME="{name}"', f"ANSWER={answer}"])
+    named = [f"-Wl,-soname,{soname}"] if soname else []
+    return put(link_library(place.name, [compiled], [*named, *options]), place)
+
+
+def plugin(place, needed, search_path, options=()):
+    """Build a plugin that needs a library by any name at all."""
+    compiled = compile_object(SOURCE, ['NAME="plugin"'])
+    versions = [option for option in options if "version-script" in option]
+    named = [f"-Wl,-soname,{LONG_NAME}", *versions]
+    stub = link_library(LONG_NAME, [compile_object(SOURCE, ['NAME="x"', "ANSWER=0"])], named)
+    path = [] if search_path is None else [f"-Wl,-rpath,{search_path}"]
+    built = link_library(place.name, [compiled], [str(stub), *path, *options])
+    put(built, place, [(LONG_NAME, needed)])
+    with ElfFile(str(place)) as elf:
+        assert needed in elf.dynamic.needed
+    return place
+
+
+def load(path, *companions, age="settled", sealed=False):
+    seen = [see(str(file)) for file in (path, *companions)]
+    if age == "settled":
+        changed = [file.identity.ctime_ns + SETTLED_AFTER_NS + 1 for file in seen]
+        seen = [s._replace(seen_ns=at, sha256=None) for s, at in zip(seen, changed, strict=True)]
+    return map_file(str(path), [str(file) for file in companions], checked=seen, sealed=sealed)
+
+
+def ask(library):
+    return ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))()
+
+
+# By which name a companion is needed, the search path, and its own name.
+NEEDS = {
+    "file name": (COMPANION, "{folder}", None),
+    "file name beside it": (COMPANION, "$ORIGIN", None),
+    "another name": (COMPANION, "{folder}", "libother.so.1"),
+    "own name": ("libother.so.1", "{folder}", "libother.so.1"),
+    "path": ("{folder}/libcompanion.so", None, None),
+    "path and another name": ("{folder}/libcompanion.so", None, "libcompanion.so"),
+    "relative path": ("./libcompanion.so", None, None),
+    "path beside it": ("$ORIGIN/libcompanion.so", None, None),
+    "in the current directory": (COMPANION, ":/nowhere", None),
+}
+HOW = [("settled", False), ("fresh", False), ("settled", True)]
+
+
+@pytest.mark.parametrize(("age", "sealed"), HOW, ids=["file", "copy", "sealed"])
+@pytest.mark.parametrize("way", NEEDS)
+def test_what_takes_the_place_of_a_companion_during_the_load_is_not_mapped(
+    way, age, sealed, folder, traces, monkeypatch
+):
+    name, search_path, soname = NEEDS[way]
+    needed = companion(folder / COMPANION, soname=soname)
+    if way == "own name":  # it is found by that name, so a file has it
+        needed = needed.rename(folder / "libother.so.1")
+    where = search_path and search_path.replace("{folder}", str(folder))
+    library = plugin(folder / "libx.so", name.replace("{folder}", str(folder)), where)
+    companion(folder / "evil.so", answer=2, name="evil", soname=soname)
+    map_stub = binding._map_stub
+
+    def swap_first(*arguments):
+        (folder / "evil.so").replace(needed)
+        return map_stub(*arguments)
+
+    monkeypatch.setattr(binding, "_map_stub", swap_first)
+
+    assert ask(load(library, needed, age=age, sealed=sealed)) == 1
+    assert traces.names == ["companion", "plugin"]
+
+
+@pytest.mark.parametrize(("age", "sealed"), HOW, ids=["file", "copy", "sealed"])
+def test_a_companion_is_mapped_once(age, sealed, folder):
+    needed = companion(folder / COMPANION)
+    library = plugin(folder / "libx.so", COMPANION, str(folder))
+
+    before = inodes_of(needed)
+    load(library, needed, age=age, sealed=sealed)
+
+    assert len(inodes_of(needed) - before) == 1
+
+
+def inodes_of(file):
+    """Return the inodes that are mapped of a file or a copy of it."""
+    maps = os.fsdecode(Path("/proc/self/maps").read_bytes()).splitlines()
+    shown = (f" {file}", f" /memfd:{file.name}")
+    return {line.split()[4] for line in maps if any(name in line for name in shown)}
+
+
+def test_versions_of_a_companion_are_those_of_the_judged_one(folder, tmp_path):
+    script = tmp_path / "versions"
+    script.write_text("FIRST { global: *; };\n")
+    options = [f"-Wl,--version-script={script}"]
+    needed = companion(folder / COMPANION, options=options)
+    library = plugin(folder / "libx.so", COMPANION, str(folder), options)
+    with ElfFile(str(library)) as elf:
+        assert (COMPANION, "FIRST") in {need[:2] for need in elf.version_needs()}
+
+    assert ask(load(library, needed, age="fresh")) == 1
+
+
+def test_companions_of_one_name_serve_the_plugins_that_they_came_with(folder):
+    libraries = []
+    for number, name in enumerate(("one", "two"), 1):
+        place = folder / name
+        place.mkdir()
+        needed = companion(place / COMPANION, answer=number, name=name)
+        libraries.append((plugin(place / f"lib{name}.so", COMPANION, str(place)), needed))
+
+    mapped = [load(library, needed) for library, needed in libraries]
+
+    assert [ask(library) for library in mapped] == [1, 2]
+
+
+def test_a_companion_may_need_another_by_its_file_name(folder, traces, monkeypatch):
+    first = companion(folder / "libfirst.so", name="first")
+    middle = plugin(folder / "libmiddle.so", "libfirst.so", str(folder))
+    library = plugin(folder / "libx.so", "libmiddle.so", str(folder))
+    companion(folder / "evil.so", answer=2, name="evil")
+    map_stub = binding._map_stub
+
+    def swap_first(*arguments):
+        for place in (first, middle):
+            shutil.copy(folder / "evil.so", folder / "new.so")
+            (folder / "new.so").replace(place)
+        return map_stub(*arguments)
+
+    monkeypatch.setattr(binding, "_map_stub", swap_first)
+
+    load(library, first, middle)
+
+    assert traces.names == ["first", "plugin"]
+
+
+# -- the current directory -------------------------------------------------------------------------
+
+_IN_CHILD = """
+    import ctypes, os, sys
+    from modular_tf.discovery.file_identity import see
+    from modular_tf.loading.loader import map_file
+
+    plugin, evil, age = sys.argv[1:]
+    seen = see(plugin)
+    if age == "settled":
+        seen = seen._replace(sha256=None, seen_ns=seen.identity.ctime_ns + 10**10)
+    os.rename(evil, "libcompanion.so")
+    library = map_file(plugin, [], checked=[seen])
+    print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
+"""
+
+
+@pytest.mark.parametrize("age", ["settled", "fresh"])
+@pytest.mark.parametrize("search_path", [":/nowhere", "/nowhere:", ".", "x/..", "$LIB/../..:"])
+def test_what_appears_in_the_current_directory_is_not_mapped(
+    search_path, age, folder, tmp_path, traces, run_python
+):
+    """The library was found where the system has them."""
+    for name in ("x", "lib/x86_64-linux-gnu"):
+        (tmp_path / name).mkdir(parents=True)
+    (folder / "system").mkdir()
+    companion(folder / "system" / COMPANION, soname=COMPANION)
+    library = plugin(
+        folder / "libx.so", COMPANION, search_path, options=["-Wl,--disable-new-dtags"]
+    )
+    evil = companion(folder / "evil.so", answer=2, name="evil", soname=COMPANION)
+    environment = {"LD_LIBRARY_PATH": str(folder / "system"), "TRACES": os.environ["TRACES"]}
+
+    child = run_python(_IN_CHILD, library, evil, age, env=environment)
+
+    assert child.stdout == "1\n"
+    assert traces.names == ["companion", "plugin"]
+
+
+def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
+    """It is the end of another string, which may mean anything."""
+    from modular_tf.errors import PluginError
+
+    library = plugin(folder / "libx.so", "libc.so.6", "X" * 40, options=[f"-Wl,-soname,{'Y' * 40}"])
+    content = library.read_bytes()
+    with ElfFile(str(library)) as elf:
+        table = content.index(b"\0", elf.dynamic.strings._offset)
+        at = content.index(b"X" * 40) - table
+    one, two = (at.to_bytes(8, "little"), (at + 5).to_bytes(8, "little"))
+    entry = (29).to_bytes(8, "little") + one
+    assert content.count(entry) == 1
+    library.write_bytes(content.replace(entry, entry[:8] + two))
+
+    with pytest.raises(PluginError, match="leads to the current directory") as caught:
+        load(library)
+
+    assert caught.value.rule == "LD-097"
+    assert traces.names == []

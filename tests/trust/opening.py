@@ -1,0 +1,42 @@
+"""Plugins that bring in libraries of which the probe knows nothing, and those libraries."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.fixtures.compiler import compile_object, link_library
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SOURCE = Path(__file__).with_name("opening.c")
+
+
+def opening_plugin(place: Path, scheme: str = "opening", options: Sequence[str] = ()) -> Path:
+    """Put a plugin in its place that serves a scheme and opens what variables name."""
+    good = variants("filesystem")["needed-none"]
+    renamed = replace(good, defines=("TF_InitPlugin=fixture_init",))
+    more = compile_object(_SOURCE, ["IS_PLUGIN", f'NAME="{place.stem}"'])
+    built = build_plugin(renamed, {"FIXTURE_SCHEME": scheme}, [more], options)
+    return _put(built, place)
+
+
+def opened_library(place: Path, name: str = "opened", value: int = 1, soname: str = "") -> Path:
+    """Put a library in its place that leaves a trace of its name."""
+    compiled = compile_object(_SOURCE, [f'NAME="{name}"', f"VALUE={value}"])
+    options = [f"-Wl,-soname,{soname}"] if soname else []
+    return _put(link_library(place.name, [compiled], options), place)
+
+
+def _put(built: Path, place: Path) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(built, place)
+    with place.open("ab") as stream:  # where no linker looks
+        stream.write(os.urandom(16))
+    return place

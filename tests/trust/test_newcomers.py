@@ -1,0 +1,319 @@
+"""LD-098 and LD-099: what comes into the process with a plugin beside what was judged.
+
+Each library leaves a trace by its constructor, and the plugin one when it is initialised. Plugins
+are mapped in a process of their own, without having been tried before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
+from tests.trust.opening import opened_library, opening_plugin
+
+_LOAD = """
+    import json, os, sys, threading
+    from modular_tf.configuration import Config
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.service import PluginService
+
+    policy, has_thread, *plugins = json.loads(sys.argv[1])
+    config = Config(first_contact="never", load="eager", trust=TrustPolicy(**policy))
+    done = threading.Event()
+    other = threading.Thread(target=done.wait)
+    if has_thread:
+        other.start()
+    for _ in range(2):  # what was refused stays mapped
+        with PluginService(config=config, plugin_paths=plugins, bundled=False) as service:
+            records = service.load().plugins
+    done.set()
+    print(json.dumps([
+        [p.state.value, list(p.schemes), [[r.rule, r.message] for r in (*p.reasons, *p.warnings)]]
+        for p in records
+    ]))
+"""
+
+
+@pytest.fixture
+def traces(tmp_path):
+    """Return a folder for traces."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def load(run_python, traces):
+    """Load plugins in a new process, and again; return what became of each in the end."""
+
+    def run(*plugins, policy=None, has_thread=False, **environment):
+        given = json.dumps([policy or {}, has_thread, *map(str, plugins)])
+        env = {"TRACES": str(traces), **{key: str(value) for key, value in environment.items()}}
+        return json.loads(run_python(_LOAD, given, env=env).stdout)
+
+    return run
+
+
+def names(traces):
+    return sorted(entry.name for entry in traces.iterdir())
+
+
+@pytest.fixture
+def locked(tmp_path):
+    """Write a lock file with a plugin and its companions, and return a policy that freezes."""
+
+    def write(plugin, *companions):
+        library, *others = (
+            LockedFile(file.name, hashlib.sha256(file.read_bytes()).hexdigest(), 1)
+            for file in (plugin, *companions)
+        )
+        path = tmp_path / "plugins.lock"
+        LockFile.of([LockedPlugin("x", library, companions=tuple(others))]).write(str(path))
+        return {"frozen": True, "lock": str(path)}
+
+    return write
+
+
+def test_a_plugin_that_brings_nothing_along_is_loaded(load, tmp_path, locked, traces):
+    plugin = opening_plugin(tmp_path / "libx.so")
+
+    assert load(plugin) == [["loaded", ["opening"], []]]
+    assert load(plugin, policy=locked(plugin)) == [["loaded", ["opening"], []]]
+    assert names(traces) == ["init", "libx"]
+
+
+def test_libraries_of_the_system_are_trusted_for_their_places(load, tmp_path, locked):
+    plugin = opening_plugin(tmp_path / "libx.so", options=["-Wl,--no-as-needed", "-lresolv"])
+
+    assert load(plugin) == [["loaded", ["opening"], []]]
+    assert load(plugin, policy=locked(plugin)) == [["loaded", ["opening"], []]]
+    assert load(plugin, OPENS_IN_CONSTRUCTOR="libanl.so.1", policy=locked(plugin)) == [
+        ["loaded", ["opening"], []]
+    ]
+
+
+# -- what the linker finds elsewhere ---------------------------------------------------------------
+
+
+@pytest.fixture
+def needing(tmp_path):
+    """Return a plugin that needs a library which LD_LIBRARY_PATH leads to, and that library."""
+    needed = opened_library(
+        tmp_path / "elsewhere" / "libneeded.so", "needed", soname="libneeded.so"
+    )
+    options = ["-Wl,--no-as-needed", str(needed)]
+    return opening_plugin(tmp_path / "libx.so", options=options), needed
+
+
+def by_file(needed):
+    needed.chmod(0o666)
+
+
+def by_folder(needed):
+    needed.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize("has_thread", [False, True], ids=["alone", "with a thread"])
+@pytest.mark.parametrize("how", [by_file, by_folder])
+def test_what_strangers_can_change_is_refused_before_the_plugin_begins(
+    how, has_thread, needing, load, traces
+):
+    plugin, needed = needing
+    how(needed)
+
+    [[state, schemes, [[rule, message]]]] = load(
+        plugin, has_thread=has_thread, LD_LIBRARY_PATH=needed.parent
+    )
+
+    assert (state, schemes, rule) == ("failed", [], "LD-098")
+    assert f"{needed}, which {plugin} needs, was mapped with it" in message
+    assert "so anybody may write to it" in message
+    assert names(traces) == ["libx", "needed"]
+
+
+def test_what_is_not_locked_is_refused_where_plugins_are_frozen(needing, load, locked, traces):
+    plugin, needed = needing
+
+    [[state, schemes, [[rule, message]]]] = load(
+        plugin, policy=locked(plugin), LD_LIBRARY_PATH=needed.parent
+    )
+
+    assert (state, schemes, rule) == ("failed", [], "LD-098")
+    assert f"{needed}, which {plugin} needs" in message
+    assert hashlib.sha256(needed.read_bytes()).hexdigest() in message
+    assert "init" not in names(traces)
+
+
+def test_what_is_locked_is_accepted_and_told(needing, load, locked):
+    plugin, needed = needing
+
+    [[state, schemes, [[rule, message]]]] = load(
+        plugin, policy=locked(plugin, needed), LD_LIBRARY_PATH=needed.parent
+    )
+
+    assert (state, schemes, rule) == ("loaded", ["opening"], "LD-099")
+    assert f"{needed}, which {plugin} needs" in message
+
+
+def test_what_was_not_judged_is_told_where_plugins_are_not_frozen(needing, load):
+    plugin, needed = needing
+
+    [[state, schemes, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=needed.parent)
+
+    assert (state, schemes, rule) == ("loaded", ["opening"], "LD-099")
+    assert f"{needed}, which {plugin} needs, was mapped with it; the probe" in message
+
+
+def test_the_next_plugin_that_needs_what_was_refused_is_refused_too(needing, load, tmp_path):
+    plugin, needed = needing
+    needed.chmod(0o666)
+    options = ["-Wl,--no-as-needed", str(needed)]
+    other = opening_plugin(tmp_path / "libother.so", "other", options)
+    good = opening_plugin(tmp_path / "libgood.so", "good")
+
+    outcomes = load(plugin, other, good, LD_LIBRARY_PATH=needed.parent)
+
+    assert [state for state, _, _ in outcomes] == ["failed", "failed", "loaded"]
+    assert [[rule for rule, _ in found] for _, _, found in outcomes] == [["LD-098"]] * 2 + [[]]
+
+
+@pytest.mark.parametrize("tag", ["-f", "-F"], ids=["auxiliary", "filter"])
+def test_a_library_that_filters_the_plugin_is_judged(tag, load, tmp_path, locked, traces):
+    folder = tmp_path / "filters"
+    filtering = opened_library(folder / "libfilter.so", "filtering")
+    options = [f"-Wl,{tag},libfilter.so", f"-Wl,-rpath,{folder}"]
+    plugin = opening_plugin(tmp_path / "libx.so", options=options)
+
+    [[state, _, [[rule, message]]]] = load(plugin)
+    assert (state, rule) == ("loaded", "LD-099")
+    assert f"{filtering}, which {plugin} needs" in message
+    [[state, _, [[rule, message]]]] = load(plugin, policy=locked(plugin))
+    assert (state, rule) == ("failed", "LD-098")
+    filtering.chmod(0o666)
+    (traces / "init").unlink()
+    [[state, _, [[rule, message]]]] = load(plugin)
+    assert (state, rule) == ("failed", "LD-098")
+    assert "init" not in names(traces)
+
+
+# -- what a constructor opens ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def opening(tmp_path):
+    """Return a plugin, and a library that its constructor may open."""
+    opened = opened_library(tmp_path / "more" / "libmore.so", "more")
+    return opening_plugin(tmp_path / "libx.so"), opened
+
+
+@pytest.mark.parametrize("has_thread", [False, True], ids=["alone", "with a thread"])
+@pytest.mark.parametrize("how", [by_file, by_folder])
+def test_what_a_constructor_opens_must_not_be_strangers(how, has_thread, opening, load, traces):
+    plugin, opened = opening
+    how(opened)
+
+    [[state, _, [[rule, message]]]] = load(
+        plugin, has_thread=has_thread, OPENS_IN_CONSTRUCTOR=opened
+    )
+
+    assert (state, rule) == ("failed", "LD-098")
+    assert f"{opened}, opened by a constructor, or by another thread, was mapped" in message
+    assert names(traces) == ["libx", "more"]
+
+
+def test_what_a_constructor_opens_may_be_ours(opening, load):
+    plugin, opened = opening
+
+    assert load(plugin, OPENS_IN_CONSTRUCTOR=opened) == [["loaded", ["opening"], []]]
+
+
+def test_what_a_constructor_opens_is_locked_where_plugins_are_frozen(opening, load, locked, traces):
+    plugin, opened = opening
+
+    [[state, _, [[rule, message]]]] = load(
+        plugin, policy=locked(plugin), OPENS_IN_CONSTRUCTOR=opened
+    )
+    assert (state, rule) == ("failed", "LD-098")
+    assert hashlib.sha256(opened.read_bytes()).hexdigest() in message
+    assert "init" not in names(traces)
+
+    assert load(plugin, policy=locked(plugin, opened), OPENS_IN_CONSTRUCTOR=opened) == [
+        ["loaded", ["opening"], []]
+    ]
+
+
+def test_what_another_thread_may_have_opened_is_told(opening, load, locked):
+    """A data loader's thread that imports numpy meanwhile is nobody's fault."""
+    plugin, opened = opening
+
+    [[state, _, [[rule, message]]]] = load(
+        plugin, policy=locked(plugin), has_thread=True, OPENS_IN_CONSTRUCTOR=opened
+    )
+
+    assert (state, rule) == ("loaded", "LD-099")
+    assert f"{opened}, opened by a constructor, or by another thread" in message
+
+
+def test_threads_that_open_libraries_meanwhile_do_not_matter(run_python, tmp_path, locked):
+    plugin = opening_plugin(tmp_path / "libx.so")
+    others = [opened_library(tmp_path / "others" / f"lib{n}.so", f"o{n}") for n in range(200)]
+    code = """
+        import ctypes, json, sys, threading
+        from modular_tf.configuration import Config
+        from modular_tf.discovery.trust.policy import TrustPolicy
+        from modular_tf.service import PluginService
+
+        policy, plugin, *others = json.loads(sys.argv[1])
+        config = Config(first_contact="never", load="eager", trust=TrustPolicy(**policy))
+        begun = threading.Event()
+
+        def open_all():
+            for other in others:
+                ctypes.CDLL(other)
+                begun.set()
+
+        thread = threading.Thread(target=open_all)
+        thread.start()
+        begun.wait()
+        with PluginService(config=config, plugin_paths=[plugin], bundled=False) as service:
+            (record,) = service.load().plugins
+            print(record.state.value, {r.rule for r in (*record.reasons, *record.warnings)})
+        thread.join()
+    """
+    for policy in ({}, locked(plugin)):
+        given = json.dumps([policy, str(plugin), *map(str, others)])
+
+        said = run_python(code, given).stdout
+
+        assert said in ("loaded set()\n", "loaded {'LD-099'}\n")
+
+
+def test_a_file_that_was_swapped_since_it_was_mapped_is_not_what_was_judged(
+    tmp_path, traces, monkeypatch
+):
+    """The library that was mapped is gone, and a good one has its place."""
+    from modular_tf.discovery.file_identity import see
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.errors import PluginError
+    from modular_tf.loading import loader, newcomers
+
+    needed = opened_library(tmp_path / "libfilter.so", "evil")
+    options = ["-Wl,-f,libfilter.so", f"-Wl,-rpath,{tmp_path}"]
+    plugin = opening_plugin(tmp_path / "libx.so", options=options)
+    judge = newcomers.judge_newcomers
+
+    def swap_first(*arguments):
+        opened_library(tmp_path / "good.so", "good").replace(needed)
+        return judge(*arguments)
+
+    monkeypatch.setenv("TRACES", str(traces))
+    monkeypatch.setattr(newcomers, "judge_newcomers", swap_first)
+
+    with pytest.raises(PluginError, match="is not the file that was mapped") as caught:
+        loader.map_file(str(plugin), [], checked=[see(str(plugin))], trust=TrustPolicy())
+
+    assert caught.value.rule == "LD-098"
+    assert "evil" in names(traces)
