@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -59,20 +59,23 @@ class ReaderStream(io.RawIOBase):
         start = self._position
         # A file that fits the first block needs no question for its size: it ends short.
         data = self._file.read(start, _FIRST_BLOCK)
-        expected = self._size_now() - start if len(data) == _FIRST_BLOCK else 0
-        if expected > _FIRST_BLOCK:
-            data = self._file.read(start, expected)  # in one piece: joining would copy it
-        self._position = start + len(data)
-        if len(data) < _FIRST_BLOCK or expected > _FIRST_BLOCK:
-            return data
-        return data + self._read_until_end()  # some sizes lie, such as that of a file in /proc
+        if len(data) == _FIRST_BLOCK:
+            data = self._read_all_from(start, data)
+        self._position = start + len(data)  # last: what fails before can be tried again
+        return data
 
-    def _read_until_end(self) -> bytes:
-        parts = []
-        while part := self._file.read(self._position, DEFAULT_BUFFER):
-            parts.append(part)
-            self._position += len(part)
-        return b"".join(parts)
+    def _read_all_from(self, start: int, first: bytes) -> bytes:
+        """Return what lies behind `start`, whose first block is known."""
+        expected = self._size_now() - start
+        if expected > len(first):
+            return self._file.read(start, expected)  # in one piece: joining would copy it
+        # Some sizes lie, such as that of a file in /proc.
+        return first + b"".join(self._blocks(start + len(first)))
+
+    def _blocks(self, offset: int) -> Iterator[bytes]:
+        while block := self._file.read(offset, DEFAULT_BUFFER):
+            yield block
+            offset += len(block)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to `offset` from the start, the position or the end."""
