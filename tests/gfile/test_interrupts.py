@@ -137,3 +137,24 @@ def test_a_stream_that_failed_to_read_the_rest_reads_it_again(
         file.read()
 
     assert file.read() == _UnsteadyFilesystem.content
+
+
+@pytest.mark.parametrize("content", [b"written", None])
+def test_an_interrupted_close_is_finished_by_the_next(
+    service: PluginService, functions: GfileFunctions, uri: str, content: bytes | None
+) -> None:
+    n_open = service.filesystem("ram").open_count
+    for point in points():
+        if functions.exists(uri):
+            functions.remove(uri)
+        file = functions.GFile(uri, "w")
+        if content is not None:
+            file.write(content)
+        more = interrupt(file.close, point=point)
+        file.close()
+        assert file.closed
+        assert functions.stat(uri).length == len(content or b"")
+        assert service.filesystem("ram").open_count == n_open
+        if not more:
+            assert point
+            break
