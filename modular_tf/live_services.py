@@ -5,16 +5,19 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from modular_tf.log_output.listener import listener
+
+if TYPE_CHECKING:
+    from modular_tf.errors import ModularTFError
 
 
 class LiveService(Protocol):
     """What a service does at the two moments that it cannot choose."""
 
-    def close_at_exit(self) -> None:
-        """Run every plugin's cleanup; raise nothing."""
+    def close_at_exit(self) -> list[ModularTFError]:
+        """Run every plugin's cleanup; return what went wrong."""
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable, or give it up; raise nothing."""
@@ -29,10 +32,21 @@ def keep_in_sight(service: LiveService) -> None:
 
 
 def _close_all() -> None:
-    """Run cleanups while the interpreter is whole: without, some plugins abort the process."""
+    """Run cleanups while the interpreter is whole: without, some plugins abort the process.
+
+    Raises:
+        ModularTFError: The first failure, such as data that could not be written; Python prints
+            it.
+    """
+    failures: list[BaseException] = []
     for service in list(_live):
-        service.close_at_exit()
+        try:
+            failures += service.close_at_exit()
+        except BaseException as interrupt:  # noqa: BLE001  (the others are to be closed as well)
+            failures.append(interrupt)
     listener.stop()  # after the cleanups, which may log as well
+    if failures:
+        raise failures[0]
 
 
 def _fork_all() -> None:

@@ -99,6 +99,21 @@ def test_the_end_of_the_process_writes_out_what_is_open(code, run_python, tmp_pa
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
+def test_a_failure_to_write_out_at_the_end_of_the_process_is_told(run_python):
+    child = run_python(
+        """
+        import modular_tf as mtf
+        service = mtf.PluginService()
+        service.load()
+        writer = mtf.fsspec.ModularFileSystem("file", service=service).open("/dev/full", "wb")
+        writer.write(b"lost")
+        """
+    )
+
+    assert "ResourceExhaustedError" in child.stderr
+    assert "/dev/full" in child.stderr
+
+
 IN_A_CLOUD = """
     import sys
     import fsspec
