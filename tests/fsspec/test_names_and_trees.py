@@ -262,3 +262,14 @@ def test_generic_transfers_work_both_ways(ram, tree, tmp_path):
     assert (tmp_path / "down" / "sub" / "c.csv").read_bytes() == b"sub/c.csv"
     assert ram.cat_file(f"{tree}/up/sub/c.csv") == b"sub/c.csv"
     assert isinstance(ram, fsspec.AbstractFileSystem)
+
+
+def test_long_listings_need_no_threads(thread_starts, ram, ram_path):
+    names = [f"{ram_path}/{number:02}" for number in range(40)]
+    for name in names:
+        ram.pipe_file(name, b"x")
+    thread_starts.fail("no thread left", "ThreadPoolExecutor", times=2)
+
+    assert [entry["name"] for entry in ram.ls(ram_path)] == names
+    assert [entry["name"] for entry in ram.ls(ram_path)] == names
+    assert thread_starts.has_failed
