@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import weakref
 from typing import TYPE_CHECKING, Protocol
 
+from modular_tf.errors import ClosedError
 from modular_tf.log_output.listener import listener
 
 if TYPE_CHECKING:
@@ -24,10 +26,26 @@ class LiveService(Protocol):
 
 
 _live: weakref.WeakSet[LiveService] = weakref.WeakSet()
+_ending = threading.Event()
 
 
 def keep_in_sight(service: LiveService) -> None:
-    """Tell a service of exit and fork, as long as somebody holds it."""
+    """Tell a service of exit and fork, as long as somebody holds it.
+
+    Python runs no exit handler that another one registers. So a service that an exit handler makes
+    after the others were closed ends when the interpreter lets go of it and of its files: what is
+    open is written out, and plugins' cleanup functions run, as those hold each other.
+
+    Raises:
+        ClosedError: The process ends, and this is not the thread that runs exit handlers. Others
+            are stopped wherever they are, and one in a plugin's code would abort the process.
+    """
+    thread = threading.current_thread()
+    if _ending.is_set() and thread is not threading.main_thread():
+        raise ClosedError(
+            "the process ends, and all plugin services are closed; end the thread"
+            f" {thread.name!r} before, or let the process wait for it (daemon=False)"
+        )
     _live.add(service)
 
 
@@ -38,6 +56,7 @@ def _close_all() -> None:
         ModularTFError: The first failure, such as data that could not be written; Python prints
             it.
     """
+    _ending.set()
     failures: list[BaseException] = []
     for service in list(_live):
         try:

@@ -55,6 +55,7 @@ class PluginService:
 
     Raises:
         ConfigError: The configuration file is not usable.
+        ClosedError: The process ends, and this is a thread that it does not wait for.
     """
 
     def __init__(
