@@ -35,6 +35,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._level: int | None = None  # None: nobody listens
         self._is_hearing = False  # else no thread could be started
+        self._is_stopping = False
         self._ending = False  # the thread shall end when nothing waits
         self._n_heard = 0
 
@@ -56,13 +57,13 @@ class Listener:
         A handler of the application's that blocks is waited for no longer than a few seconds.
         """
         with self._lock:
-            if self._level is None:
-                return
-            self._level = None
-            self._is_hearing = False
-            self._ending = True
-            _native().close_messages()
-            self._wait_for_thread()
+            if self._level is not None:
+                self._level, self._is_stopping = None, True
+            if self._is_stopping:  # also where an interrupt came before it was done
+                self._is_hearing, self._ending = False, True
+                _native().close_messages()
+                self._wait_for_thread()
+                self._is_stopping = False
 
     def before_fork(self) -> None:
         """End the thread, while messages go on to be collected."""
