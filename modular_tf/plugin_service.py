@@ -313,6 +313,7 @@ class PluginService:
             self._lock.closed = True
             entries = list(self._known)
             self._registries.schemes.close()
+            self._registries.devices.close()
         # Without the lock, which their last change may wait for; at exit that was waited for.
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
