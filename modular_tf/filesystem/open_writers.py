@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import io
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError, collected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
 
@@ -40,12 +40,17 @@ class OpenWriters:
         streams = [stream for stream in held if stream is not None and _is_open_writer(stream)]
         for stream in streams:
             stream.prepare_close()
-        # First of all written out, from below: an interrupt of a close may lose what it holds.
-        writers: list[io.IOBase] = [*streams, *_on_top_of(streams)]
-        ends = [*(writer.flush for writer in writers), *(writer.close for writer in writers[::-1])]
-        for end in ends:
-            with suppress(ValueError), collected(failures):  # its user may close or detach it too
+        # Written out before anything is closed, from below: an interrupted close may lose the rest.
+        others = _on_top_of(streams)
+        for stream in streams:
+            with _closing(failures):
+                stream.flush()
+        for end in (*(other.flush for other in others), *(other.close for other in others[::-1])):
+            with suppress(Exception):  # of strangers; what the filesystem says is said again below
                 end()
+        for stream in reversed(streams):
+            with _closing(failures):
+                stream.close()
 
     def abandon(self) -> None:
         """Forget all of them, in a forked child: what they hold is the parent's to write.
@@ -53,6 +58,12 @@ class OpenWriters:
         A thread that was writing to one does not exist here and would never give it back.
         """
         self._streams.clear()
+
+
+@contextmanager
+def _closing(failures: list[ModularTFError]) -> Iterator[None]:
+    with suppress(ValueError), collected(failures):  # its user may close or detach it meanwhile
+        yield
 
 
 def _on_top_of(streams: Sequence[io.IOBase]) -> list[io.IOBase]:

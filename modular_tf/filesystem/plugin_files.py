@@ -113,9 +113,10 @@ class PluginWritableFile(WritableFile):
         with _bytes_of(data, writable=False) as source:
             self._check(lib.mtf_writer_append(self._open_writer(), source, len(source)), "append")
 
-    def appended(self) -> int:
-        """Return how many bytes the plugin has taken since it was opened."""
-        return int(lib.mtf_writer_appended(self._open_writer()))
+    def appended(self) -> int | None:
+        """Return how many bytes the plugin has taken so far; None when it is closed."""
+        writer = self._writer
+        return None if writer is None else int(lib.mtf_writer_appended(writer))
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""

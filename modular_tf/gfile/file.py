@@ -242,13 +242,19 @@ class GFile:
         if self._closed:
             return
         failures: list[ModularTFError] = []
-        with collected(failures):
-            if not self._wrote and ("w" in self._mode or "a" in self._mode):
-                self._open_writer()
-        for file in (self._reader, self._writer):
+        if not self._wrote and ("w" in self._mode or "a" in self._mode):
             with collected(failures):
-                if file is not None:
-                    file.close()
+                self._open_writer()
+        try:
+            if self._reader is not None:
+                self._reader.close()
+        except ModularTFError as error:
+            failures.append(error)
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        except ModularTFError as error:
+            failures.append(error)
         self._closed, self._reader, self._writer = True, None, None
         if failures:
             raise failures[0]
