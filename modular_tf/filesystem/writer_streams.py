@@ -105,7 +105,7 @@ class WriterStream(io.RawIOBase):
             self.is_ending = True  # io's close flushes, which a closed file would refuse
             try:
                 self._file.close()
-            except ModularTFError:
+            except Exception:
                 super().close()
                 raise
             super().close()

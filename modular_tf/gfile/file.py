@@ -16,7 +16,6 @@ from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
     PermissionDeniedError,
-    collected,
 )
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import ReadBuffer
@@ -237,24 +236,22 @@ class GFile:
         """Close both directions; a second call does nothing.
 
         A file in mode "w" or "a" that was never written is created now (as in TensorFlow after
-        2.21, and as `open` does).
+        2.21, and as `open` does). A call that was interrupted is finished by the next.
         """
         if self._closed:
             return
-        failures: list[ModularTFError] = []
-        if not self._wrote and ("w" in self._mode or "a" in self._mode):
-            with collected(failures):
+        failures: list[Exception] = []
+        try:
+            if not self._wrote and ("w" in self._mode or "a" in self._mode):
                 self._open_writer()
-        try:
-            if self._reader is not None:
-                self._reader.close()
-        except ModularTFError as error:
+        except Exception as error:  # noqa: BLE001  (raised below)
             failures.append(error)
-        try:
-            if self._writer is not None:
-                self._writer.close()
-        except ModularTFError as error:
-            failures.append(error)
+        for file in (self._reader, self._writer):
+            try:
+                if file is not None:
+                    file.close()
+            except Exception as error:  # noqa: BLE001  (likewise)
+                failures.append(error)
         self._closed, self._reader, self._writer = True, None, None
         if failures:
             raise failures[0]
