@@ -86,9 +86,9 @@ class WriterStream(io.RawIOBase):
             self._told_late = count if count <= self._buffer_size else 0
 
     def tell(self) -> int:
-        """Return how many bytes the file has."""
+        """Return how many bytes the file has, as far as the buffer on top knows."""
         self._check_open()
-        return self._position
+        return self._position - self._told_late
 
     def flush(self) -> None:
         """Ask the plugin to flush, unless the file is about to be closed."""
