@@ -29,9 +29,13 @@ ModularTFError                         code, plugin, path, operation, rule
 from __future__ import annotations
 
 import errno
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = [
     "AbortedError",
@@ -56,6 +60,7 @@ __all__ = [
     "UnavailableError",
     "UnimplementedError",
     "UnknownError",
+    "collected",
     "error_class",
     "error_from_code",
 ]
@@ -309,3 +314,17 @@ def error_from_code(
     return error_class(known)(
         message, code=known, plugin=plugin, path=path, operation=operation, rule=rule
     )
+
+
+@contextmanager
+def collected(failures: list[ModularTFError]) -> Iterator[None]:
+    """Add an error of this package to `failures` instead of raising it.
+
+    For what is closed one after the other: a failure must not keep the rest open. Anything else is
+    an interrupt, which goes on to the caller: nothing is given up before it is known to be closed,
+    so that closing again finishes it.
+    """
+    try:
+        yield
+    except ModularTFError as error:
+        failures.append(error)

@@ -56,6 +56,7 @@ class PluginService:
 
     Raises:
         ConfigError: The configuration file is not usable.
+        ClosedError: The process ends, and this is a thread that it does not wait for.
     """
 
     def __init__(
@@ -86,6 +87,8 @@ class PluginService:
         self._hot_reload = HotReload(
             self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load
         )
+        self._failures: list[ModularTFError] = []  # of closing, until somebody is told
+        self._is_ended = False
         keep_in_sight(self)
 
     # -- the way of plugins ---------------------------------------------------------------------
@@ -287,41 +290,51 @@ class PluginService:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """Whether `close` was called; from then on the service does nothing new."""
         return self._lock.closed
 
     def close(self) -> None:
         """Close open files, filesystems and devices; a second call does nothing.
 
-        Memory regions that are still viewed keep their filesystem until the last view is gone.
+        Memory regions that are still viewed keep their filesystem until the last view is gone. A
+        call that was interrupted is finished by the next, or by the end of the process.
 
         Raises:
             ModularTFError: The first failure; the rest was closed all the same.
         """
-        errors = self._close(at_exit=False)
-        if errors:
-            raise errors[0]
+        self._close(at_exit=False)
+        failures, self._failures = self._failures, []
+        if failures:
+            raise failures[0]
 
-    def _close(self, *, at_exit: bool) -> list[ModularTFError]:
+    def _close(self, *, at_exit: bool) -> None:
+        if self._is_ended:
+            return
         with self._lock.held():
-            if self._lock.closed:
-                return []
             self._lock.closed = True
             entries = list(self._known)
             self._registries.schemes.close()
+            self._registries.devices.close()
         # Without the lock, which their last change may wait for; at exit that was waited for.
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
-        errors = [error for entry in reversed(entries) for error in entry.close(at_exit=at_exit)]
-        return errors + self._hot_reload.close(at_exit=at_exit)
+        for entry in reversed(entries):
+            self._failures += entry.close(at_exit=at_exit)
+        self._failures += self._hot_reload.close(at_exit=at_exit)
+        self._is_ended = True  # each of these may be done again, if an interrupt came before
 
-    def close_at_exit(self) -> None:
-        """Close without waiting for memory regions; called when the process ends."""
+    def close_at_exit(self) -> list[ModularTFError]:
+        """Close without waiting for memory regions; called when the process ends.
+
+        Returns:
+            What went wrong.
+        """
         self._hot_reload.stop_watching(_PATIENCE_AT_EXIT_S)
         # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
         with self._lock.held_in_time(_PATIENCE_AT_EXIT_S) as is_held:
             if is_held:
                 self._close(at_exit=True)
+        return self._failures
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child; called there by itself."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.errors import ClosedError
 from modular_tf.events import EventLog
+from modular_tf.threads import start_thread
 from modular_tf.watching.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Watch:
             target=self._deal_with, args=(changes,), name="modular_tf-change", daemon=True
         )
         self._workers = [*(other for other in self._workers if other.is_alive()), worker]
-        worker.start()
+        start_thread(worker)  # where that fails, the watcher brings the changes again
         worker.join(_SOON_S)
         while sum(other.is_alive() for other in self._workers) >= _MOST_AT_ONCE:
             worker.join(_SOON_S)

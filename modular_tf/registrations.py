@@ -74,18 +74,25 @@ class Registrations:
         )
 
     def add_filesystem(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
-        """Register a filesystem for its scheme, which nobody else has.
+        """Register a filesystem for its scheme, which nobody else has; close one that cannot be.
 
         Raises:
             AlreadyExistsError: Somebody has it (rule FS-018).
             InvalidArgumentError: No URI could name it (rule FS-007).
+            ClosedError: The service is closed.
         """
         deferred = self.filesystems.get(filesystem.scheme)
-        if isinstance(deferred, DeferredFilesystem):
-            self._registries.schemes.fulfil(deferred, filesystem)
-        elif self._predecessor is None:
-            self._register_scheme(filesystem)
-        self.filesystems[filesystem.scheme] = filesystem
+        self.filesystems[filesystem.scheme] = filesystem  # first: closing finds it from now on
+        try:
+            if isinstance(deferred, DeferredFilesystem):
+                self._registries.schemes.fulfil(deferred, filesystem)
+            elif self._predecessor is None:
+                self._register_scheme(filesystem)
+        except ModularTFError:
+            del self.filesystems[filesystem.scheme]
+            if not isinstance(filesystem, DeferredFilesystem):
+                close_served([filesystem], None, at_exit=False)
+            raise
 
     def _register_scheme(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
         self._undo[filesystem.scheme] = self._registries.schemes.register(filesystem)
@@ -108,7 +115,8 @@ class Registrations:
 
     @contextmanager
     def _placing(self, platform: DevicePlatform | DeferredFactory) -> Iterator[None]:
-        """Have a platform when it is registered; close one that cannot be."""
+        """Have a platform that is being registered; close one that cannot be."""
+        self.platform = platform
         try:
             yield
         except ModularTFError:
@@ -116,7 +124,6 @@ class Registrations:
             if not isinstance(platform, DeferredFactory):
                 platform.close()
             raise
-        self.platform = platform
 
     def _register_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
         devices, plugin, old = self._registries.devices, self._file.plugin, self._predecessor

@@ -328,14 +328,15 @@ class Renewal:
     def finish_drained(self) -> None:
         """Close the generations of which nobody holds anything any more."""
         for drained in [retired for retired in self._draining if retired.is_drained]:
-            self._draining.remove(drained)
             errors = [error.message for error in drained.close(at_exit=False)]
+            self._draining.remove(drained)
             _log.info("generation.closed", plugin=drained.plugin, path=drained.path, errors=errors)
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Close all that still serves to the end; return what went wrong."""
-        draining, self._draining = self._draining, []
-        return [error for old in draining for error in old.close(at_exit=at_exit)]
+        errors = [error for old in self._draining for error in old.close(at_exit=at_exit)]
+        self._draining.clear()
+        return errors
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

@@ -6,10 +6,10 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, collected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
@@ -69,23 +69,18 @@ class RetiredGeneration:
 def close_served(
     filesystems: Iterable[PluginFilesystem], platform: DevicePlatform | None, *, at_exit: bool
 ) -> list[ModularTFError]:
-    """Close what a library serves; return what went wrong.
+    """Close what a library serves; return what went wrong. What is closed already stays so.
 
     Args:
         filesystems: Those that are open.
         platform: Its devices, None for none; left alone at exit.
         at_exit: The process ends.
     """
-    closers: list[Callable[[], None]] = [
-        lambda fs=filesystem: fs.close(at_exit=at_exit)  # type: ignore[misc]
-        for filesystem in filesystems
-    ]
+    failures: list[ModularTFError] = []
+    for filesystem in filesystems:
+        with collected(failures):
+            filesystem.close(at_exit=at_exit)
     if platform is not None and not at_exit:
-        closers.append(platform.close)
-    errors = []
-    for close in closers:
-        try:
-            close()
-        except ModularTFError as error:
-            errors.append(error)
-    return errors
+        with collected(failures):
+            platform.close()
+    return failures

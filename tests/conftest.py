@@ -17,4 +17,5 @@ pytest_plugins = [
     "tests.fixtures.wild",
     "tests.fixtures.compiled",
     "tests.fixtures.broken_libraries",
+    "tests.fixtures.thread_starts",
 ]

@@ -9,7 +9,8 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.cli.failures import complain
-from modular_tf.errors import DeadlineExceededError
+from modular_tf.errors import DeadlineExceededError, ResourceExhaustedError
+from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,11 +55,16 @@ class TimeLimit:
 
         Raises:
             DeadlineExceededError: It did not return in time.
+            ResourceExhaustedError: There is no thread for it; it was not called.
         """
         ended: list[tuple[Any, BaseException | None]] = []
         thread = threading.Thread(target=_make, args=(work, ended), name=what, daemon=True)
         self.stuck_calls += 1
-        thread.start()
+        try:
+            start_thread(thread)
+        except ResourceExhaustedError:
+            self.stuck_calls -= 1
+            raise
         self._wait(thread, what)
         if not ended:
             raise DeadlineExceededError(f"{what} did not return within {self.seconds:g} s")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.device.host_callback import running_as
 from modular_tf.errors import ModularTFError
 from modular_tf.native.ffi import lib
+from modular_tf.threads import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ class EventManager:
         self._executor = executor
         self._changed = threading.Condition()
         self._waiting: deque[Waiting] = deque()
-        self._thread: threading.Thread | None = None
+        self._worker = Worker()
 
     def when_done(self, event: Event, function: Callable[[ModularTFError | None], None]) -> None:
         """Call a function when an event is done.
@@ -45,14 +46,13 @@ class EventManager:
             event: A recorded event; it is kept until then.
             function: Gets None, or why the work failed; it must be short, and is called on the
                 manager's thread. What it raises goes to `threading.excepthook`; the rest goes on.
+
+        Raises:
+            ResourceExhaustedError: There is no thread to wait for it; the function is not called.
         """
         with self._changed:
+            self._worker.ensure(self._work, f"events of {self._executor.name}")
             self._waiting.append((event, function))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name=f"events of {self._executor.name}", daemon=True
-                )
-                self._thread.start()
             self._changed.notify()
 
     def __len__(self) -> int:
@@ -70,9 +70,11 @@ class EventManager:
 
     def _await_work(self) -> bool:
         with self._changed:
+            if not self._worker.is_current:
+                return False
             if self._changed.wait_for(lambda: self._waiting, _IDLE_S):
                 return True
-            self._thread = None
+            self._worker.leave()
             return False
 
     def _look(self) -> None:

@@ -26,10 +26,12 @@ from modular_tf.errors import (
     InvalidArgumentError,
     ModularTFError,
     OutOfMemoryError,
+    ResourceExhaustedError,
     UnavailableError,
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import take_error
+from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -308,7 +310,11 @@ class Executor:
         except IndexError:
             return
         # The collector may have come while this very thread holds the locks that this needs.
-        threading.Thread(target=let_go, name=f"end of {self.name}").start()
+        thread = threading.Thread(target=let_go, name=f"end of {self.name}")
+        try:
+            start_thread(thread)
+        except ResourceExhaustedError:
+            self._let_go.append(let_go)  # the device stays
 
     # -- for the objects --------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.codes import Code
 from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedError
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.threads import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,37 +44,42 @@ class HostCallbacks:
         self._executor = executor
         self._lock = threading.Lock()
         self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
-        self._worker: threading.Thread | None = None
+        self._worker = Worker()
         queue = lib.mtf_callback_queue_new()
         if not queue:
             raise ResourceExhaustedError("no memory for the callbacks of a stream")
         self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
+        executor.keep_callbacks(self)
 
     def add(self, stream: Any, function: Callable[[], object]) -> None:
         """Have a native stream call a function when it gets there.
 
         Raises:
             ModularTFError: The plugin failed or refused.
+            ResourceExhaustedError: There is no thread to run it; the stream does not call it.
         """
-        outcome = ffi.new("int32_t *")
+        outcome = ffi.new("int32_t *", lib.MTF_CALLBACK_REFUSED)
         job = lib.mtf_callback_new(self._queue)
-        self._file(job, function, stream)
-        error = lib.mtf_callback_enqueue(stream, job, outcome)
+        try:
+            self._file(job, function, stream)
+            error = lib.mtf_callback_enqueue(stream, job, outcome)
+        finally:
+            if outcome[0] != lib.MTF_CALLBACK_ENQUEUED:
+                self._functions.pop(job, None)
+                lib.mtf_callback_cancel(job)
         if error:
             self._take(job)
             raise self._executor.failure(error, "host_callback")
         if outcome[0] == lib.MTF_CALLBACK_RUN_NOW:
-            self._run(self._take(job))
+            self._run(function)
         elif outcome[0] == lib.MTF_CALLBACK_REFUSED:
-            self._take(job)
             raise self._refusal()
 
     def cancel_all(self) -> None:
         """Drop what no stream will call any more."""
-        with self._lock:
-            functions, self._functions = self._functions, {}
-        for job in functions:
+        for job in list(self._functions):
             lib.mtf_callback_cancel(job)
+            self._take(job)
 
     def _refusal(self) -> InternalError:
         plugin, device = self._executor.plugin, self._executor.name
@@ -84,15 +90,10 @@ class HostCallbacks:
         )
 
     def _file(self, job: int, function: Callable[[], object], stream: Any) -> None:
-        """Keep the function, and the stream until it is called; see to it that a worker waits."""
+        """See to it that a worker waits; keep the function, and the stream until it is called."""
         with self._lock:
+            self._worker.ensure(self._work, f"callbacks of {self._executor.name}")
             self._functions[job] = function, stream
-            if self._worker is None:
-                self._executor.keep_callbacks(self)
-                self._worker = threading.Thread(
-                    target=self._work, name=f"callbacks of {self._executor.name}", daemon=True
-                )
-                self._worker.start()
 
     def _take(self, job: int) -> Callable[[], object] | None:
         with self._lock:
@@ -100,27 +101,28 @@ class HostCallbacks:
             return function
 
     def _work(self) -> None:
-        while True:
-            job = lib.mtf_callback_next(self._queue, _IDLE_NS)
-            if job:
+        while not self._may_leave():
+            while job := lib.mtf_callback_next(self._queue, _IDLE_NS):
                 self._work_on(job)
-            elif self._may_leave():
-                return
 
     def _work_on(self, job: int) -> None:
+        code, message = int(Code.INTERNAL), b"the callback could not be run"
         with self._lock:
             function, stream = self._functions.get(job, (None, None))
-        error = self._run(function)
-        code, message = _as_status(error)
-        lib.mtf_callback_done(job, code, message)
-        self._take(job)  # drops the stream, perhaps for good, when nobody waits for us any more
-        del stream
+        try:
+            code, message = _as_status(self._run(function))
+        finally:
+            lib.mtf_callback_done(job, code, message)
+            self._take(job)  # drops the stream, perhaps for good, when nobody waits for us any more
+            del stream
 
     def _may_leave(self) -> bool:
         with self._lock:
+            if not self._worker.is_current:
+                return True
             if self._functions and not _ended.is_set():
                 return False
-            self._worker = None
+            self._worker.leave()
             return True
 
     def _run(self, function: Callable[[], object] | None) -> ModularTFError | None:

@@ -10,7 +10,7 @@ from modular_tf.device.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
 from modular_tf.device.visible import CPU, VisibleDevices
-from modular_tf.errors import AlreadyExistsError, ModularTFError, NotFoundError
+from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.fork_lock import ForkLock
 
@@ -82,6 +82,7 @@ class DeviceRegistry:
         self._visible = VisibleDevices.of(visible)
         self._dlpack_types = parse_dlpack_types(dlpack_types or {})
         self._lock = ForkLock()
+        self._closed = False
         self._registrations: list[Registration] = []
         self._devices: dict[tuple[Registration, int, int], Device] = {}
 
@@ -93,10 +94,12 @@ class DeviceRegistry:
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
+            ClosedError: The registry is closed.
         """
         priority = self._priority_of(factory)
         registration = Registration(factory, plugin, priority)
         with self._lock:
+            self._check_open()
             self._check_platform(factory, plugin)
             self._registrations.append(registration)
         _log.info(
@@ -128,9 +131,11 @@ class DeviceRegistry:
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.
+            ClosedError: The registry is closed.
         """
         listed: list[Device] = []
         with self._lock:
+            self._check_open()
             for registration in self._registrations:
                 if registration.factory is registered:
                     self._check_platform(factory, registration.plugin, besides=registration)
@@ -138,6 +143,15 @@ class DeviceRegistry:
                     registration.priority = self._priority_of(factory)
                     listed += self._forget_devices(registration)
         return listed
+
+    def close(self) -> None:
+        """Take no factory any more; those that are there are not closed here."""
+        with self._lock:
+            self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the plugin service is closed")
 
     def _priority_of(self, factory: DeviceFactory) -> int:
         """Return what the configuration says, or the factory itself."""

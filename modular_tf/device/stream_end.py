@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.host_callback import running_executor
+from modular_tf.errors import ResourceExhaustedError
 from modular_tf.native.ffi import lib
+from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,17 +33,16 @@ def stream_end(in_flight: InFlight) -> Callable[[Any], None]:
         in_flight.drop_all()
 
     def end_or_leave(native: Any) -> None:
-        in_callback = running_executor() is not None and not sys.is_finalizing()
-        if not (in_callback and _is_left(end, native)):
+        if running_executor() is None or sys.is_finalizing():
             end(native)
+        else:
+            _leave(end, native)
 
     return end_or_leave
 
 
-def _is_left(end: Callable[[Any], None], native: Any) -> bool:
-    """Leave an end to a thread; False where there can be none, as when the interpreter ends."""
-    try:
-        threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True).start()
-    except RuntimeError:
-        return False
-    return True
+def _leave(end: Callable[[Any], None], native: Any) -> None:
+    """Leave an end to a thread; where there can be none, the stream stays until its device ends."""
+    thread = threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True)
+    with suppress(ResourceExhaustedError):
+        start_thread(thread)

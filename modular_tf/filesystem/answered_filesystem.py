@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 from modular_tf.codes import Code
-from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError, collected
 from modular_tf.filesystem.answered_readers import BlockReader, MemoryRegion, PiecewiseReader
 from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
@@ -258,14 +258,11 @@ class AnsweredFilesystem(PluginFilesystem):
         self._statistics.clear()
         super().flush_caches()
 
-    def _close_writers(self) -> ModularTFError | None:
-        failed = super()._close_writers()
+    def _close_writers(self, failures: list[ModularTFError]) -> None:
+        super()._close_writers(failures)
         for writer in list(self._answered_writers):
-            try:
+            with collected(failures):
                 writer.close()
-            except ModularTFError as error:
-                failed = failed or error
-        return failed
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""

@@ -53,12 +53,16 @@ class AnsweredWriter(WritableFile):
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
+        appended = memoryview(data).nbytes
         self._file.append(data)
         self._touch = False
-        appended = memoryview(data).nbytes
         self._is_empty = self._is_empty and not appended
         if self._position is not None:
             self._position += appended
+
+    def appended(self) -> int | None:
+        """Return how many bytes the plugin has taken since it was opened."""
+        return self._file.appended()
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
@@ -103,6 +107,6 @@ class AnsweredWriter(WritableFile):
         )
 
     def _touch_now(self) -> None:
-        touch, self._touch = self._touch, False
-        if touch:
+        if self._touch:
             self._file.append(b"")
+            self._touch = False

@@ -77,6 +77,13 @@ class WritableFile(_Closable):
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
 
+    def appended(self) -> int | None:
+        """Return how many bytes were added since it was opened; None where nobody counts them.
+
+        An interrupt may come when `append` has done its work and has not returned.
+        """
+        return None
+
     def flush(self) -> None:
         """Hand buffered bytes on; they need not have reached the disk."""
 

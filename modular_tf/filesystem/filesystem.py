@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.filesystem.transactions import Transaction
+    from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
 
 
 class Filesystem:
@@ -110,7 +111,7 @@ class Filesystem:
 
         return open_stream(self, uri, mode, buffering, encoding, errors, newline)
 
-    def remember_writer(self, stream: IO[Any]) -> None:
+    def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
         """Take note of a stream with a buffer, which `close` may have to write out."""
 
     # -- directories and files ----------------------------------------------------------------

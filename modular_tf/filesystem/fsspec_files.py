@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, ModularTFError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.filesystem.foreign_errors import error_for
 
@@ -98,10 +98,14 @@ class FsspecWritableFile(WritableFile):
 
     def close(self) -> None:
         """Complete the file; a second call does nothing."""
-        file, self._file = self._file, None
-        if file is not None:
-            with translated_errors("close", self.uri):
-                file.close()
+        if self._file is not None:
+            try:
+                with translated_errors("close", self.uri):
+                    self._file.close()
+            except ModularTFError:
+                self._file = None
+                raise
+            self._file = None
 
     def _open_file(self) -> Any:
         if self._file is None:

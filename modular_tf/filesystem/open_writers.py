@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import weakref
-from typing import IO, Any
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, collected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
+
+    Stream = StreamWriter | TextWriter
 
 
 class OpenWriters:
     """The streams of one filesystem, as long as somebody holds them. [any thread]"""
 
     def __init__(self) -> None:
-        self._streams: dict[int, weakref.ref[IO[Any]]] = {}
+        self._streams: dict[weakref.ref[Stream], None] = {}
 
-    def add(self, stream: IO[Any]) -> None:
-        """Take note of a stream."""
-        key, streams = id(stream), self._streams
+    def add(self, stream: Stream) -> None:
+        """Take note of a stream; one that stands on top of another comes after that."""
+        self._streams[weakref.ref(stream, self._streams.pop)] = None
 
-        def forget(_: object) -> None:
-            streams.pop(key, None)
+    def close(self, failures: list[ModularTFError]) -> None:
+        """Write out and close all of them, and what others have put on top of them.
 
-        streams[key] = weakref.ref(stream, forget)
+        An interrupt leaves the rest to the next call.
 
-    def close(self) -> ModularTFError | None:
-        """Write out and close all of them; return the first failure of the filesystem."""
-        failed = None
-        for reference in list(self._streams.values()):
-            stream = reference()
-            try:
-                if stream is not None:
-                    stream.close()
-            except ModularTFError as error:
-                failed = failed or error
-            except ValueError:
-                pass  # detached: its user took what is below, which the filesystem closes itself
-        self._streams.clear()
-        return failed
+        Args:
+            failures: Gets the errors of the filesystem.
+        """
+        held = [reference() for reference in list(self._streams)]
+        streams = [stream for stream in held if stream is not None and _is_open_writer(stream)]
+        for stream in streams:
+            stream.prepare_close()
+        # Written out before anything is closed, from below: an interrupted close may lose the rest.
+        others = _on_top_of(streams)
+        for stream in streams:
+            with _closing(failures):
+                stream.flush()
+        for end in (*(other.flush for other in others), *(other.close for other in others[::-1])):
+            with suppress(Exception):  # of strangers; what the filesystem says is said again below
+                end()
+        for stream in reversed(streams):
+            with _closing(failures):
+                stream.close()
 
     def abandon(self) -> None:
         """Forget all of them, in a forked child: what they hold is the parent's to write.
@@ -44,3 +58,36 @@ class OpenWriters:
         A thread that was writing to one does not exist here and would never give it back.
         """
         self._streams.clear()
+
+
+@contextmanager
+def _closing(failures: list[ModularTFError]) -> Iterator[None]:
+    with suppress(ValueError), collected(failures):  # its user may close or detach it meanwhile
+        yield
+
+
+def _on_top_of(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
+    """Return the io objects that write to some streams through a buffer of their own, top last.
+
+    Nobody tells us of them: fsspec puts compression and text on top of what we open, and so do
+    users. Python would write them out later, to streams that are closed.
+    """
+    above = _writers_that_hold(streams)
+    text = [writer for writer in _writers_that_hold(above) if isinstance(writer, io.TextIOWrapper)]
+    return [*above, *text]
+
+
+def _writers_that_hold(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
+    if not streams:
+        return []
+    holders = gc.get_referrers(*streams)
+    holders += gc.get_referrers(*(holder for holder in holders if type(holder) is dict))
+    known = {id(stream) for stream in streams}
+    return [holder for holder in holders if id(holder) not in known and _is_open_writer(holder)]
+
+
+def _is_open_writer(found: object) -> bool:
+    try:
+        return isinstance(found, io.IOBase) and not found.closed and found.writable()
+    except (AttributeError, ValueError):  # nobody has initialised it yet, or it is detached
+        return False

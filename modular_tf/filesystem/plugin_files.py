@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _COUNT = ffi.typeof("int64_t *")
 _new = ffi.new
 _read = lib.mtf_reader_read
+_close_writer = lib.mtf_writer_close
 
 # CPython shares the empty and the one-byte strings, so those must not be written to.
 _SMALLEST_PRIVATE_BYTES = 2
@@ -31,8 +32,8 @@ class PluginRandomAccessFile(RandomAccessFile):
     def __init__(self, filesystem: PluginFilesystem, uri: str, reader: Any) -> None:
         self.uri = uri
         self._filesystem = filesystem
-        # The collector's way of closing; the native side orders file before filesystem.
-        self._reader: Any = ffi.gc(reader, lib.mtf_reader_release)
+        # The collector may release it; the native side orders file before filesystem.
+        self._reader: Any = reader
 
     def read(self, offset: int, n: int) -> bytes:
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""
@@ -65,9 +66,10 @@ class PluginRandomAccessFile(RandomAccessFile):
 
     def close(self) -> None:
         """Release it; a read that is under way in another thread ends first."""
-        reader, self._reader = self._reader, None
+        reader = self._reader
         if reader is not None:
             error = lib.mtf_reader_close(reader)
+            self._reader = None
             if error:
                 raise self._failed(error, "cleanup")
 
@@ -98,17 +100,23 @@ class PluginRandomAccessFile(RandomAccessFile):
 class PluginWritableFile(WritableFile):
     """`TF_WritableFile`. One thread at a time; a second one waits."""
 
-    __slots__ = ("_filesystem", "_writer")
+    __slots__ = ("_close_results", "_filesystem", "_writer")
 
     def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any) -> None:
         self.uri = uri
         self._filesystem = filesystem
-        self._writer: Any = ffi.gc(writer, lib.mtf_writer_release)
+        self._writer: Any = writer
+        self._close_results: list[Any] = []
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
         with _bytes_of(data, writable=False) as source:
             self._check(lib.mtf_writer_append(self._open_writer(), source, len(source)), "append")
+
+    def appended(self) -> int | None:
+        """Return how many bytes the plugin has taken so far; None when it is closed."""
+        writer = self._writer
+        return None if writer is None else int(lib.mtf_writer_appended(writer))
 
     def tell(self) -> int:
         """Return the position at which the next byte will be written."""
@@ -130,9 +138,13 @@ class PluginWritableFile(WritableFile):
         Raises:
             ModularTFError: The plugin could not keep the data; the file is gone all the same.
         """
-        writer, self._writer = self._writer, None
+        writer = self._writer
         if writer is not None:
-            self._check(lib.mtf_writer_close(writer), "close")
+            results = self._close_results
+            results.extend(map(_close_writer, (writer,)))  # one step: no interrupt loses the result
+            self._writer = None
+            while results:  # that of an interrupted close comes first
+                self._check(results.pop(0), "close")
 
     @property
     def closed(self) -> bool:
@@ -156,7 +168,7 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
 
     def __init__(self, uri: str, region: Any, data: Any, length: int) -> None:
         self.uri = uri
-        self._region: Any = ffi.gc(region, lib.mtf_region_release)
+        self._region: Any = region
         self._data = data
         self._length = length
 

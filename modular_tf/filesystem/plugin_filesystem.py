@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.open_writers import OpenWriters
 from modular_tf.filesystem.plugin_files import (
@@ -18,6 +18,7 @@ from modular_tf.filesystem.plugin_files import (
 from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.interruptible import opened
 from modular_tf.native.status import check, take_error
 from modular_tf.native.strings import decode, decode_pointer, encode
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         WritableFile,
     )
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter
     from modular_tf.loading.filesystem_tables import FilesystemTables
 
 _new = ffi.new
@@ -38,6 +40,8 @@ _STATISTICS_SIZE = _STATISTICS.size
 _unpack_statistics = _STATISTICS.unpack
 _stat_path = lib.mtf_stat_path
 _path_exists = lib.mtf_path_exists
+_open_reader = lib.mtf_reader_open
+_release_reader = lib.mtf_reader_release
 _new_tuple = tuple.__new__
 _ERROR = ffi.typeof("mtf_error **")
 _READER = ffi.typeof("mtf_reader **")
@@ -68,10 +72,14 @@ class PluginFilesystem(PluginSettings):
         super().__init__(tables.scheme, plugin)
         self.tables = tables
         self._writers = OpenWriters()
-        made = _new("mtf_filesystem **")
+        self._failures: list[ModularTFError] = []  # of a close that was interrupted, as are these
+        self._close_results: list[Any] = []
+        place = _new("mtf_filesystem **")
         make = lib.mtf_filesystem_new_shared if share_init else lib.mtf_filesystem_new
-        check(make(tables.protected.pointer, made), plugin=plugin, operation="init")
-        self._handle: Any = ffi.gc(made[0], lib.mtf_filesystem_release)
+        tables_address = tables.protected.pointer
+        error, made = opened(lib.mtf_filesystem_release, place, make, tables_address, place)
+        check(error, plugin=plugin, operation="init")
+        self._handle: Any = made
 
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
         return take_error(error, plugin=self.plugin, path=path, operation=operation)
@@ -93,11 +101,13 @@ class PluginFilesystem(PluginSettings):
 
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
-        reader = _new(_READER)
-        error = lib.mtf_reader_open(self._handle, encode(uri), reader)
+        place = _new(_READER)
+        error, reader = opened(
+            _release_reader, place, _open_reader, self._handle, encode(uri), place
+        )
         if error:
             raise self._failed(error, "new_random_access_file", uri)
-        return PluginRandomAccessFile(self, uri, reader[0])
+        return PluginRandomAccessFile(self, uri, reader)
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one, for writing."""
@@ -108,19 +118,25 @@ class PluginFilesystem(PluginSettings):
         return self._open_writer(uri, 1, "new_appendable_file")
 
     def _open_writer(self, uri: str, append: int, operation: str) -> WritableFile:
-        writer = _new(_WRITER)
-        error = lib.mtf_writer_open(self._handle, encode(uri), append, writer)
+        place = _new(_WRITER)
+        error, writer = opened(
+            lib.mtf_writer_release, place,
+            lib.mtf_writer_open, self._handle, encode(uri), append, place,
+        )  # fmt: skip
         if error:
             raise self._failed(error, operation, uri)
-        return PluginWritableFile(self, uri, writer[0])
+        return PluginWritableFile(self, uri, writer)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Offer a whole file as memory."""
-        region, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
-        error = lib.mtf_region_open(self._handle, encode(uri), region, data, length)
+        place, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
+        error, region = opened(
+            lib.mtf_region_release, place,
+            lib.mtf_region_open, self._handle, encode(uri), place, data, length,
+        )  # fmt: skip
         if error:
             raise self._failed(error, "new_read_only_memory_region_from_file", uri)
-        return PluginReadOnlyMemoryRegion(uri, region[0], data[0], int(length[0]))
+        return PluginReadOnlyMemoryRegion(uri, region, data[0], int(length[0]))
 
     # -- directories and files ----------------------------------------------------------------
 
@@ -311,23 +327,24 @@ class PluginFilesystem(PluginSettings):
 
     def close(self, *, at_exit: bool = False) -> None:
         """Close open files, then run the plugin's `cleanup` once the last region is gone."""
-        failed = self._close_writers()
+        self._close_writers(self._failures)
         left_open = self.open_count
-        check(
-            lib.mtf_filesystem_close(self._handle, int(at_exit)),
-            plugin=self.plugin,
-            operation="close",
-        )
+        # In one step of the interpreter: no interrupt loses the result.
+        self._close_results.extend(map(lib.mtf_filesystem_close, (self._handle,), (int(at_exit),)))
         if at_exit and left_open:
             time.sleep(_GRACE_AT_EXIT_S)
-        if failed is not None:
-            raise failed
+        while self._close_results:
+            with collected(self._failures):
+                check(self._close_results.pop(), plugin=self.plugin, operation="close")
+        failures, self._failures = self._failures, []
+        if failures:
+            raise failures[0]
 
-    def _close_writers(self) -> ModularTFError | None:
-        """Write out what streams that are left open hold back; return the first failure."""
-        return self._writers.close()
+    def _close_writers(self, failures: list[ModularTFError]) -> None:
+        """Write out what streams that are left open hold back."""
+        self._writers.close(failures)
 
-    def remember_writer(self, stream: IO[Any]) -> None:
+    def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
         """Take note of a stream with a buffer, as long as somebody holds it."""
         self._writers.add(stream)
 

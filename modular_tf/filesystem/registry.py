@@ -54,10 +54,13 @@ class FilesystemRegistry:
         Raises:
             AlreadyExistsError: Another one serves the scheme (rule FS-018).
             InvalidArgumentError: No URI could name the scheme (rule FS-007).
+            ClosedError: The registry is closed.
         """
         scheme = filesystem.scheme
         check_scheme(scheme, filesystem.plugin)
         with self._lock:
+            if self._closed:
+                raise self._unknown(scheme, None)
             owner = self._by_scheme.get(scheme)
             if owner is not None and owner is not filesystem and not replace:
                 raise AlreadyExistsError(
@@ -79,9 +82,14 @@ class FilesystemRegistry:
         Args:
             registered: What is replaced, wherever it is registered.
             filesystem: What serves the same scheme from now on.
+
+        Raises:
+            ClosedError: The registry is closed.
         """
         scheme = registered.scheme
         with self._lock:
+            if self._closed:
+                raise self._unknown(scheme, None)
             for registration in self._registered.get(scheme, ()):
                 if registration[0] is registered:
                     registration[0] = filesystem

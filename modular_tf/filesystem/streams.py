@@ -6,11 +6,12 @@ import io
 from typing import IO, TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError, NotFoundError
+from modular_tf.filesystem.writer_streams import StreamWriter, TextWriter, WriterStream
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
 
-    from modular_tf.filesystem.files import RandomAccessFile, WritableFile
+    from modular_tf.filesystem.files import RandomAccessFile
     from modular_tf.filesystem.filesystem import Filesystem
 
 DEFAULT_BUFFER = 1 << 16
@@ -59,20 +60,23 @@ class ReaderStream(io.RawIOBase):
         start = self._position
         # A file that fits the first block needs no question for its size: it ends short.
         data = self._file.read(start, _FIRST_BLOCK)
-        expected = self._size_now() - start if len(data) == _FIRST_BLOCK else 0
-        if expected > _FIRST_BLOCK:
-            data = self._file.read(start, expected)  # in one piece: joining would copy it
-        self._position = start + len(data)
-        if len(data) < _FIRST_BLOCK or expected > _FIRST_BLOCK:
-            return data
-        return data + self._read_until_end()  # some sizes lie, such as that of a file in /proc
+        if len(data) == _FIRST_BLOCK:
+            data = self._read_all_from(start, data)
+        self._position = start + len(data)  # last: what fails before can be tried again
+        return data
 
-    def _read_until_end(self) -> bytes:
-        parts = []
-        while part := self._file.read(self._position, DEFAULT_BUFFER):
-            parts.append(part)
-            self._position += len(part)
-        return b"".join(parts)
+    def _read_all_from(self, start: int, first: bytes) -> bytes:
+        """Return what lies behind `start`, whose first block is known."""
+        expected = self._size_now() - start
+        if expected > len(first):
+            return self._file.read(start, expected)  # in one piece: joining would copy it
+        # Some sizes lie, such as that of a file in /proc.
+        return first + b"".join(self._blocks(start + len(first)))
+
+    def _blocks(self, offset: int) -> Iterator[bytes]:
+        while block := self._file.read(offset, DEFAULT_BUFFER):
+            yield block
+            offset += len(block)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move to `offset` from the start, the position or the end."""
@@ -113,65 +117,6 @@ class ReaderStream(io.RawIOBase):
             raise ValueError("I/O operation on closed file.")
 
 
-class WriterStream(io.RawIOBase):
-    """A `WritableFile`, which it closes. One thread at a time.
-
-    Args:
-        file: What to write to.
-        position: Where its end lies now.
-        mode: As the user asked.
-    """
-
-    def __init__(self, file: WritableFile, position: int, mode: str) -> None:
-        super().__init__()
-        self._file = file
-        self._position = position
-        self._ending = False
-        self.name = file.uri
-        self.mode = mode
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)
-        """Refuse: it is a file to write."""
-        self._check_open()
-        raise io.UnsupportedOperation("not readable")
-
-    def write(self, data: Buffer) -> int:
-        """Append all of `data`."""
-        self._check_open()
-        self._file.append(data)
-        count = memoryview(data).nbytes
-        self._position += count
-        return count
-
-    def tell(self) -> int:
-        """Return how many bytes the file has."""
-        self._check_open()
-        return self._position
-
-    def flush(self) -> None:
-        """Hand buffered bytes to the store."""
-        self._check_open()
-        if not self._ending:
-            self._file.flush()
-
-    def close(self) -> None:
-        """Close the file too; its errors rise, since the data may not have been kept."""
-        if not self.closed:
-            self._ending = True  # io's close flushes, which a closed file would refuse
-            try:
-                self._file.close()
-            finally:
-                super().close()
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise ValueError("I/O operation on closed file.")
-
-
 def open_stream(
     filesystem: Filesystem,
     uri: str,
@@ -187,20 +132,21 @@ def open_stream(
         raise ValueError("a binary file takes no encoding, errors or newline")
     if buffering == 0 and not binary:
         raise ValueError("a text file cannot be unbuffered")
-    raw = _open_raw(filesystem, uri, action)
-    if buffering == 0:
-        return raw  # type: ignore[return-value]
-    size = buffering if buffering > 1 else DEFAULT_BUFFER
-    buffered: Any = io.BufferedReader(raw, size) if action == "r" else io.BufferedWriter(raw, size)
-    stream: IO[Any] = (
-        buffered
-        if binary
-        else io.TextIOWrapper(
-            buffered, encoding or "utf-8", errors, newline, line_buffering=buffering == 1
+    size = buffering if buffering > 1 or buffering == 0 else DEFAULT_BUFFER
+    opened: Any = _open_binary(filesystem, uri, action, size)
+    stream: IO[Any] = opened
+    if not binary:
+        options: dict[str, Any] = {
+            "encoding": encoding or "utf-8",
+            "errors": errors,
+            "newline": newline,
+            "line_buffering": buffering == 1,
+        }
+        stream = (
+            io.TextIOWrapper(opened, **options)
+            if action == "r"
+            else TextWriter(filesystem, opened, **options)
         )
-    )
-    if action != "r":
-        filesystem.remember_writer(stream)
     return stream
 
 
@@ -216,15 +162,21 @@ def _parse_mode(mode: str) -> tuple[str, bool]:
     return actions[0], "b" in mode
 
 
-def _open_raw(filesystem: Filesystem, uri: str, action: str) -> io.RawIOBase:
+def _open_binary(filesystem: Filesystem, uri: str, action: str, buffer_size: int) -> Any:
     if action == "r":
         file = filesystem.new_random_access_file(uri)
-        return ReaderStream(file, lambda: filesystem.get_file_size(uri))
+        raw = ReaderStream(file, lambda: filesystem.get_file_size(uri))
+        return io.BufferedReader(raw, buffer_size) if buffer_size else raw
+    position = 0
     if action == "a":
-        size = filesystem.get_file_size(uri) if filesystem.path_exists(uri) else 0
-        return WriterStream(filesystem.new_appendable_file(uri), size, "ab")
-    if action == "x" and filesystem.path_exists(uri):
-        raise AlreadyExistsError(
-            f"open {uri!r}: it exists", plugin=filesystem.plugin, path=uri, operation="open"
-        )
-    return WriterStream(filesystem.new_writable_file(uri), 0, f"{action}b")
+        position = filesystem.get_file_size(uri) if filesystem.path_exists(uri) else 0
+        writer = filesystem.new_appendable_file(uri)
+    else:
+        if action == "x" and filesystem.path_exists(uri):
+            raise AlreadyExistsError(
+                f"open {uri!r}: it exists", plugin=filesystem.plugin, path=uri, operation="open"
+            )
+        writer = filesystem.new_writable_file(uri)
+    if not buffer_size:
+        return WriterStream(writer, position, f"{action}b")
+    return StreamWriter(filesystem, writer, position, f"{action}b", buffer_size)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ModularTFError, NotFoundError
+from modular_tf.threads import map_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,12 +15,6 @@ if TYPE_CHECKING:
 
 Entry = dict[str, Any]
 """One file or directory as fsspec describes it: name, size, type, mtime."""
-
-_FEW = 8
-"""Listings up to this length are described one by one; threads would cost more than they save."""
-
-_AT_ONCE = 16
-"""Questions asked at the same time; a cloud store answers each in tens of milliseconds."""
 
 
 def file_or_directory(path: str, statistics: FileStatistics) -> Entry:
@@ -66,9 +60,5 @@ def describe_all(describe: Callable[[str], Entry], paths: Sequence[str]) -> list
         except ModularTFError:
             return unknown(path)
 
-    if len(paths) <= _FEW:
-        answers = [attempt(path) for path in paths]
-    else:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            answers = list(pool.map(attempt, paths))
+    answers = map_at_once(attempt, paths)
     return [answer for answer in answers if answer is not None]

@@ -104,18 +104,16 @@ class ModularFileSystem(Changes):
     def _open_for_writing(self, path: str, mode: str, block_size: int) -> io.IOBase:
         if mode not in {"wb", "ab", "xb"}:
             raise ValueError(f"mode {mode!r} is not one of 'rb', 'wb', 'ab', 'xb'")
-        uri = self.uri(path)
-        if mode == "xb" and self.filesystem.path_exists(uri):
+        uri, filesystem = self.uri(path), self.filesystem
+        exists = mode != "wb" and filesystem.path_exists(uri)
+        if mode == "xb" and exists:
             raise AlreadyExistsError(f"{uri} exists already", path=uri)
-        appends = mode == "ab" and self.filesystem.path_exists(uri)
-        position = self._file_size(path) if appends else 0
-        opener = (
-            self.filesystem.new_appendable_file
-            if mode == "ab"
-            else self.filesystem.new_writable_file
-        )
+        position = self._file_size(path) if exists else 0
+        opener = filesystem.new_appendable_file if mode == "ab" else filesystem.new_writable_file
         file = self._making_parents(path, lambda: opener(uri))
-        return ModularWriter(self, path, file, position, block_size)
+        return ModularWriter(
+            self, path, filesystem, file, position=position, mode=mode, block_size=block_size
+        )
 
     def _file_size(self, path: str) -> int:
         entry = self.info(path)

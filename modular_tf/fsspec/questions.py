@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.errors import FailedPreconditionError, NotFoundError, UnimplementedError
@@ -91,18 +92,30 @@ class Questions(PluginIdentity):
         return [paths.join(path, name) for name in names]
 
     def _listing(self, path: str, names: list[str], *, refresh: bool) -> list[entries.Entry]:
-        if refresh or path not in self.dircache:
-            found = entries.describe_all(self.info, names)
-            self.dircache[path] = found
-            return found
-        known: list[entries.Entry] = self.dircache[path]
-        return known
+        if not refresh:
+            with suppress(KeyError):  # also where it expires at this moment
+                known: list[entries.Entry] = self.dircache[path]
+                return known
+        found = entries.describe_all(self.info, names)
+        self.dircache[path] = found
+        return found
 
     def forget_listing(self, path: str) -> None:
-        """Drop what the listings cache knows about `path` and the directory it is in."""
-        for stale in (path, self._parent(path)):
-            if stale in self.dircache:
-                del self.dircache[stale]
+        """Drop what the listings cache knows about `path` and the directories above it.
+
+        Those come and go with what is in them, in stores without directories or by `auto_mkdir`.
+        """
+        if not self.dircache.use_listings_cache:
+            return
+        above = path
+        while above != self.root_marker:
+            self._forget_one(above)
+            above = self._parent(above)
+        self._forget_one(above)
+
+    def _forget_one(self, path: str) -> None:
+        with suppress(KeyError):
+            del self.dircache[path]
 
     def invalidate_cache(self, path: Any = None) -> None:
         """Drop cached listings, at `path` or all; with no path the plugin's own caches too."""

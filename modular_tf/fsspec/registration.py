@@ -9,15 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from fsspec.registry import (  # type: ignore[import-untyped]
-    _registry,  # fsspec has no public way to take a protocol back
+    _registry,
     known_implementations,
-    register_implementation,
 )
 
 from modular_tf.errors import AlreadyExistsError, NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.fsspec import origin
-from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
+from modular_tf.fsspec import protocols
+from modular_tf.fsspec.filesystem import ModularFileSystem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,14 +37,16 @@ class Registration:
 
     taken: tuple[str, ...]
     kept: Mapping[str, str]
-    _replaced: Mapping[str, type | None]
+    _layers: Mapping[str, protocols.Layer]
 
     def undo(self) -> None:
-        """Give every protocol taken back to whoever had it before; undoing twice is harmless."""
-        for protocol, former in self._replaced.items():
-            if _registry.get(protocol) is filesystem_class(protocol):
-                origin.remember(protocol, None)
-                _put_back(protocol, former)
+        """Take this registration away, and no other; undoing twice is harmless.
+
+        A protocol that nobody has taken since is served by whoever had it before. Filesystems that
+        were made go on with their service.
+        """
+        for protocol, layer in self._layers.items():
+            protocols.give_back(protocol, layer)
 
 
 def register(
@@ -60,6 +61,9 @@ def register(
     `gs`, `az`, …). A protocol counts as somebody else's only if its implementation can really
     be imported: with no s3fs installed, a plugin may have `s3` without further ado. `file` is
     always fsspec's own.
+
+    Registering again moves the schemes to the service that was given last; undoing that gives them
+    back to the one before.
 
     Args:
         service: It has discovered and loaded its plugins; later ones need another call.
@@ -79,10 +83,17 @@ def register(
     if schemes is not None and owners:
         raise _conflict(service, owners)
     taken = tuple(scheme for scheme in wanted if scheme not in owners)
-    replaced = {scheme: _take(service, scheme) for scheme in taken}
-    for scheme, owner in owners.items():
-        _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
-    return Registration(taken, owners, replaced)
+    layers = {scheme: protocols.layer_of(scheme, service) for scheme in taken}
+    registration = Registration(taken, owners, layers)
+    try:
+        for scheme, layer in layers.items():
+            protocols.take(scheme, layer)
+        for scheme, owner in owners.items():
+            _log.info("fsspec.protocol_kept", scheme=scheme, owner=owner)
+    except BaseException:
+        registration.undo()
+        raise
+    return registration
 
 
 def _wanted(service: PluginService, schemes: Iterable[str] | None) -> list[str]:
@@ -125,17 +136,3 @@ def _conflict(service: PluginService, owners: Mapping[str, str]) -> AlreadyExist
         for scheme, owner in owners.items()
     )
     return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin have it")
-
-
-def _take(service: PluginService, scheme: str) -> type | None:
-    former: type | None = _registry.get(scheme)
-    register_implementation(scheme, filesystem_class(scheme), clobber=True)
-    origin.remember(scheme, service)
-    return former
-
-
-def _put_back(protocol: str, former: type | None) -> None:
-    if former is None:
-        del _registry[protocol]
-    else:
-        register_implementation(protocol, former, clobber=True)

@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from modular_tf.filesystem.writer_streams import StreamWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.fsspec.filesystem import ModularFileSystem
 
 
-class _Appends(io.RawIOBase):
-    """The appends of a plugin's file with a position that only grows."""
-
-    def __init__(self, file: WritableFile, position: int, on_close: Callable[[], None]) -> None:
-        super().__init__()
-        self._file = file
-        self._position = position
-        self._on_close = on_close
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        self._checkClosed()
-        return self._position
-
-    def write(self, data: Any) -> int:
-        self._file.append(data)
-        n_written = memoryview(data).nbytes
-        self._position += n_written
-        return n_written
-
-    def deliver(self) -> None:
-        """Ask the plugin to pass on what it has been given so far."""
-        self._file.flush()
-
-    def close(self) -> None:
-        if self.closed:
-            return
-        try:
-            self._file.close()
-        finally:
-            super().close()
-            self._on_close()
-
-
-class ModularWriter(io.BufferedWriter):
-    """A buffered writer; large writes go to the plugin's `append` without another copy.
-
-    The file is complete when `close()` returned without an error. [creating thread]
+class ModularWriter(StreamWriter):
+    """A buffered writer with what fsspec's users ask of one. [creating thread]
 
     Attributes:
         fs: The filesystem that opened it.
@@ -63,33 +25,26 @@ class ModularWriter(io.BufferedWriter):
         self,
         fs: ModularFileSystem,
         path: str,
+        filesystem: Filesystem,
         file: WritableFile,
+        *,
         position: int,
+        mode: str,
         block_size: int,
     ) -> None:
         self.fs = fs
         self.path = path
         self.blocksize = block_size
-        self._appends = _Appends(file, position, lambda: fs.forget_listing(path))
-        self._closing = False
-        super().__init__(self._appends, block_size)
+        super().__init__(filesystem, file, position, mode, block_size)
 
     @property
     def full_name(self) -> str:
         """The path with its protocol."""
         return str(self.fs.unstrip_protocol(self.path))
 
-    def flush(self) -> None:
-        """Hand what is buffered to the plugin and ask it to flush."""
-        super().flush()
-        if not self._closing:
-            self._appends.deliver()
-
     def close(self) -> None:
-        """Hand over the rest and close the plugin's file; closing twice is harmless.
-
-        A plugin's close delivers everything by itself, and a cloud store may upload at each
-        flush, so none is asked for here.
-        """
-        self._closing = True
-        super().close()
+        """Hand over the rest and close the plugin's file; closing twice is harmless."""
+        try:
+            super().close()
+        finally:
+            self.fs.forget_listing(self.path)

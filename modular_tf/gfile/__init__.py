@@ -9,6 +9,10 @@ another::
         file.write("text")
     gfile.using(service).exists("zz://a/b")
 
+They also work in exit handlers (`atexit`). Those that were registered before this package was first
+used run when the default service is closed; what they open is on a new one, and ends with the
+interpreter. Daemon threads get a `ClosedError` then.
+
 What TensorFlow 2.21 answers to each of some 1900 calls is recorded beside the tests
 (`tests/gfile/recorded_tf_2_21.json`), and where we answer otherwise on purpose, a second file
 there says why (`deliberate_differences.toml`).

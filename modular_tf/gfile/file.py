@@ -11,7 +11,12 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.errors import ClosedError, InvalidArgumentError, PermissionDeniedError
+from modular_tf.errors import (
+    ClosedError,
+    InvalidArgumentError,
+    ModularTFError,
+    PermissionDeniedError,
+)
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import ReadBuffer
 from modular_tf.service import default_service
@@ -114,27 +119,50 @@ class GFile:
         """
         reader = self._reader or self._open_reader()
         count = operator.index(n)
-        data = reader.read_rest() if count == -1 else reader.read(count)
-        return data if self._binary else data.decode()
+        begin = reader.position
+        try:
+            data = reader.read_rest() if count == -1 else reader.read(count)
+            return data if self._binary else data.decode()
+        except BaseException as error:
+            _go_back(reader, begin, error)
+            raise
 
     def readinto(self, buffer: Buffer) -> int:
         """Fill a writable buffer with the next bytes; return their number, 0 at the end."""
-        with memoryview(buffer) as view, view.cast("B") as target:
-            data = (self._reader or self._open_reader()).read(len(target))
-            target[: len(data)] = data
-        return len(data)
+        reader = self._reader or self._open_reader()
+        begin = reader.position
+        try:
+            with memoryview(buffer) as view, view.cast("B") as target:
+                data = reader.read(len(target))
+                target[: len(data)] = data
+            return len(data)
+        except BaseException as error:
+            _go_back(reader, begin, error)
+            raise
 
     def readline(self) -> Any:
         r"""Return the next line with its `\n`; empty at the end of the file."""
-        line = (self._reader or self._open_reader()).readline()
-        if self._binary:
-            return line
-        text = line.decode()
-        return text.replace("\r", "") if "\r" in text else text
+        reader = self._reader or self._open_reader()
+        begin = reader.position
+        try:
+            line = reader.readline()
+            if self._binary:
+                return line
+            text = line.decode()
+            return text.replace("\r", "") if "\r" in text else text
+        except BaseException as error:
+            _go_back(reader, begin, error)
+            raise
 
     def readlines(self) -> list[Any]:
         """Return all lines from here on."""
-        return list(iter(self.readline, b"" if self._binary else ""))
+        reader = self._reader or self._open_reader()
+        begin = reader.position
+        try:
+            return list(iter(self.readline, b"" if self._binary else ""))
+        except BaseException as error:
+            _go_back(reader, begin, error)
+            raise
 
     def __iter__(self) -> Self:
         return self
@@ -186,9 +214,9 @@ class GFile:
         """Add text (as UTF-8) or bytes at the end."""
         writer = self._writer or self._open_writer()
         data = file_content.encode() if isinstance(file_content, str) else file_content
-        writer.append(memoryview(data))
         if self._reader is not None:
             self._reader.forget()
+        writer.append(memoryview(data))
 
     def writelines(self, lines: Iterable[str | Buffer]) -> None:
         """Add each of `lines`, which bring their own line ends."""
@@ -208,26 +236,25 @@ class GFile:
         """Close both directions; a second call does nothing.
 
         A file in mode "w" or "a" that was never written is created now (as in TensorFlow after
-        2.21, and as `open` does).
+        2.21, and as `open` does). A call that was interrupted is finished by the next.
         """
         if self._closed:
             return
+        failures: list[Exception] = []
         try:
             if not self._wrote and ("w" in self._mode or "a" in self._mode):
                 self._open_writer()
-        finally:
-            self._closed = True
-            self._close_handles()
-
-    def _close_handles(self) -> None:
-        reader, self._reader = self._reader, None
-        writer, self._writer = self._writer, None
-        try:
-            if reader is not None:
-                reader.close()
-        finally:
-            if writer is not None:
-                writer.close()
+        except Exception as error:  # noqa: BLE001  (raised below)
+            failures.append(error)
+        for file in (self._reader, self._writer):
+            try:
+                if file is not None:
+                    file.close()
+            except Exception as error:  # noqa: BLE001  (likewise)
+                failures.append(error)
+        self._closed, self._reader, self._writer = True, None, None
+        if failures:
+            raise failures[0]
 
     def __enter__(self) -> Self:
         self._require_open()
@@ -254,12 +281,16 @@ class GFile:
         self._require_open()
         if not self.writable():
             self._refuse("writing")
-        self._wrote = True  # also if it fails: close must not fail a second time
         uri = self._uri()
-        filesystem = self._filesystem(uri)
-        appends = "a" in self._mode
-        open_file = filesystem.new_appendable_file if appends else filesystem.new_writable_file
-        self._writer = open_file(uri)
+        try:
+            filesystem = self._filesystem(uri)
+            appends = "a" in self._mode
+            open_file = filesystem.new_appendable_file if appends else filesystem.new_writable_file
+            self._writer = open_file(uri)
+        except ModularTFError:
+            self._wrote = True  # close must not fail a second time
+            raise
+        self._wrote = True
         return self._writer
 
     def _require_open(self) -> None:
@@ -277,3 +308,12 @@ class GFile:
 
     def _filesystem(self, uri: str) -> Filesystem:
         return (self._service or default_service()).filesystem_for(uri)
+
+
+def _go_back(reader: ReadBuffer, begin: int, error: BaseException) -> None:
+    """Read again what nobody got because of an error, except what is no text.
+
+    As in TensorFlow, the next read then finds what follows.
+    """
+    if not isinstance(error, UnicodeDecodeError):
+        reader.position = begin

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.errors import InvalidArgumentError, OutOfRangeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.files import RandomAccessFile
 
@@ -21,9 +21,15 @@ WHOLE_WITHOUT_SIZE = 64 << 10
 class ReadBuffer:
     """A position in a file, and the block of it that was read last; for one thread at a time.
 
+    A read moves the position last: one that failed or was interrupted can be tried again, and no
+    byte is lost. The position may be set to where it was before.
+
     Args:
         file: The open file; closed by `close`.
         size: Tells the length of the file now, in bytes.
+
+    Attributes:
+        position: Where the next read begins; it may lie outside of the block.
     """
 
     __slots__ = ("_data", "_file", "_next_size", "_size", "_start", "position")
@@ -54,7 +60,7 @@ class ReadBuffer:
         if n < 0:
             raise InvalidArgumentError(f"read: the number of bytes is negative: {n}")
         begin = self.position - self._start
-        data = self._data[begin : begin + n]
+        data = self._data[begin : begin + n] if begin >= 0 else b""
         if len(data) < n:
             data += self._read_behind_the_block(self.position + len(data), n - len(data))
         self.position += len(data)
@@ -78,19 +84,34 @@ class ReadBuffer:
         one piece, because joining two pieces would copy it.
         """
         begin = self.position
-        first = self.read(WHOLE_WITHOUT_SIZE)
-        if len(first) < WHOLE_WITHOUT_SIZE:
-            return first
-        n = self._size() - begin
-        if n <= len(first):  # a file that lies about its size, as those under /proc do
-            return first + b"".join(iter(lambda: self.read(LARGEST_BLOCK), b""))
-        rest = self._file.read(begin, n)
-        self.position = begin + len(rest)
+        try:
+            rest = self.read(WHOLE_WITHOUT_SIZE)
+            if len(rest) == WHOLE_WITHOUT_SIZE:
+                rest = self._read_all_from(begin, rest)
+            end = begin + len(rest)
+        except BaseException:
+            self.position = begin
+            raise
+        self.position = end
         return rest
+
+    def _read_all_from(self, begin: int, first: bytes) -> bytes:
+        n = self._size() - begin
+        if n > len(first):
+            return self._file.read(begin, n)
+        # A file that lies about its size, as those under /proc do.
+        return first + b"".join(self._blocks(begin + len(first)))
+
+    def _blocks(self, offset: int) -> Iterator[bytes]:
+        while block := self._file.read(offset, LARGEST_BLOCK):
+            yield block
+            offset += len(block)
 
     def readline(self) -> bytes:
         r"""Return what stands before and including the next `\n`, or the rest of the file."""
         begin = self.position - self._start
+        if begin < 0:
+            return self._readline_behind_the_block(b"")
         end = self._data.find(b"\n", begin) + 1
         if end:
             self.position = self._start + end
@@ -99,15 +120,17 @@ class ReadBuffer:
 
     def _readline_behind_the_block(self, line: bytes) -> bytes:
         pieces = [line]
-        self.position += len(line)
+        offset = self.position + len(line)
         while not pieces[-1].endswith(b"\n"):
-            self._fill(self.position)
+            self._fill(offset)
             end = self._data.find(b"\n") + 1 or len(self._data)
             if not end:
                 break
             pieces.append(self._data[:end])
-            self.position += end
-        return b"".join(pieces)
+            offset += end
+        line = b"".join(pieces)
+        self.position = offset
+        return line
 
     def seek(self, position: int) -> None:
         """Go to `position`, counted in bytes from the start.
@@ -124,8 +147,6 @@ class ReadBuffer:
             if not self._data:
                 self._stop_at_the_end(position)
         self.position = position
-        if position < self._start:
-            self.forget()
 
     def _stop_at_the_end(self, wanted: int) -> None:
         self.position = self._size()

@@ -13,8 +13,10 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.errors import ResourceExhaustedError
 from modular_tf.events import EventLog
 from modular_tf.fork_lock import ForkLock
+from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from modular_tf.native.plugin_messages import PluginMessage
@@ -32,16 +34,21 @@ class Listener:
         self._lock = ForkLock()
         self._thread: threading.Thread | None = None
         self._level: int | None = None  # None: nobody listens
+        self._is_hearing = False  # else no thread could be started
+        self._is_stopping = False
         self._ending = False  # the thread shall end when nothing waits
         self._n_heard = 0
 
     def listen(self, level: int) -> None:
-        """Listen from now on, to messages of this level of `logging` and above."""
+        """Listen from now on, to messages of this level of `logging` and above.
+
+        Where no thread can be started for it, plugins go on to write to standard error; the next
+        call, or a fork, tries again.
+        """
         with self._lock:
-            was_silent = self._level is None
             self._level = level
             _native().open_messages(_least_level(level))
-            if was_silent:
+            if not self._is_hearing:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
@@ -50,12 +57,13 @@ class Listener:
         A handler of the application's that blocks is waited for no longer than a few seconds.
         """
         with self._lock:
-            if self._level is None:
-                return
-            self._level = None
-            self._ending = True
-            _native().close_messages()
-            self._wait_for_thread()
+            if self._level is not None:
+                self._level, self._is_stopping = None, True
+            if self._is_stopping:  # also where an interrupt came before it was done
+                self._is_hearing, self._ending = False, True
+                _native().close_messages()
+                self._wait_for_thread()
+                self._is_stopping = False
 
     def before_fork(self) -> None:
         """End the thread, while messages go on to be collected."""
@@ -87,15 +95,16 @@ class Listener:
 
     def _start(self, *, after: threading.Thread | None) -> None:
         self._ending = False
+        self._is_hearing = False
         thread = threading.Thread(
             target=self._hear, args=(after,), name="modular_tf plugin messages", daemon=True
         )
         try:
-            thread.start()
-        except RuntimeError:  # the system or the interpreter starts no more threads
+            start_thread(thread)
+        except ResourceExhaustedError:
             _native().close_messages()
         else:
-            self._thread = thread
+            self._thread, self._is_hearing = thread, True
 
     def _wait_for_thread(self) -> None:
         """Wait for the end of the thread as long as it gets on."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from modular_tf.events import EventLog
+from modular_tf.threads import start_thread
 from modular_tf.watching.mounts import must_be_polled, read_mounts
 from modular_tf.watching.reconciler import Patience, Reconciler
 from modular_tf.watching.snapshot import take_snapshot
@@ -78,8 +79,16 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="modular_tf-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
-        self._thread.start()
+        """Begin to watch.
+
+        Raises:
+            ResourceExhaustedError: There is no thread for it.
+        """
+        try:
+            start_thread(self._thread)
+        except BaseException:
+            self._ends = True  # also where it runs, and nobody would close it
+            raise
 
     @property
     def is_polling(self) -> bool:
@@ -167,7 +176,7 @@ class Watcher:
             return InotifyHints(self._awake.set)
         except ImportError as error:
             self._give_up_hints(f"{error}; the extra `watch` brings it")
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # no watches or threads left
             self._give_up_hints(str(error))
         return None
 
@@ -184,7 +193,7 @@ class Watcher:
             return False
         try:
             return self._hints.follow(WatchPoints(places))
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # likewise
             self._give_up_hints(str(error))
             return False
 

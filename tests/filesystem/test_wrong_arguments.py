@@ -89,4 +89,4 @@ def test_a_detached_stream_keeps_nothing_from_being_closed(service):
     service.close()
 
     assert fs.open_count == 0
-    below.detach()
+    assert below.closed

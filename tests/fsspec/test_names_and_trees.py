@@ -202,6 +202,18 @@ def test_a_listings_cache_forgets_what_its_own_instance_changes(service, tree):
     assert fs.ls(tree) == other.ls(tree)
 
 
+def test_a_listings_cache_forgets_all_directories_above_what_comes_and_goes(service, tree):
+    fs = ModularFileSystem("ram", service=service, use_listings_cache=True, auto_mkdir=True)
+    for change in (
+        lambda: fs.makedirs(f"{tree}/made/by/makedirs"),
+        lambda: fs.pipe_file(f"{tree}/written/by/auto_mkdir", b""),
+        lambda: fs.rm(f"{tree}/made", recursive=True),
+    ):
+        fs.ls(tree)
+        change()
+        assert [entry["name"] for entry in fs.ls(tree)] == fs.ls(tree, detail=False)
+
+
 def test_errors_other_than_absence_are_not_hidden(ram, monkeypatch):
     def refuse(uri):
         raise errors.PermissionDeniedError("no", path=uri)
@@ -262,3 +274,14 @@ def test_generic_transfers_work_both_ways(ram, tree, tmp_path):
     assert (tmp_path / "down" / "sub" / "c.csv").read_bytes() == b"sub/c.csv"
     assert ram.cat_file(f"{tree}/up/sub/c.csv") == b"sub/c.csv"
     assert isinstance(ram, fsspec.AbstractFileSystem)
+
+
+def test_long_listings_need_no_threads(thread_starts, ram, ram_path):
+    names = [f"{ram_path}/{number:02}" for number in range(40)]
+    for name in names:
+        ram.pipe_file(name, b"x")
+    thread_starts.fail("no thread left", "ThreadPoolExecutor", times=2)
+
+    assert [entry["name"] for entry in ram.ls(ram_path)] == names
+    assert [entry["name"] for entry in ram.ls(ram_path)] == names
+    assert thread_starts.has_failed

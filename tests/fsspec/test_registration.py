@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
 import sys
 import types
 
@@ -13,6 +15,7 @@ from fsspec.registry import known_implementations
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem, register
 from modular_tf.service import PluginService
+from tests.fixtures.interrupts import interrupt, points
 
 pytestmark = pytest.mark.usefixtures("untouched_registry")
 
@@ -88,6 +91,104 @@ def test_registering_again_moves_the_schemes_to_the_new_service(memory_service, 
 
         assert fsspec.filesystem("mine").service is other
         assert fsspec.filesystem("s3").service is memory_service
+
+
+@pytest.fixture
+def services():
+    """Three services, each with a filesystem of its own for `mine`."""
+    made = [PluginService(bundled=False) for _ in range(3)]
+    for service in made:
+        service.register_filesystem("mine", MemoryFileSystem(global_store=False))
+    yield made
+    for service in made:
+        service.close()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_undoing_takes_away_one_registration_wherever_it_is(services, order):
+    made = [register(service) for service in services]
+    left = [0, 1, 2]
+    for number in order:
+        made[number].undo()
+        made[number].undo()
+        left.remove(number)
+        if left:
+            assert fsspec.filesystem("mine").service is services[left[-1]]
+    assert "mine" not in fsspec.registry
+
+
+def test_what_others_registered_in_between_serves_again(services):
+    class Theirs(MemoryFileSystem):
+        protocol = "mine"
+
+    first = register(services[0])
+    fsspec.register_implementation("mine", Theirs, clobber=True)
+    second = register(services[1], clobber=True)
+    first.undo()
+    assert fsspec.filesystem("mine").service is services[1]
+    second.undo()
+    assert isinstance(fsspec.filesystem("mine"), Theirs)
+
+
+def test_what_others_registered_since_stays(services):
+    class Theirs(MemoryFileSystem):
+        protocol = "mine"
+
+    registration = register(services[0])
+    fsspec.register_implementation("mine", Theirs, clobber=True)
+    registration.undo()
+
+    assert isinstance(fsspec.filesystem("mine"), Theirs)
+
+
+def test_filesystems_on_top_of_a_protocol_follow_its_service(services):
+    """fsspec keeps them, by their arguments."""
+    wrap = {"dir": {"path": "folder"}, "simplecache": {}}
+    for service in services:
+        register(service)
+        for protocol, options in wrap.items():
+            for _ in range(2):
+                on_top = fsspec.filesystem(protocol, target_protocol="mine", **options)
+                assert on_top.fs.service is service
+
+
+def test_a_filesystem_stays_with_its_service_and_so_does_what_is_pickled_of_it(service):
+    with PluginService() as other:
+        other.load()
+        first = register(service, schemes=["ram"])
+        made = fsspec.filesystem("ram")
+        pickled = pickle.dumps(made)
+        first.undo()
+        register(other, schemes=["ram"])
+
+        assert made.service is service
+        assert pickle.loads(pickled).service is service
+        assert fsspec.filesystem("ram").service is other
+
+
+def test_a_registration_that_is_interrupted_takes_nothing(services):
+    for point in points():
+        registered = []
+        more = interrupt(lambda: registered.append(register(services[0])), point=point)  # noqa: B023
+        for registration in registered:
+            registration.undo()
+        assert "mine" not in fsspec.registry
+        if not more:
+            assert point
+            break
+
+
+def test_undoing_that_is_interrupted_can_be_repeated(services):
+    first = register(services[0])
+    for point in points():
+        second = register(services[1])
+        more = interrupt(second.undo, point=point)
+        second.undo()
+        assert fsspec.filesystem("mine").service is services[0]
+        if not more:
+            assert point
+            break
+    first.undo()
 
 
 def test_only_named_schemes_are_taken(memory_service):

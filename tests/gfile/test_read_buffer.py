@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modular_tf.errors import OutOfRangeError
+from modular_tf.errors import OutOfRangeError, UnavailableError
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.gfile import read_buffer
 from modular_tf.gfile.read_buffer import ReadBuffer
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer, Iterator  # type: ignore[attr-defined,unused-ignore]
+    from collections.abc import Buffer, Callable, Iterator  # type: ignore[attr-defined,unused-ignore]
 
 CONTENTS = st.lists(st.sampled_from([b"\n", b"a", b"line\n", b"xyz" * 5]), max_size=60).map(
     b"".join
@@ -116,3 +116,44 @@ def test_what_was_forgotten_is_read_again() -> None:
     reader.seek(0)
 
     assert reader.read(3) == b"new"
+
+
+@settings(deadline=None)
+@given(content=CONTENTS, operations=OPERATIONS, failures=st.sets(st.integers(0, 60)))
+def test_a_read_that_failed_loses_nothing_when_it_is_tried_again(
+    content: bytes, operations: list[tuple[str, int]], failures: set[int]
+) -> None:
+    file = UnsteadyFile(content, failures)
+    reader = ReadBuffer(file, lambda: len(content))
+    model = io.BytesIO(content)
+    for name, argument in operations:
+        if name == "read":
+            found = until_it_succeeds(lambda n=argument: reader.read(n))
+            assert found == model.read(argument)
+        elif name == "readline":
+            assert until_it_succeeds(reader.readline) == model.readline()
+        elif name == "rest":
+            assert until_it_succeeds(reader.read_rest) == model.read()
+
+
+class UnsteadyFile(BytesFile):
+    """A file some of whose reads fail."""
+
+    def __init__(self, content: bytes, failures: set[int]) -> None:
+        super().__init__(content)
+        self._failures = failures
+        self._n_reads = 0
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        self._n_reads += 1
+        if self._n_reads in self._failures:
+            raise UnavailableError("the connection was reset")
+        return super().readinto(offset, buffer)
+
+
+def until_it_succeeds(read: Callable[[], bytes]) -> bytes:
+    while True:
+        try:
+            return read()
+        except UnavailableError:
+            continue

@@ -25,4 +25,12 @@ class Part(NamedTuple):
     sample: int
 
 
-PARTS: dict[str, Part] = {}
+_ALL = (
+    Part(
+        "interrupted_files",
+        "interrupts at random moments of writing and reading files",
+        rounds=300,
+        sample=5,
+    ),
+)
+PARTS: dict[str, Part] = {part.name: part for part in _ALL}

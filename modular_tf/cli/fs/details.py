@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ModularTFError
+from modular_tf.threads import map_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.cli.fs.place import Place
     from modular_tf.filesystem.statistics import FileStatistics
-
-_FEW = 8
-_AT_ONCE = 16
 
 
 def kind(statistics: FileStatistics | None) -> str:
@@ -48,9 +46,4 @@ def stat_listed(place: Place) -> FileStatistics | None:
 
 def stat_all_listed(places: Sequence[Place]) -> list[FileStatistics | None]:
     """Look at many places at the same time: stores answer each in tens of milliseconds."""
-    if len(places) <= _FEW:
-        return [stat_listed(place) for place in places]
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only for long listings)
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(stat_listed, places))
+    return map_at_once(stat_listed, places)

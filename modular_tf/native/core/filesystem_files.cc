@@ -1,5 +1,6 @@
 // Open files and memory regions. They hold a use of their filesystem until the plugin's cleanup for
 // them has run, so the filesystem's own cleanup always comes last.
+#include <atomic>
 #include <cstdint>
 #include <new>
 
@@ -33,6 +34,7 @@ struct mtf_writer final : mtf::OpenFile {
   TF_WritableFile handle = {};
   std::mutex mutex;  // the header lets a plugin assume one thread at a time
   bool closed = false;
+  std::atomic<uint64_t> appended{0};
 
   mtf_error* close(bool wait) override {
     std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
@@ -185,8 +187,11 @@ extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, si
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
   return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
     table.append(&writer->handle, data, size, status);
+    if (status->code == 0) writer->appended += size;
   });
 }
+
+extern "C" uint64_t mtf_writer_appended(mtf_writer* writer) { return writer->appended; }
 
 extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
   if (writer->owner->tables->writer.tell == nullptr) return mtf::missing_operation("tell");

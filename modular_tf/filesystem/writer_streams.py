@@ -1,0 +1,188 @@
+"""Files that are written to as `io` objects."""
+
+from __future__ import annotations
+
+import io
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
+
+    from modular_tf.filesystem.files import WritableFile
+    from modular_tf.filesystem.filesystem import Filesystem
+
+
+class WriterStream(io.RawIOBase):
+    """A `WritableFile`, which it closes. One thread at a time.
+
+    Args:
+        file: What to write to.
+        position: Where its end lies now.
+        mode: As the user asked.
+        buffer_size: Of the buffer on top of it, in bytes; 0 for none.
+
+    Attributes:
+        is_ending: The file is about to be closed, and the plugin is asked for no flush: its close
+            delivers everything by itself, and a cloud store may upload at each flush.
+    """
+
+    def __init__(self, file: WritableFile, position: int, mode: str, buffer_size: int = 0) -> None:
+        super().__init__()
+        self._file = file
+        self._position = position
+        self._buffer_size = buffer_size
+        # What the file counts, less the position: more than 0 where opening it rewrote the file.
+        self._counted_from = (_appended(file) or 0) - position if position else 0
+        self._told_late = 0
+        self._failure: ModularTFError | None = None
+        self.is_ending = False
+        self.name = file.uri
+        self.mode = mode
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)
+        """Refuse: it is a file to write."""
+        self._check_open()
+        raise io.UnsupportedOperation("not readable")
+
+    def write(self, data: Buffer) -> int:
+        """Append all of `data`.
+
+        What could not be appended fails for good: nobody knows how much of it has arrived, and the
+        buffer on top would bring all of it again.
+        """
+        self._check_open()
+        if self._failure is not None:
+            raise self._failure
+        if self._told_late:
+            count, self._told_late = self._told_late, 0
+            return count
+        count = memoryview(data).nbytes
+        try:
+            self._file.append(data)
+        except ModularTFError as error:
+            self._failure = error
+            raise
+        except BaseException:
+            self._note_interrupt(count)
+            raise
+        self._position += count
+        return count
+
+    def _note_interrupt(self, count: int) -> None:
+        """Take note of what was appended before an interrupt, so that it is not appended twice.
+
+        The buffer on top keeps what it could not write, and brings it again first of all; more
+        than it holds never comes out of it.
+        """
+        if _appended(self._file) == self._counted_from + self._position + count:
+            self._position += count
+            self._told_late = count if count <= self._buffer_size else 0
+
+    def tell(self) -> int:
+        """Return how many bytes the file has, as far as the buffer on top knows."""
+        self._check_open()
+        return self._position - self._told_late
+
+    def flush(self) -> None:
+        """Ask the plugin to flush, unless the file is about to be closed."""
+        self._check_open()
+        if not self.is_ending:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file too; its errors rise, since the data may not have been kept.
+
+        An interrupt leaves it open, to be closed again.
+        """
+        if not self.closed:
+            self.is_ending = True  # io's close flushes, which a closed file would refuse
+            try:
+                self._file.close()
+            except Exception:
+                super().close()
+                raise
+            super().close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed file.")
+
+
+def _appended(file: WritableFile) -> int | None:
+    """Return what a file counts; objects of users need not be of our classes."""
+    count = getattr(file, "appended", None)
+    return None if count is None else count()
+
+
+class StreamWriter(io.BufferedWriter):
+    """A buffered writer, which its filesystem writes out and closes at its own end.
+
+    Large writes go to the plugin's `append` without another copy. The file is complete when
+    `close` has returned without an error. One thread at a time.
+
+    Args:
+        filesystem: Whose file it is.
+        file: The file, opened for writing.
+        position: Where its end lies now.
+        mode: As the user asked.
+        buffer_size: In bytes.
+    """
+
+    def __init__(
+        self, filesystem: Filesystem, file: WritableFile, position: int, mode: str, buffer_size: int
+    ) -> None:
+        self._stream = WriterStream(file, position, mode, buffer_size)
+        super().__init__(self._stream, buffer_size)
+        filesystem.remember_writer(self)
+
+    def flush(self) -> None:
+        """Hand what is buffered to the plugin and ask it to flush."""
+        super().flush()
+        if not self._stream.is_ending:
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Hand over the rest and close the plugin's file; closing twice is harmless.
+
+        An interrupt leaves it open with what it holds, to be closed again; io's own close would
+        have dropped that.
+        """
+        if self.closed:
+            return
+        self.prepare_close()
+        try:
+            super().flush()
+        except ModularTFError:
+            with suppress(ModularTFError):
+                self._stream.close()
+            raise
+        self._stream.close()
+
+    def prepare_close(self) -> None:
+        """Ask the plugin for no flush from now on; its close delivers everything."""
+        self._stream.is_ending = True
+
+
+class TextWriter(io.TextIOWrapper):
+    """Text on top of a `StreamWriter`, which its filesystem writes out as well."""
+
+    def __init__(self, filesystem: Filesystem, writer: StreamWriter, **options: Any) -> None:
+        super().__init__(writer, **options)
+        self._writer = writer
+        filesystem.remember_writer(self)
+
+    def close(self) -> None:
+        """Hand over the rest and close the file; closing twice is harmless."""
+        self.prepare_close()
+        super().close()
+
+    def prepare_close(self) -> None:
+        """Ask the plugin for no flush from now on."""
+        self._writer.prepare_close()

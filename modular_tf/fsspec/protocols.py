@@ -1,0 +1,110 @@
+"""Who serves each of fsspec's protocols: services of ours, and what was there before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fsspec.registry import (  # type: ignore[import-untyped]
+    _registry,  # fsspec has no public way to take a protocol back
+    register_implementation,
+)
+from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
+
+from modular_tf.fork_lock import ForkLock
+from modular_tf.fsspec import origin
+from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.service import PluginService
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """One that serves a protocol, or would if nobody had taken it.
+
+    Attributes:
+        service: Of ours; None for somebody else's implementation.
+        implementation: What fsspec uses then; None for none.
+    """
+
+    service: PluginService | None
+    implementation: type | None
+
+
+_lock = ForkLock()
+_layers: dict[str, list[Layer]] = {}
+"""By protocol, the last of which serves. Somebody else's stands there only below one of ours."""
+
+
+def layer_of(protocol: str, service: PluginService) -> Layer:
+    """Return what lets a service serve a protocol once it is taken."""
+    return Layer(service, filesystem_class(protocol))
+
+
+def take(protocol: str, layer: Layer) -> None:
+    """Let a layer serve, and whoever served before when it is given back."""
+    with _lock:
+        layers = _layers.setdefault(protocol, [])
+        present = _registry.get(protocol)
+        if present is not layer.implementation:
+            layers.append(Layer(None, present))
+        layers.append(layer)
+        _serve(protocol)
+
+
+def give_back(protocol: str, layer: Layer) -> None:
+    """Take a layer away, wherever it is; doing so twice, or without `take`, is harmless."""
+    with _lock:
+        layers = _layers.get(protocol, [])
+        if layer in layers:
+            layers.remove(layer)
+        if layers and _registry.get(protocol) is layer.implementation:  # nobody took it since
+            _serve(protocol)
+
+
+def _serve(protocol: str) -> None:
+    """Have fsspec use what is on top, from now on and for what it keeps."""
+    top = _layers[protocol][-1]
+    origin.remember(protocol, top.service)
+    if top.implementation is not None:
+        register_implementation(protocol, top.implementation, clobber=True)
+    else:
+        _registry.pop(protocol, None)
+    if top.service is None:
+        _layers[protocol].pop()
+    _forget_instances(protocol)
+
+
+def _forget_instances(protocol: str) -> None:
+    """Drop filesystems from fsspec's caches that stand on one of ours: caches, folders and such.
+
+    They would serve what they were made for, though it is no longer what the protocol means.
+    """
+    for cls in _subclasses(AbstractFileSystem):
+        kept: dict[Any, Any] = getattr(cls, "_cache", {})
+        for token, instance in list(kept.items()):
+            if any(_serves(below, protocol) for below in _below(instance)):
+                kept.pop(token, None)
+
+
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _below(instance: object) -> Iterator[object]:
+    """Yield a filesystem and all that it stands on."""
+    yield instance
+    attributes = object.__getattribute__(instance, "__dict__")  # some hand on whatever is asked
+    fss = attributes.get("fss")
+    for below in (attributes.get("fs"), *(fss.values() if isinstance(fss, dict) else ())):
+        if isinstance(below, AbstractFileSystem):
+            yield from _below(below)
+
+
+def _serves(instance: object, protocol: str) -> bool:
+    return isinstance(instance, ModularFileSystem) and instance.scheme == protocol

@@ -1,0 +1,91 @@
+"""Threads of the package's own, also where the system starts no more of them."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, TypeVar
+
+from modular_tf.errors import ResourceExhaustedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_FEW = 8  # threads would cost more than they save
+_AT_ONCE = 16
+
+
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread.
+
+    An interrupt may come when it runs already. So a thread asks whether it is wanted, under a lock
+    that its starter holds.
+
+    Raises:
+        ResourceExhaustedError: The system starts no more threads, or the interpreter ends.
+    """
+    try:
+        thread.start()
+    except (RuntimeError, MemoryError) as error:
+        raise ResourceExhaustedError(
+            f"the thread {thread.name!r} could not be started ({error}); try again when others have"
+            " ended, or raise the limit of processes (ulimit -u, pids.max of the container)"
+        ) from error
+
+
+def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """Call a function for each of some items, many at the same time, and return the results.
+
+    For questions that a store answers after tens of milliseconds each. A few, or where no threads
+    can be had, are asked one after the other.
+    """
+    if len(items) <= _FEW:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (only for long listings)
+
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(function, items))
+    except RuntimeError:
+        return [function(item) for item in items]
+
+
+class Worker:
+    """A thread that is there while there is work. Used under a lock of its owner's.
+
+    The owner calls `ensure` before there is work that only the thread can do. The thread asks
+    `is_current` before it begins, and calls `leave` where no work is left.
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def ensure(self, work: Callable[[], None], name: str) -> None:
+        """Have the thread run.
+
+        Args:
+            work: What it does, where it has to be started.
+            name: Its name then.
+
+        Raises:
+            ResourceExhaustedError: It could not be started; the next call tries again.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._thread = threading.Thread(target=work, name=name, daemon=True)
+        try:
+            start_thread(self._thread)
+        except BaseException:
+            self._thread = None
+            raise
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this thread is the one; else it was given up while it was started."""
+        return self._thread is threading.current_thread()
+
+    def leave(self) -> None:
+        """End this thread's time as the worker; it does nothing more."""
+        self._thread = None

@@ -1,0 +1,125 @@
+"""Callbacks and events where the thread that serves them cannot be started, or is interrupted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from modular_tf.errors import InternalError, ResourceExhaustedError
+from tests.device.recording import Callbacks
+from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.fixtures.thread_starts import FAILURES
+
+PATIENCE_S = 60.0  # what nobody needs
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_callback_that_was_refused_is_not_called_and_the_next_one_is(
+    how, thread_starts, host_device
+):
+    stream, called = host_device.create_stream(), []
+    thread_starts.fail(how, "callbacks of")
+    with pytest.raises((ResourceExhaustedError, Interrupt)):
+        stream.add_callback(lambda: called.append("refused"))
+    stream.add_callback(lambda: called.append("taken"))
+    stream.block_until_done()
+
+    assert thread_starts.has_failed
+    assert called == ["taken"]
+
+
+def test_the_error_says_what_to_do(thread_starts, host_device):
+    thread_starts.fail("no thread left")
+    with pytest.raises(ResourceExhaustedError, match=r"callbacks of CPU:0.*ulimit -u"):
+        host_device.create_stream().add_callback(print)
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_nothing_waits_for_a_callback_that_was_refused(how, thread_starts, host_device):
+    stream = host_device.create_stream()
+    thread_starts.fail(how, "callbacks of")
+    with suppress(ResourceExhaustedError, Interrupt):
+        stream.add_callback(lambda: None)
+    stream.block_until_done()
+    host_device.synchronize()
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_events_that_were_refused_are_not_told_and_the_next_ones_are(
+    how, thread_starts, host_device
+):
+    stream, told, done = host_device.create_stream(), [], threading.Event()
+    event = stream.record_event()
+    thread_starts.fail(how, "events of")
+    with pytest.raises((ResourceExhaustedError, Interrupt)):
+        host_device.executor.events.when_done(event, lambda _: told.append("refused"))
+
+    def note(_):
+        told.append("taken")
+        done.set()
+
+    host_device.executor.events.when_done(event, note)
+    assert done.wait(PATIENCE_S)
+    assert host_device.executor.events.drain(PATIENCE_S)
+    assert told == ["taken"]
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_timer_that_was_refused_can_be_tried_again(how, thread_starts, host_device):
+    stream = host_device.create_stream()
+    with host_device.executor.create_timer() as timer:
+        thread_starts.fail(how, "events of")
+        with suppress(ResourceExhaustedError, Interrupt):
+            timer.start(stream)
+        timer.start(stream)
+        timer.stop(stream)
+        stream.block_until_done()
+
+        assert timer.nanoseconds >= 0
+
+
+@pytest.mark.parametrize("how", [how for how in FAILURES if "interrupted" not in how])
+def test_a_stream_that_is_dropped_in_a_callback_does_not_wait_for_it(
+    how, thread_starts, recording, device
+):
+    """Without a thread to end it in, it stays until its device ends."""
+    recording.call_back(Callbacks.ON_THREAD)
+    stream = device.create_stream()
+    streams = [device.create_stream()]
+
+    def drop():
+        thread_starts.fail(how, "end of a stream")
+        streams.clear()
+
+    stream.add_callback(drop)
+    recording.join()
+    stream.block_until_done()
+
+    assert thread_starts.has_failed
+
+
+def test_an_interrupted_callback_is_called_or_forgotten(host_device):
+    assert_called_or_forgotten(host_device.executor)
+
+
+def test_an_interrupted_callback_that_is_called_at_once_is_called_or_forgotten(recording, device):
+    recording.call_back(Callbacks.AT_ONCE)
+    assert_called_or_forgotten(device.executor)
+
+
+def assert_called_or_forgotten(executor):
+    for point in points():
+        stream, called = executor.create_stream(), []
+        more = interrupt(lambda: stream.add_callback(lambda: called.append(1)), point=point)  # noqa: B023
+        with suppress(InternalError):  # the interrupt, where it came in the callback
+            stream.block_until_done()
+        end = time.monotonic() + PATIENCE_S
+        while stream._callbacks is not None and stream._callbacks._functions:
+            assert time.monotonic() < end, point
+        if not more:
+            assert called
+            break
+    assert point

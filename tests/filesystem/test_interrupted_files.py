@@ -1,0 +1,187 @@
+"""Files whose opening, writing or closing a signal handler interrupts, at every point in turn."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.errors import ModularTFError, ResourceExhaustedError
+from modular_tf.filesystem.files import WritableFile
+from modular_tf.service import PluginService
+from tests.fixtures.interrupts import interrupt, points
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.filesystem.filesystem import Filesystem
+
+OPENERS: dict[str, Callable[[Filesystem, str], object]] = {
+    "reader": lambda fs, uri: fs.new_random_access_file(uri),
+    "writer": lambda fs, uri: fs.new_writable_file(uri),
+    "appender": lambda fs, uri: fs.new_appendable_file(uri),
+    "region": lambda fs, uri: fs.new_read_only_memory_region_from_file(uri),
+    "stream to read": lambda fs, uri: fs.open(uri, "rb"),
+    "stream to write": lambda fs, uri: fs.open(uri, "w"),
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS.values(), ids=OPENERS)
+def test_a_file_whose_opening_is_interrupted_is_closed(opener, place):
+    uri = place.write("f", b"content")
+    for point in points():
+        more = interrupt(lambda: opener(place.fs, uri), point=point)
+        assert place.fs.open_count == 0
+        if not more:
+            assert point
+            break
+
+
+@pytest.mark.parametrize("buffering", [4, 1 << 16])
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_what_is_written_on_after_an_interrupt_is_written_once(mode, buffering, place):
+    """Also where the interrupt came when the plugin had taken the bytes."""
+    first, second = ("abcd", "efgh") if mode == "w" else (b"abcd", b"efgh")
+    for point in points():
+        file = place.fs.open(place / "f", mode, buffering)
+        file.write(first)
+        more = interrupt(file.flush, point=point)
+        assert more or place.read("f") == b"abcd"
+        assert mode == "w" or file.tell() == 4
+        file.write(second)
+        file.close()
+        assert place.read("f") == b"abcdefgh"
+        if not more:
+            assert point
+            break
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_an_interrupted_close_is_finished_by_the_next(mode, place):
+    content = "content" if mode == "w" else b"content"
+    for point in points():
+        file = place.fs.open(place / "f", mode)
+        file.write(content)
+        more = interrupt(file.close, point=point)
+        file.close()
+        assert file.closed
+        assert place.fs.open_count == 0
+        assert place.read("f") == b"content"
+        if not more:
+            assert point
+            break
+
+
+@pytest.mark.parametrize("buffering", [0, -1])
+def test_the_position_is_right_after_an_interrupt(buffering, place):
+    for point in points():
+        with place.fs.open(place / "f", "wb", buffering) as file:
+            more = interrupt(lambda: file.write(bytes(1 << 17)), point=point)
+            assert file.tell() in {0, 1 << 17}
+            expected = file.tell()
+        assert place.fs.get_file_size(place / "f") == expected
+        if not more:
+            assert point
+            break
+
+
+@pytest.fixture
+def failing_close(fixture_plugin):
+    with PluginService(plugin_paths=[fixture_plugin("close-fails")], bundled=False) as service:
+        service.load()
+        yield service.filesystem("fixture")
+
+
+def test_what_an_interrupted_close_has_to_tell_is_told_by_the_next(failing_close):
+    """The second point is the first line of ours after the plugin's close."""
+    writer = failing_close.new_writable_file("fixture://h/f")
+    assert interrupt(writer.close, point=1)
+
+    with pytest.raises(ModularTFError, match="the upload was refused"):
+        writer.close()
+    writer.close()
+    assert writer.closed
+
+
+def test_what_an_interrupted_end_of_a_filesystem_has_to_tell_is_told_by_the_next(failing_close):
+    failing_close.new_writable_file("fixture://h/f")
+    writer = failing_close.new_writable_file("fixture://h/f")
+    for point in points():
+        assert interrupt(failing_close.close, point=point)
+        if failing_close.open_count == 0:
+            break
+
+    assert "the upload was refused" in str(failure_of(failing_close.close))
+    assert failure_of(failing_close.close) is None
+    writer.close()
+
+
+def failure_of(function):
+    try:
+        function()
+    except ModularTFError as failure:
+        return failure
+    return None
+
+
+class _FullStore:
+    """A store that keeps half of what it has no room for, and forgets that it failed."""
+
+    def __init__(self):
+        self.content = b""
+        self.room = 6
+
+    def new_writable_file(self, _):
+        return _FullFile(self)
+
+
+class _FullFile(WritableFile):
+    uri = "full://f"
+
+    def __init__(self, store):
+        self._store = store
+
+    def append(self, data):
+        store, data = self._store, bytes(data)
+        store.content += data[: store.room]
+        if len(store.content) >= store.room:
+            raise ResourceExhaustedError("the store is full")
+
+    def tell(self):
+        return len(self._store.content)
+
+    def close(self):
+        pass
+
+
+def test_what_failed_in_part_is_not_written_again():
+    """Nobody knows which part: a second try could write it twice, and call that a success."""
+    store = _FullStore()
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("full", store)
+        file = service.filesystem("full").open("full://f", "wb")
+        file.write(b"0123456789")
+        with pytest.raises(ResourceExhaustedError):
+            file.flush()
+        store.room = 1000
+        with pytest.raises(ResourceExhaustedError):
+            file.close()
+
+    assert file.closed
+    assert store.content == b"012345"
+
+
+def test_a_flush_reaches_the_store(place):
+    for mode, content in (("w", "early"), ("wb", b"early")):
+        with place.fs.open(place / "f", mode) as file:
+            file.write(content)
+            file.flush()
+            assert place.read("f") == b"early"
+
+
+def test_streams_are_still_what_io_makes(place):
+    with place.fs.open(place / "f", "w") as text, place.fs.open(place / "g", "wb") as binary:
+        assert isinstance(text, io.TextIOWrapper)
+        assert isinstance(text.buffer, io.BufferedWriter)
+        assert isinstance(binary, io.BufferedWriter)

@@ -1,0 +1,160 @@
+"""Reads that a signal handler interrupts, or that fail, lose nothing when they are tried again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf import gfile
+from modular_tf.errors import UnavailableError
+from modular_tf.filesystem.files import RandomAccessFile
+from modular_tf.service import PluginService
+from tests.fixtures.interrupts import interrupt, points
+
+if TYPE_CHECKING:
+    from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
+
+    from modular_tf.gfile import GFile, GfileFunctions
+
+ROOT = "ram://files-of-test-interrupts"
+LINES = [f"line {number}\r\n" for number in range(5)]
+TEXT = "".join(LINES).encode()
+
+
+@pytest.fixture
+def uri(functions: GfileFunctions) -> str:
+    functions.makedirs(ROOT)
+    with functions.GFile(f"{ROOT}/f", "wb") as file:
+        file.write(TEXT)
+    return f"{ROOT}/f"
+
+
+def read_into_buffer(file: GFile) -> bytes:
+    buffer = bytearray(12)
+    return bytes(buffer[: file.readinto(buffer)])
+
+
+READS: dict[str, Callable[[GFile], bytes]] = {
+    "read-some": lambda file: file.read(12),
+    "read-all": lambda file: file.read(),
+    "readinto": read_into_buffer,
+    "readline": lambda file: file.readline(),
+    "next": next,
+    "readlines": lambda file: b"".join(file.readlines()),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_no_byte_is_lost_by_an_interrupt(
+    functions: GfileFunctions, uri: str, read: Callable[[GFile], bytes]
+) -> None:
+    for point in points():
+        with functions.GFile(uri, "rb") as file:
+            found = [file.read(3)]
+            more = interrupt(lambda: found.append(read(file)), point=point)  # noqa: B023
+            assert b"".join(found) + file.read() == TEXT
+        if not more:
+            assert point
+            break
+
+
+def test_no_line_of_text_is_lost_by_an_interrupt(functions: GfileFunctions, uri: str) -> None:
+    for point in points():
+        with functions.GFile(uri) as file:
+            found = [file.readline()]
+            more = interrupt(lambda: found.append(file.readline()), point=point)  # noqa: B023
+            assert found + file.readlines() == [line.replace("\r", "") for line in LINES]
+        if not more:
+            break
+
+
+class _UnsteadyFile(RandomAccessFile):
+    uri = "zz://file"
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._failed = False
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        if offset and not self._failed:
+            self._failed = True
+            raise UnavailableError("the connection was reset")
+        view = memoryview(buffer)
+        piece = self._content[offset : offset + len(view)]
+        view[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        pass
+
+
+class _UnsteadyFilesystem:
+    content = b"a line\n" * 10_000
+
+    def new_random_access_file(self, _: str) -> RandomAccessFile:
+        return _UnsteadyFile(self.content)
+
+    def get_file_size(self, _: str) -> int:
+        return 0  # it lies, so that files are read until they end
+
+
+@pytest.fixture
+def unsteady() -> PluginService:
+    with PluginService(bundled=False) as service:
+        service.register_filesystem("zz", _UnsteadyFilesystem())
+        yield service
+
+
+def test_a_line_whose_read_failed_is_whole_when_it_is_read_again(unsteady: PluginService) -> None:
+    file = gfile.using(unsteady).GFile("zz://file", "rb")
+    found: list[bytes] = []
+    failures = 0
+    while not found or found[-1]:
+        try:
+            found.append(file.readline())
+        except UnavailableError:
+            failures += 1
+
+    assert failures == 1
+    assert b"".join(found) == _UnsteadyFilesystem.content
+
+
+def test_lines_that_a_failure_kept_back_are_read_again(unsteady: PluginService) -> None:
+    file = gfile.using(unsteady).GFile("zz://file", "rb")
+    with pytest.raises(UnavailableError):
+        file.readlines()
+
+    assert b"".join(file.readlines()) == _UnsteadyFilesystem.content
+
+
+@pytest.mark.parametrize("buffering", [0, -1])
+def test_a_stream_that_failed_to_read_the_rest_reads_it_again(
+    unsteady: PluginService, buffering: int
+) -> None:
+    file = unsteady.filesystem("zz").open("zz://file", "rb", buffering=buffering)
+    with pytest.raises(UnavailableError):
+        file.read()
+
+    assert file.read() == _UnsteadyFilesystem.content
+
+
+@pytest.mark.parametrize("content", [b"written", None])
+def test_an_interrupted_close_is_finished_by_the_next(
+    service: PluginService, functions: GfileFunctions, uri: str, content: bytes | None
+) -> None:
+    n_open = service.filesystem("ram").open_count
+    for point in points():
+        if functions.exists(uri):
+            functions.remove(uri)
+        file = functions.GFile(uri, "w")
+        if content is not None:
+            file.write(content)
+        more = interrupt(file.close, point=point)
+        file.close()
+        assert file.closed
+        assert functions.stat(uri).length == len(content or b"")
+        assert service.filesystem("ram").open_count == n_open
+        if not more:
+            assert point
+            break

@@ -1,0 +1,84 @@
+"""The listener by itself: what interrupts and missing threads leave of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from modular_tf.log_output import listener as module
+from modular_tf.log_output.listener import Listener
+from tests.fixtures.interrupts import Interrupt, interrupt, points
+from tests.fixtures.thread_starts import FAILURES
+
+THREAD = "modular_tf plugin messages"
+
+
+class FakeMessages:
+    """The native half, with no messages."""
+
+    MOST_WAITING = 10
+    ALL = 0
+
+    def __init__(self):
+        self.is_open = False
+        self._closed = threading.Event()
+
+    def open_messages(self, _):
+        self._closed.clear()
+        self.is_open = True
+
+    def close_messages(self):
+        self.is_open = False
+        self._closed.set()
+
+    interrupt_messages = close_messages
+
+    def next_message(self):
+        self._closed.wait()
+
+    def dropped_messages(self):
+        return 0
+
+
+@pytest.fixture
+def messages(monkeypatch):
+    made = FakeMessages()
+    monkeypatch.setattr(module, "_native", lambda: made)
+    return made
+
+
+def hearing():
+    return [thread for thread in threading.enumerate() if thread.name == THREAD]
+
+
+def test_an_interrupted_stop_is_finished_by_the_next(messages):
+    for point in points():
+        listener = Listener()
+        listener.listen(logging.INFO)
+        more = interrupt(listener.stop, point=point)
+        listener.stop()
+        assert not messages.is_open
+        assert hearing() == []
+        if not more:
+            assert point
+            break
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_listening_is_tried_again_where_no_thread_could_be_started(how, thread_starts, messages):
+    listener = Listener()
+    thread_starts.fail(how, THREAD)
+    try:
+        listener.listen(logging.INFO)
+    except Interrupt:
+        pass
+    else:
+        assert not messages.is_open  # plugins write to standard error
+    listener.listen(logging.INFO)
+    assert messages.is_open
+    assert hearing() != []
+    listener.stop()
+    for thread in hearing():
+        thread.join()

@@ -1,0 +1,93 @@
+"""Closing that is interrupted: what is left is closed by the next call, or by the process's end."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.errors import ClosedError, ResourceExhaustedError
+from modular_tf.service import PluginService
+from tests.fixtures.interrupts import Interrupt, interrupt, points
+
+CONTENT = b"written and not closed\n" * 1000
+
+
+def test_an_interrupted_close_is_finished_by_the_next(tmp_path):
+    for point in points():
+        service = PluginService()
+        service.load("posix_filesystem", "ram_filesystem")
+        fs = service.filesystem("")
+        files = [tmp_path / name for name in ("a", "b", "c")]
+        writers = [fs.open(str(file), "wb") for file in files]
+        for writer in writers:
+            writer.write(CONTENT)
+        more = interrupt(service.close, point=point)
+        service.close()
+        assert service.closed
+        assert [file.read_bytes() for file in files] == [CONTENT] * 3
+        assert all(writer.closed for writer in writers)
+        with pytest.raises(ClosedError):
+            fs.path_exists("/")
+        if not more:
+            assert point > 20
+            break
+
+
+def test_what_failed_before_an_interrupt_is_told_by_the_call_that_finishes(monkeypatch):
+    service = PluginService()
+    service.load("posix_filesystem")
+    lost = service.filesystem("").open("/dev/full", "wb")
+    lost.write(CONTENT)
+    with monkeypatch.context() as patch:
+        patch.setattr(service._hot_reload, "close", interrupted)
+        with pytest.raises(Interrupt):
+            service.close()
+    with pytest.raises(ResourceExhaustedError, match="/dev/full"):
+        service.close()
+    service.close()
+
+
+def interrupted(**_):
+    raise Interrupt
+
+
+@pytest.mark.parametrize("ending", ["service.close()", ""])
+def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_python, tmp_path):
+    """The first writer waits for a reader of a pipe; another one has what is worth keeping."""
+    run_python(
+        f"""
+        import os, signal, sys, threading
+        import modular_tf as mtf
+        os.mkfifo("pipe")
+        pipe = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+        service = mtf.PluginService()
+        service.load()
+        fs = service.filesystem("")
+        kept = fs.open(sys.argv[1], "w")
+        kept.write("kept")
+        waiting = fs.open("pipe", "wb", buffering=1 << 21)
+        waiting.write(bytes(1 << 20))
+
+        def drain_later():
+            os.set_blocking(pipe, True)
+            interrupted.wait()
+            while os.read(pipe, 1 << 20):
+                pass
+
+        interrupted = threading.Event()
+        threading.Thread(target=drain_later, daemon=True).start()
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        threading.Timer(0.5, interrupted.set).start()
+        try:
+            service.close()
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise AssertionError("nothing interrupted it")
+        assert service.closed
+        {ending}
+        """,
+        tmp_path / "kept",
+    )
+
+    assert (tmp_path / "kept").read_text() == "kept"

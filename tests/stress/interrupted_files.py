@@ -1,0 +1,155 @@
+"""Files that are written and read while a signal handler raises at random moments.
+
+Whoever is interrupted goes on at the position that the file tells; in the end each byte must be
+there once. Text tells no position: there the first interrupt is the end, and what was written must
+be the beginning of what should have been.
+
+Usage: python -m tests.stress.interrupted_files ROUNDS SEED
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from modular_tf import gfile
+from modular_tf.fsspec import ModularFileSystem
+from modular_tf.service import PluginService
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.filesystem.filesystem import Filesystem
+
+_SIZE = 150_000
+_MOST_S = 2e-4
+
+
+class Interrupt(BaseException):
+    """What the signal handler raises."""
+
+
+class Interrupts:
+    """Lets a signal handler raise at random moments of a block."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.count = 0
+        self._chance = chance
+        signal.signal(signal.SIGALRM, self._raise)
+
+    def _raise(self, *_: object) -> None:
+        raise Interrupt
+
+    def repeat(self, step: Callable[[], object]) -> None:
+        """Call a function until no interrupt falls into it."""
+        while True:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self._chance.uniform(1e-5, _MOST_S))
+                step()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Interrupt:
+                self.count += 1
+            else:
+                return
+
+
+class Round:
+    """One file, written and read.
+
+    Args:
+        service: Where filesystems come from.
+        interrupts: What comes in between.
+        chance: Decides what is done.
+        number: Of the round.
+    """
+
+    def __init__(
+        self, service: PluginService, interrupts: Interrupts, chance: random.Random, number: int
+    ) -> None:
+        self.fs: Filesystem = service.filesystem(chance.choice(["ram", "file"]))
+        self.kind = chance.choice(["open", "fsspec", "text", "unbuffered"])
+        self._service = service
+        self._interrupts = interrupts
+        self._chance = chance
+        self._step = chance.choice([7, 100, 1000, 5000])
+        self._uri = f"ram://{number}" if self.fs.scheme == "ram" else f"file:///tmp/stress-{number}"
+        lines = (f"line {number} of {number * 7919 % 1000}\n" for number in itertools.count())
+        self._content = "".join(itertools.islice(lines, _SIZE // 16)).encode()[:_SIZE]
+
+    def problem(self) -> str | None:
+        """Write and read the file; return what is wrong with it."""
+        written = self._written()
+        with self.fs.new_random_access_file(self._uri) as file:
+            found = file.read(0, 2 * _SIZE)
+        expected = self._content[: len(found)] if self.kind == "text" else self._content[:written]
+        lines = self._lines()
+        self.fs.delete_file(self._uri)
+        if found != expected:
+            return f"{len(found)} bytes were written, expected {len(expected)}"
+        if lines != found:
+            return f"{len(lines)} bytes were read by lines, expected {len(found)}"
+        return f"{self.fs.open_count} files are open" if self.fs.open_count else None
+
+    def _open(self) -> Any:
+        buffer_size = self._chance.choice([1 << 10, 1 << 16])
+        if self.kind == "fsspec":
+            fs = ModularFileSystem(self.fs.scheme, service=self._service)
+            return fs.open(self._uri, "wb", block_size=buffer_size)
+        if self.kind == "text":
+            return self.fs.open(self._uri, "w", buffer_size, newline="")
+        return self.fs.open(self._uri, "wb", 0 if self.kind == "unbuffered" else buffer_size)
+
+    def _written(self) -> int:
+        file = self._open()
+        if self.kind == "text":
+            self._interrupts.count += self._is_text_interrupted(file)
+        else:
+            self._interrupts.repeat(lambda: self._write_rest(file))
+        self._interrupts.repeat(file.close)
+        return len(self._content)
+
+    def _write_rest(self, file: Any) -> None:
+        for begin in range(file.tell(), len(self._content), self._step):
+            file.write(self._content[begin : begin + self._step])
+            if self._chance.random() < 1e-2:
+                file.flush()
+
+    def _is_text_interrupted(self, file: Any) -> bool:
+        text = self._content.decode()
+        try:
+            signal.setitimer(signal.ITIMER_REAL, self._chance.uniform(1e-5, 50 * _MOST_S))
+            for begin in range(0, len(text), self._step):
+                file.write(text[begin : begin + self._step])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except Interrupt:
+            return True
+        return False
+
+    def _lines(self) -> bytes:
+        lines: list[bytes] = []
+        with gfile.using(self._service).GFile(self._uri, "rb") as file:
+            self._interrupts.repeat(lambda: lines.extend(file.readlines()))
+        return b"".join(lines)
+
+
+def main() -> int:
+    """Run the campaign; return the exit status."""
+    rounds, seed = map(int, sys.argv[1:])
+    chance = random.Random(seed)
+    interrupts, problems = Interrupts(chance), 0
+    with PluginService() as service:
+        service.load("posix_filesystem", "ram_filesystem")
+        for number in range(rounds):
+            this = Round(service, interrupts, chance, number)
+            if problem := this.problem():
+                problems += 1
+                print(f"round {number}, {this.kind} on {this.fs.scheme}: {problem}")
+    print(f"{rounds} rounds, {interrupts.count} interrupts, {problems} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
