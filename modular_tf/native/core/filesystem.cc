@@ -89,10 +89,8 @@ extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
 extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
   filesystem->abandon_all();
   mtf::unlock_shared_inits();
-  const bool closed = filesystem->gate.is_closed();
-  // Regions are memory, which the child has too; they end here as they would have there.
-  filesystem->gate.reset(closed, static_cast<uint64_t>(filesystem->regions.load()));
-  if (closed || reinitialise == 0) return nullptr;
+  filesystem->gate.after_fork();
+  if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
   return guarded([&](TF_Status* status) {
@@ -102,7 +100,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
   std::lock_guard<std::mutex> lock(filesystem->open_mutex);
-  int64_t count = filesystem->regions.load();
+  auto count = static_cast<int64_t>(filesystem->gate.resting());
   for (mtf::OpenFile* file = filesystem->open_files; file != nullptr; file = file->next) ++count;
   return count;
 }

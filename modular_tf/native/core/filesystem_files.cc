@@ -16,7 +16,7 @@ struct mtf_reader final : mtf::OpenFile {
   mtf_error* close(bool) override {
     return gate.close() ? end() : nullptr;
   }
-  void abandon() override { gate.reset(true); }
+  void abandon() override { gate.abandon(); }
 
   mtf_error* end() {
     mtf_error* error = guarded([&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
@@ -244,7 +244,7 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     return error;
   }
   filesystem->references.fetch_add(1);
-  filesystem->regions.fetch_add(1);
+  filesystem->gate.rest();
   use.hand_over();
   return nullptr;
 }
@@ -252,11 +252,10 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
 extern "C" void mtf_region_release(mtf_region* region) {
   if (region == nullptr) return;
   mtf_filesystem* owner = region->owner;
-  if (!owner->cleaned_up) {  // else the process ends, and did not wait for this region
+  if (owner->gate.wake()) {  // else the process ends, and did not wait for this region
     mtf_error_free(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+    owner->leave();
   }
   delete region;
-  owner->regions.fetch_sub(1);
-  owner->leave();
   owner->release();
 }

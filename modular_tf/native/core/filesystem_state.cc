@@ -88,7 +88,6 @@ void mtf_filesystem::leave() {
 }
 
 void mtf_filesystem::run_cleanup() {
-  cleaned_up = true;
   mtf_error_free(mtf::guarded([&](TF_Status*) {
     if (is_shared) return mtf::leave_shared_init(tables->filesystem);
     tables->filesystem.cleanup(&handle);
@@ -101,8 +100,7 @@ void mtf_filesystem::clean_up_in_time() {
   // a call is worth waiting for; one that never returns is not.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (!cleanup_done && std::chrono::steady_clock::now() < deadline) {
-    const auto viewed = static_cast<uint64_t>(regions.load());
-    if (gate.users() == viewed && gate.claim_end()) return run_cleanup();
+    if (gate.end_in_spite_of_resting()) return run_cleanup();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

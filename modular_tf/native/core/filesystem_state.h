@@ -3,42 +3,14 @@
 #define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 
 #include "filesystem.h"
+#include "gate.h"
 #include "guard.h"
 #include "modular_tf/filesystem.h"
 
 namespace mtf {
-
-// Counts the users of an object that can be closed under them. The end (`leave` of the last user
-// after `close`, or `close` without users) is reported to exactly one caller.
-class Gate {
- public:
-  bool enter() {
-    if ((state_.fetch_add(kUser) & kClosed) == 0) return true;
-    return false;  // the caller must still leave()
-  }
-  // True: the caller ends the object now.
-  bool leave() { return state_.fetch_sub(kUser) == (kUser | kClosed) && claim_end(); }
-  bool close() { return (state_.fetch_or(kClosed) & ~kClosed) == 0 && claim_end(); }
-  bool is_closed() const { return (state_.load() & kClosed) != 0; }
-  uint64_t users() const { return state_.load() / kUser; }
-  bool claim_end() { return !ended_.exchange(true); }
-  // In a forked child: the users that were other threads' calls do not exist here. What was closed
-  // and has no user left has been ended, or will be, by the parent.
-  void reset(bool closed, uint64_t users = 0) {
-    state_ = users * kUser | (closed ? kClosed : 0);
-    ended_ = closed && (users == 0 || ended_);
-  }
-
- private:
-  static constexpr uint64_t kClosed = 1;
-  static constexpr uint64_t kUser = 2;
-  std::atomic<uint64_t> state_{0};
-  std::atomic<bool> ended_{false};
-};
 
 // The protected block that registration builds: the host's canonical tables, in this order.
 struct Tables {
@@ -79,10 +51,8 @@ struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables = nullptr;
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
-  mtf::Gate gate;  // calls, open files and regions are its users
+  mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
-  std::atomic<int64_t> regions{0};
-  std::atomic<bool> cleaned_up{false};  // nothing of the plugin may be called any more
   std::atomic<bool> cleanup_done{false};
   mutable std::mutex open_mutex;
   mtf::OpenFile* open_files = nullptr;
