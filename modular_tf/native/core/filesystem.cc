@@ -1,12 +1,12 @@
 #include "filesystem.h"
 
 #include <cstdlib>
-#include <new>
+#include <utility>
 
 #include "filesystem_state.h"
 #include "shared_init.h"
 
-using mtf::FilesystemUse;
+using mtf::Error;
 using mtf::guarded;
 
 extern "C" mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info) {
@@ -36,15 +36,14 @@ void init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* 
   plugin.init(handle, status);
 }
 
-mtf_error* make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
-  auto* made = new (std::nothrow) mtf_filesystem;
-  if (made == nullptr) return mtf::make_error(8, "no memory for a filesystem");
+Error make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
+  auto* made = new mtf_filesystem;
   made->tables = static_cast<const mtf::Tables*>(tables);
   made->is_shared = is_shared;
   const Init init = is_shared ? mtf::join_shared_init : init_own;
-  mtf_error* error = guarded(
+  Error error = guarded(
       [&](TF_Status* status) { init(made->tables->filesystem, &made->handle, status); });
-  if (error != nullptr) {
+  if (error) {
     made->release();
   } else {
     *filesystem = made;
@@ -64,25 +63,21 @@ extern "C" mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesyst
 
 extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
   const bool ends_here = filesystem->gate.close();
-  mtf_error* first = nullptr;
+  Error first;
   // Nothing can be opened any more: what is being opened right now closes itself.
   while (mtf::OpenFile* file = filesystem->take_open()) {
-    mtf_error* error = file->close(now == 0);
+    Error error = file->close(now == 0);
     file->release();
-    if (first == nullptr) {
-      first = error;
-    } else {
-      mtf_error_free(error);
-    }
+    if (!first) first = std::move(error);
   }
   if (ends_here) filesystem->run_cleanup();
   if (now != 0) filesystem->clean_up_in_time();
-  return first;
+  return first.release();
 }
 
 extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
   if (filesystem == nullptr) return;
-  mtf_error_free(mtf_filesystem_close(filesystem, 0));
+  mtf::drop(Error(mtf_filesystem_close(filesystem, 0)));
   filesystem->release();
 }
 

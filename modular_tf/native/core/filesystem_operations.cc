@@ -7,16 +7,18 @@
 
 #include "filesystem_state.h"
 
+using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
 using mtf::on_path;
 using mtf::TranslatedPath;
+using mtf::with_path;
 
 namespace {
 
 // One slot of the shape (filesystem, path, status).
 template <auto Slot>
-mtf_error* path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
+Error path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
@@ -26,14 +28,14 @@ mtf_error* path_operation(mtf_filesystem* filesystem, const char* path, const ch
 
 // One slot of the shape (filesystem, source, target, status).
 template <auto Slot>
-mtf_error* two_path_operation(mtf_filesystem* filesystem, const char* source, const char* target,
-                              const char* name) {
+Error two_path_operation(mtf_filesystem* filesystem, const char* source, const char* target,
+                         const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
-  return on_path(filesystem, source, [&](const char* from, TF_Status* status) {
-    TranslatedPath to(*filesystem, target);
-    if (to.get() == nullptr) return mtf::set_status(status, 13, "translate_name returned NULL");
-    operation(&filesystem->handle, from, to.get(), status);
+  return with_path(filesystem, source, [&](const char* from) {
+    return on_path(filesystem, target, [&](const char* to, TF_Status* status) {
+      operation(&filesystem->handle, from, to, status);
+    });
   });
 }
 
@@ -44,12 +46,32 @@ class PluginStrings {
       : entries_(entries), count_(count), free_(plugin_free) {}
   ~PluginStrings() {
     if (count_ < 0) return;  // a negative count says that no array was made
-    for (int i = 0; entries_ != nullptr && i < count_; ++i) free_(entries_[i]);
-    free_(entries_);
+    mtf::drop(guarded([&](TF_Status*) {
+      for (int i = 0; entries_ != nullptr && i < count_; ++i) free_(entries_[i]);
+      free_(entries_);
+    }));
   }
   PluginStrings(const PluginStrings&) = delete;
   PluginStrings& operator=(const PluginStrings&) = delete;
 
+  Error copy_to(mtf_strings* strings) const {
+    if (const char* what = fault()) return mtf::make_error(13, what);
+    size_t size = 0;
+    for (int i = 0; i < count_; ++i) size += std::strlen(entries_[i]) + 1;
+    strings->bytes = static_cast<char*>(std::malloc(size > 0 ? size : 1));
+    if (strings->bytes == nullptr) return mtf::make_error(8, "no memory for a list of names");
+    strings->count = count_;
+    strings->size = size;
+    char* end = strings->bytes;
+    for (int i = 0; i < count_; ++i) {
+      const size_t length = std::strlen(entries_[i]) + 1;
+      std::memcpy(end, entries_[i], length);
+      end += length;
+    }
+    return nullptr;
+  }
+
+ private:
   const char* fault() const {
     if (count_ < 0) return "a negative count came with an OK status";
     if (count_ > 0 && entries_ == nullptr) return "a positive count came with a NULL array";
@@ -59,22 +81,6 @@ class PluginStrings {
     return nullptr;
   }
 
-  void copy_to(mtf_strings* strings) const {
-    size_t size = 0;
-    for (int i = 0; i < count_; ++i) size += std::strlen(entries_[i]) + 1;
-    strings->bytes = static_cast<char*>(std::malloc(size > 0 ? size : 1));
-    if (strings->bytes == nullptr) throw std::bad_alloc();
-    strings->count = count_;
-    strings->size = size;
-    char* end = strings->bytes;
-    for (int i = 0; i < count_; ++i) {
-      const size_t length = std::strlen(entries_[i]) + 1;
-      std::memcpy(end, entries_[i], length);
-      end += length;
-    }
-  }
-
- private:
   char** entries_;
   int count_;
   void (*free_)(void*);
@@ -82,23 +88,24 @@ class PluginStrings {
 
 using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
 
-void list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
-                  mtf_strings* strings, TF_Status* status) {
+Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
+                   mtf_strings* strings) {
   char** entries = nullptr;
-  const int count = slot(&filesystem->handle, path, &entries, status);
-  PluginStrings taken(entries, count, filesystem->tables->plugin_free);
-  if (status->code != 0) return;
-  if (const char* fault = taken.fault()) return mtf::set_status(status, 13, fault);
-  taken.copy_to(strings);
+  int count = -1;  // where the slot throws
+  Error error = guarded([&](TF_Status* status) {
+    count = slot(&filesystem->handle, path, &entries, status);
+  });
+  const PluginStrings taken(entries, count, filesystem->tables->plugin_free);
+  return error ? std::move(error) : taken.copy_to(strings);
 }
 
 }  // namespace
 
 extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path,
                                          char** name) {
-  return on_path(filesystem, path, [&](const char* translated, TF_Status*) {
+  return with_path(filesystem, path, [&](const char* translated) -> Error {
     *name = strdup(translated);
-    if (*name == nullptr) throw std::bad_alloc();
+    return *name != nullptr ? nullptr : mtf::make_error(8, "no memory for a name");
   });
 }
 
@@ -144,42 +151,29 @@ extern "C" mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* pa
   return path_operation<&TF_FilesystemOps::path_exists>(filesystem, path, "path_exists");
 }
 
-extern "C" int mtf_exists(mtf_filesystem* filesystem, const char* path, mtf_error** error) {
-  mtf_error* failed = mtf_path_exists(filesystem, path);
-  if (failed == nullptr) return 1;
-  if (failed->code == 5) {
-    mtf_error_free(failed);
-    return 0;
-  }
-  *error = failed;
-  return -1;
-}
-
 extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths,
                                       int count, mtf_error** errors, int* all) {
   const auto operation = filesystem->tables->filesystem.paths_exist;
   if (operation == nullptr) return mtf::missing_operation("paths_exist");
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
-  std::vector<TF_Status> statuses(static_cast<size_t>(count));
-  mtf_error* error = guarded([&](TF_Status* status) {
-    std::vector<std::string> names;
-    std::vector<char*> arguments;
-    std::vector<TF_Status*> pointers;
-    for (int i = 0; i < count; ++i) {
-      TranslatedPath translated(*filesystem, paths[i]);
-      if (translated.get() == nullptr) {
-        return mtf::set_status(status, 13, "translate_name returned NULL");
-      }
-      names.emplace_back(translated.get());
-      pointers.push_back(&statuses[static_cast<size_t>(i)]);
-    }
-    for (auto& name : names) arguments.push_back(&name[0]);
+  if (!use) return mtf::closed_filesystem_error();
+  std::vector<mtf::CallStatus> statuses(static_cast<size_t>(count));
+  std::vector<std::string> names;
+  std::vector<char*> arguments;
+  std::vector<TF_Status*> pointers;
+  for (int i = 0; i < count; ++i) {
+    TranslatedPath translated;
+    if (Error error = translated.translate(*filesystem, paths[i])) return error.release();
+    names.emplace_back(translated.get());
+  }
+  for (auto& name : names) arguments.push_back(&name[0]);
+  for (auto& status : statuses) pointers.push_back(status.get());
+  Error error = guarded([&](TF_Status*) {
     *all = mtf::returning_byte(operation)(
         &filesystem->handle, arguments.data(), count, pointers.data()) != 0;
   });
-  for (int i = 0; i < count; ++i) errors[i] = mtf::take_status(&statuses[static_cast<size_t>(i)]);
-  return error;
+  for (int i = 0; i < count; ++i) errors[i] = mtf::take_status(pointers[static_cast<size_t>(i)]);
+  return error.release();
 }
 
 extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path,
@@ -188,7 +182,7 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   if (operation == nullptr) return mtf::missing_operation("stat");
   TF_FileStatistics statistics = {};
   statistics.length = INT64_MIN;  // no file has it: tells "not filled in" from "empty"
-  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, &statistics, status);
     if (status->code != 0) return;
     if (statistics.length == INT64_MIN) {
@@ -199,7 +193,7 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   });
   static_assert(sizeof statistics == 24, "what the caller has room for");
   std::memcpy(result, &statistics, sizeof statistics);
-  return error;
+  return error.release();
 }
 
 extern "C" mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
@@ -226,8 +220,8 @@ extern "C" mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* p
                                        mtf_strings* names) {
   const auto operation = filesystem->tables->filesystem.get_children;
   if (operation == nullptr) return mtf::missing_operation("get_children");
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
-    list_strings(filesystem, operation, translated, names, status);
+  return with_path(filesystem, path, [&](const char* translated) {
+    return list_strings(filesystem, operation, translated, names);
   });
 }
 
@@ -236,17 +230,15 @@ extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const c
   const auto operation = filesystem->tables->filesystem.get_matching_paths;
   if (operation == nullptr) return mtf::missing_operation("get_matching_paths");
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
+  if (!use) return mtf::closed_filesystem_error();
   // A pattern is passed as it is: TensorFlow does not translate it either.
-  return guarded([&](TF_Status* status) {
-    list_strings(filesystem, operation, pattern, paths, status);
-  });
+  return list_strings(filesystem, operation, pattern, paths);
 }
 
 extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
   const auto operation = filesystem->tables->filesystem.flush_caches;
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
+  if (!use) return mtf::closed_filesystem_error();
   if (operation == nullptr) return nullptr;
   return guarded([&](TF_Status*) { operation(&filesystem->handle); });
 }

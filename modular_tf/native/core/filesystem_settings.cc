@@ -1,10 +1,11 @@
 #include "filesystem_settings.h"
 
 #include <cstring>
-#include <new>
+#include <utility>
 
 #include "filesystem_state.h"
 
+using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
 using mtf::on_path;
@@ -30,16 +31,16 @@ void require_token(int result, void* token, TF_Status* status) {
 }
 
 template <class Call>
-mtf_error* in_use(mtf_filesystem* filesystem, Call&& call) {
+Error in_use(mtf_filesystem* filesystem, Call&& call) {
   FilesystemUse use(filesystem);
-  return use ? guarded(std::forward<Call>(call)) : mtf::closed_error();
+  return use ? guarded(std::forward<Call>(call)) : mtf::closed_filesystem_error();
 }
 
 TF_TransactionToken* as_token(void* token) { return static_cast<TF_TransactionToken*>(token); }
 
 template <auto Slot>
-mtf_error* token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
-                          const char* name) {
+Error token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
+                     const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
@@ -100,8 +101,8 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
     char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
     if (made == nullptr) return mtf::set_status(status, 13, "the plugin returned NULL");
     *text = strdup(made);
+    if (*text == nullptr) mtf::set_status(status, 8, "no memory for the text of a transaction");
     filesystem->tables->plugin_free(made);
-    if (*text == nullptr) throw std::bad_alloc();
   });
 }
 
@@ -132,7 +133,7 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
 
 extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
   const auto release = filesystem->tables->plugin_free;
-  mtf_error_free(guarded([&](TF_Status*) {
+  mtf::drop(guarded([&](TF_Status*) {
     for (int i = 0; options != nullptr && i < count; ++i) {
       mtf_option_value* value = options[i].value;
       const bool has_buffers =

@@ -32,7 +32,7 @@ struct OpenFile {
   std::atomic<int> references{1};
 
   // Without `wait` a file that another thread writes to stays open: UNAVAILABLE.
-  virtual mtf_error* close(bool wait) = 0;
+  virtual Error close(bool wait) = 0;
   virtual void abandon() = 0;  // in a forked child: the plugin's part belongs to the parent
   virtual ~OpenFile() = default;
 
@@ -41,8 +41,8 @@ struct OpenFile {
   }
 };
 
-// `what` was closed before: "the file", "the filesystem".
-mtf_error* closed_error(const char* what = "the filesystem");
+Error closed_filesystem_error();
+Error missing_operation(const char* name);
 void set_status(TF_Status* status, int code, const char* message);
 
 }  // namespace mtf
@@ -94,35 +94,40 @@ class FilesystemUse {
 // A path as the plugin wants it, freed by whoever allocated it.
 class TranslatedPath {
  public:
-  TranslatedPath(const mtf_filesystem& filesystem, const char* path);
+  TranslatedPath() = default;
   ~TranslatedPath();
   TranslatedPath(const TranslatedPath&) = delete;
   TranslatedPath& operator=(const TranslatedPath&) = delete;
+  Error translate(const mtf_filesystem& filesystem, const char* path);  // once, before get()
   const char* get() const { return path_; }
 
  private:
+  Error translate_by_default(const char* path);
+
   static constexpr size_t kInline = 512;
-  char* path_;
+  char* path_ = nullptr;
   void (*plugin_free_)(void*) = nullptr;
   bool on_heap_ = false;
   char inline_[kInline];
 };
 
-// Runs call(translated path, status) if the filesystem is open.
+// Runs call(translated path), which returns an Error, if the filesystem is open.
 template <class Call>
-mtf_error* on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+Error with_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
   FilesystemUse use(filesystem);
-  if (!use) return closed_error();
-  return guarded([&](TF_Status* status) {
-    TranslatedPath translated(*filesystem, path);
-    if (translated.get() == nullptr) {
-      return set_status(status, 13, "translate_name returned NULL");
-    }
-    call(translated.get(), status);
-  });
+  if (!use) return closed_filesystem_error();
+  TranslatedPath translated;
+  if (Error error = translated.translate(*filesystem, path)) return error;
+  return call(translated.get());
 }
 
-mtf_error* missing_operation(const char* name);
+// The same for call(translated path, status), which calls the plugin.
+template <class Call>
+Error on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+  return with_path(filesystem, path, [&](const char* translated) {
+    return guarded([&](TF_Status* status) { call(translated, status); });
+  });
+}
 
 // The same slot with its C bool as a byte: only the low byte of the result is defined.
 template <class... Arguments>

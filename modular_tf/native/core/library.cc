@@ -78,11 +78,11 @@ size_t whole_pages(size_t size) {
 
 extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handle) {
   std::string reason;
-  mtf_error* error = mtf::guarded([&](TF_Status*) {
+  mtf::Error error = mtf::guarded([&](TF_Status*) {
     *handle = dlopen(path, flags);
     if (*handle == nullptr) reason = dlerror();
   });
-  if (error != nullptr || *handle != nullptr) return error;
+  if (error || *handle != nullptr) return error.release();
   return mtf::make_error(5, reason.c_str());
 }
 
