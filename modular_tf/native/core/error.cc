@@ -2,10 +2,10 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <new>
 
+#include "copied_text.h"
 #include "owned_error.h"
 
 namespace mtf {
@@ -22,7 +22,7 @@ std::atomic<int64_t> alive{0};
 
 Error make(mtf_error fields, const char* message) {
   auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
-  char* copy = strdup(message != nullptr ? message : "");
+  char* copy = mtf_copied_text(message != nullptr ? message : "");
   if (error == nullptr || copy == nullptr) {
     std::free(error);
     std::free(copy);

@@ -124,9 +124,9 @@ size_t read_once(const mtf_reader& reader, uint64_t offset, char* buffer, size_t
   *more = false;
   if (status->code != 0 || (at_end && count < 0)) return 0;
   if (count < 0) {
-    mtf::set_status(status, 13, "read gave a negative count with an OK status");
+    mtf_status_set(status, 13, "read gave a negative count with an OK status");
   } else if (static_cast<uint64_t>(count) > size) {
-    mtf::set_status(status, 13, "read gave more bytes than were asked for");
+    mtf_status_set(status, 13, "read gave more bytes than were asked for");
   } else {
     *more = !at_end && count > 0;
     return static_cast<size_t>(count);
@@ -199,7 +199,7 @@ extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
   return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
     *position = table.tell(&writer->handle, status);
     if (status->code == 0 && *position < 0) {
-      mtf::set_status(status, 13, "tell gave a negative position with an OK status");
+      mtf_status_set(status, 13, "tell gave a negative position with an OK status");
     }
   });
 }
@@ -238,9 +238,9 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     *data = static_cast<const char*>(table.data(&handle));
     *length = table.length(&handle);
     if (*data == nullptr && *length > 0) {
-      mtf::set_status(status, 13, "a region with a length has no data");
+      mtf_status_set(status, 13, "a region with a length has no data");
     } else if (*length > PTRDIFF_MAX) {
-      mtf::set_status(status, 13, "a region is longer than memory can be");
+      mtf_status_set(status, 13, "a region is longer than memory can be");
     }
   });
   if (error) {

@@ -1,11 +1,11 @@
 // The path operations: translate, call the slot, copy the result out of the plugin's memory.
-#include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "copied_text.h"
 #include "filesystem_state.h"
+#include "plugin_strings.h"
 
 using mtf::Error;
 using mtf::FilesystemUse;
@@ -39,53 +39,6 @@ Error two_path_operation(mtf_filesystem* filesystem, const char* source, const c
   });
 }
 
-// Takes over a plugin's string array: copies it, checks it, frees it with the plugin's free.
-class PluginStrings {
- public:
-  PluginStrings(char** entries, int count, void (*plugin_free)(void*))
-      : entries_(entries), count_(count), free_(plugin_free) {}
-  ~PluginStrings() {
-    if (count_ < 0) return;  // a negative count says that no array was made
-    mtf::drop(guarded([&](TF_Status*) {
-      for (int i = 0; entries_ != nullptr && i < count_; ++i) free_(entries_[i]);
-      free_(entries_);
-    }));
-  }
-  PluginStrings(const PluginStrings&) = delete;
-  PluginStrings& operator=(const PluginStrings&) = delete;
-
-  Error copy_to(mtf_strings* strings) const {
-    if (const char* what = fault()) return mtf::make_error(13, what);
-    size_t size = 0;
-    for (int i = 0; i < count_; ++i) size += std::strlen(entries_[i]) + 1;
-    strings->bytes = static_cast<char*>(std::malloc(size > 0 ? size : 1));
-    if (strings->bytes == nullptr) return mtf::make_error(8, "no memory for a list of names");
-    strings->count = count_;
-    strings->size = size;
-    char* end = strings->bytes;
-    for (int i = 0; i < count_; ++i) {
-      const size_t length = std::strlen(entries_[i]) + 1;
-      std::memcpy(end, entries_[i], length);
-      end += length;
-    }
-    return nullptr;
-  }
-
- private:
-  const char* fault() const {
-    if (count_ < 0) return "a negative count came with an OK status";
-    if (count_ > 0 && entries_ == nullptr) return "a positive count came with a NULL array";
-    for (int i = 0; i < count_; ++i) {
-      if (entries_[i] == nullptr) return "the array holds a NULL entry";
-    }
-    return nullptr;
-  }
-
-  char** entries_;
-  int count_;
-  void (*free_)(void*);
-};
-
 using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
 
 Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
@@ -95,7 +48,7 @@ Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
   Error error = guarded([&](TF_Status* status) {
     count = slot(&filesystem->handle, path, &entries, status);
   });
-  const PluginStrings taken(entries, count, filesystem->tables->plugin_free);
+  const mtf::PluginStrings taken(entries, count, filesystem->tables->plugin_free);
   return error ? std::move(error) : taken.copy_to(strings);
 }
 
@@ -104,7 +57,7 @@ Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
 extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path,
                                          char** name) {
   return with_path(filesystem, path, [&](const char* translated) -> Error {
-    *name = strdup(translated);
+    *name = mtf_copied_text(translated);
     return *name != nullptr ? nullptr : mtf::make_error(8, "no memory for a name");
   });
 }
@@ -186,9 +139,9 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
     operation(&filesystem->handle, translated, &statistics, status);
     if (status->code != 0) return;
     if (statistics.length == INT64_MIN) {
-      mtf::set_status(status, 13, "stat succeeded without filling in its result");
+      mtf_status_set(status, 13, "stat succeeded without filling in its result");
     } else if (statistics.length < 0) {
-      mtf::set_status(status, 13, "stat gave a negative length");
+      mtf_status_set(status, 13, "stat gave a negative length");
     }
   });
   static_assert(sizeof statistics == 24, "what the caller has room for");
@@ -211,7 +164,7 @@ extern "C" mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* 
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     *size = operation(&filesystem->handle, translated, status);
     if (status->code == 0 && *size < 0) {
-      mtf::set_status(status, 13, "get_file_size gave a negative size");
+      mtf_status_set(status, 13, "get_file_size gave a negative size");
     }
   });
 }

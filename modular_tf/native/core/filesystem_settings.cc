@@ -1,8 +1,8 @@
 #include "filesystem_settings.h"
 
-#include <cstring>
 #include <utility>
 
+#include "copied_text.h"
 #include "filesystem_state.h"
 
 using mtf::Error;
@@ -19,14 +19,14 @@ namespace {
 // Transaction slots return an int of which the header defines only -1.
 void require_success(int result, TF_Status* status) {
   if (result == -1 && status->code == 0) {
-    mtf::set_status(status, 13, "the plugin returned -1 with an OK status");
+    mtf_status_set(status, 13, "the plugin returned -1 with an OK status");
   }
 }
 
 void require_token(int result, void* token, TF_Status* status) {
   require_success(result, status);
   if (status->code == 0 && token == nullptr) {
-    mtf::set_status(status, 13, "the plugin returned no token with an OK status");
+    mtf_status_set(status, 13, "the plugin returned no token with an OK status");
   }
 }
 
@@ -99,9 +99,9 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
   if (operation == nullptr) return mtf::missing_operation("decode_transaction_token");
   return in_use(filesystem, [&](TF_Status* status) {
     char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
-    if (made == nullptr) return mtf::set_status(status, 13, "the plugin returned NULL");
-    *text = strdup(made);
-    if (*text == nullptr) mtf::set_status(status, 8, "no memory for the text of a transaction");
+    if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
+    *text = mtf_copied_text(made);
+    if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
     filesystem->tables->plugin_free(made);
   });
 }
@@ -114,7 +114,7 @@ extern "C" mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_opti
     operation(&filesystem->handle, reinterpret_cast<TF_Filesystem_Option**>(options), count,
               status);
     if (status->code == 0 && (*count < 0 || (*count > 0 && *options == nullptr))) {
-      mtf::set_status(status, 13, "the plugin returned a count that does not fit its array");
+      mtf_status_set(status, 13, "the plugin returned a count that does not fit its array");
     }
   });
 }
@@ -126,7 +126,7 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
   return in_use(filesystem, [&](TF_Status* status) {
     operation(&filesystem->handle, key, reinterpret_cast<TF_Filesystem_Option**>(option), status);
     if (status->code == 0 && *option == nullptr) {
-      mtf::set_status(status, 13, "the plugin returned no option with an OK status");
+      mtf_status_set(status, 13, "the plugin returned no option with an OK status");
     }
   });
 }

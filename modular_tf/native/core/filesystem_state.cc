@@ -20,13 +20,6 @@ Error missing_operation(const char* name) {
   return make_error(12, message);
 }
 
-void set_status(TF_Status* status, int code, const char* message) {
-  char* copy = strdup(message);
-  mtf_status_clear(status);
-  status->code = code;
-  status->message = copy;
-}
-
 void OpenFile::put_on(OpenFile*& list) {
   next = list;
   link = &list;

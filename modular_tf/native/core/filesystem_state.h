@@ -43,7 +43,6 @@ struct OpenFile {
 
 Error closed_filesystem_error();
 Error missing_operation(const char* name);
-void set_status(TF_Status* status, int code, const char* message);
 
 }  // namespace mtf
 

@@ -54,10 +54,7 @@ thread_local uint64_t handing_over = 0;
 thread_local bool called_at_once = false;
 
 void set_status(TF_Status* status, int code, const char* message) {
-  if (status == nullptr) return;
-  mtf_status_clear(status);
-  status->code = code;
-  status->message = code == 0 ? nullptr : strdup(message);
+  if (status != nullptr) mtf_status_set(status, code, message);
 }
 
 std::shared_ptr<Job> find(uint64_t number) {

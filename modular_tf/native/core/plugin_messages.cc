@@ -7,10 +7,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <new>
 
+#include "copied_text.h"
 #include "host_runtime.h"
 
 namespace {
@@ -50,20 +50,22 @@ const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
 
 // One block: the message, its text and the name of its source file. NULL when there is no memory.
 Message* copy_of(const mtf_plugin_line& line) {
-  const size_t text = std::strlen(line.text) + 1;
-  const size_t source = line.file == nullptr ? 0 : std::strlen(line.file) + 1;
-  const size_t n_bytes = sizeof(Message) + text + source;
+  const size_t text = mtf_text_length(line.text);
+  const size_t source = line.file == nullptr ? 0 : mtf_text_length(line.file);
+  const size_t n_bytes = sizeof(Message) + text + 1 + source + 1;
   void* block = std::malloc(n_bytes);
   if (block == nullptr) return nullptr;
   auto* message = new (block) Message;
   char* words = reinterpret_cast<char*>(message + 1);
+  char* file = mtf_put_text(words, line.text, text);
   message->level = line.level;
   message->source_line = line.line;
   message->time_ns = line.time_ns;
   message->thread = syscall(SYS_gettid);
   message->caller = line.caller;
-  message->text = std::strcpy(words, line.text);
-  message->source = source == 0 ? nullptr : std::strcpy(words + text, line.file);
+  message->text = words;
+  message->source = line.file == nullptr ? nullptr : file;
+  if (line.file != nullptr) mtf_put_text(file, line.file, source);
   message->n_bytes = n_bytes;
   return message;
 }

@@ -9,10 +9,6 @@ static int32_t known_code(TF_Code code) {
   return (int)code >= TF_OK && (int)code <= TF_UNAUTHENTICATED ? (int32_t)code : TF_UNKNOWN;
 }
 
-static char* copy_unless_empty(const char* text) {
-  return text == NULL || *text == '\0' ? NULL : strdup(text);
-}
-
 TF_Status* TF_NewStatus(void) { return calloc(1, sizeof(TF_Status)); }
 
 void TF_DeleteStatus(TF_Status* status) {
@@ -22,11 +18,7 @@ void TF_DeleteStatus(TF_Status* status) {
 }
 
 void TF_SetStatus(TF_Status* status, TF_Code code, const char* message) {
-  /* Copied first: the message may be the one that clearing frees. */
-  char* copy = code == TF_OK ? NULL : copy_unless_empty(message);
-  mtf_status_clear(status);
-  status->code = known_code(code);
-  status->message = copy;
+  mtf_status_set(status, known_code(code), message);
 }
 
 TF_Code TF_GetCode(const TF_Status* status) { return (TF_Code)status->code; }
@@ -44,7 +36,7 @@ static struct mtf_payload* find_payload(const TF_Status* status, const char* key
 /* Takes over `value`, which may be NULL when memory ran out. */
 static void add_payload(TF_Status* status, const char* key, char* value) {
   struct mtf_payload* payload = calloc(1, sizeof(*payload));
-  char* key_copy = strdup(key);
+  char* key_copy = mtf_copied_text(key);
   if (payload == NULL || key_copy == NULL || value == NULL) {
     free(payload);
     free(key_copy);
@@ -57,7 +49,7 @@ static void add_payload(TF_Status* status, const char* key, char* value) {
 
 void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
   if (status->code == TF_OK) return;
-  char* copy = strdup(value);
+  char* copy = mtf_copied_text(value);
   struct mtf_payload* present = find_payload(status, key);
   if (present == NULL) {
     add_payload(status, key, copy);

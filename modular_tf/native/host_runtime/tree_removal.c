@@ -4,6 +4,7 @@
 #include <fts.h>
 #include <unistd.h>
 
+#include "copied_text.h"
 #include "local_path.h"
 #include "modular_tf/env.h"
 
@@ -37,12 +38,15 @@ static void remove_entry(const struct removal* removal, const FTSENT* entry) {
   }
 }
 
-/* Symbolic links are removed, never followed. */
-static void remove_tree(const struct removal* removal, char* path) {
-  char* roots[] = {path, NULL};
-  FTS* walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+/* Symbolic links are removed, never followed. fts measures its roots more than once. */
+static void remove_tree(const struct removal* removal, const char* path) {
+  char* root = mtf_copied_text(path);
+  FTS* walk = NULL;
+  if (root != NULL) walk = fts_open((char*[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+  const int error = errno;
+  free(root); /* copied by then */
   if (walk == NULL) {
-    leave(removal, removal->undeleted_dirs, errno, path);
+    leave(removal, removal->undeleted_dirs, error, path);
     return;
   }
   for (FTSENT* entry = fts_read(walk); entry != NULL; entry = fts_read(walk)) {
@@ -62,6 +66,6 @@ void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
   } else if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0) {
     leave(&removal, undeleted_dir_count, errno, dirname);
   } else {
-    remove_tree(&removal, (char*)path); /* fts does not write to it */
+    remove_tree(&removal, path);
   }
 }
