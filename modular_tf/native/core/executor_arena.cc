@@ -19,12 +19,11 @@ namespace {
 
 constexpr int kResourceExhausted = 8;
 
-// Reads why the executor gave nothing: NULL stands for exhaustion, anything else is thrown.
+// The executor gave nothing. NULL alone stands for exhaustion; any other error is kept.
 void* refuse() {
-  mtf_error* error = mtf_take_error();
-  if (error != nullptr && error->code != kResourceExhausted) throw mtf::SourceError{error};
-  mtf_error_free(error);
-  return nullptr;
+  mtf::Error error(mtf_take_error());
+  if (error.code() == kResourceExhausted) return nullptr;
+  return mtf::fail_with(error.release());
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
     throw;
   }
   // The plugin returned one address twice; freeing it here would take the first one away.
-  throw mtf::SourceError{mtf::make_error(13, "the plugin returned memory that is in use")};
+  return mtf::fail_with(mtf::make_error(13, "the plugin returned memory that is in use"));
 }
 
 void mtf_executor_memory_free(void* context, void* address, uint64_t) {
