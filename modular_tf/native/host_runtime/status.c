@@ -17,13 +17,19 @@ void TF_DeleteStatus(TF_Status* status) {
   free(status);
 }
 
+/* Plugins do not look whether TF_NewStatus gave them one: NULL says that memory has run out. */
+
 void TF_SetStatus(TF_Status* status, TF_Code code, const char* message) {
+  if (status == NULL) return;
   mtf_status_set(status, known_code(code), message);
 }
 
-TF_Code TF_GetCode(const TF_Status* status) { return (TF_Code)status->code; }
+TF_Code TF_GetCode(const TF_Status* status) {
+  return status == NULL ? TF_RESOURCE_EXHAUSTED : (TF_Code)status->code;
+}
 
 const char* TF_Message(const TF_Status* status) {
+  if (status == NULL) return "out of memory";
   return status->message == NULL ? "" : status->message;
 }
 
@@ -48,7 +54,7 @@ static void add_payload(TF_Status* status, const char* key, char* value) {
 }
 
 void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
-  if (status->code == TF_OK) return;
+  if (status == NULL || status->code == TF_OK) return;
   char* copy = mtf_copied_text(value);
   struct mtf_payload* present = find_payload(status, key);
   if (present == NULL) {
@@ -60,7 +66,7 @@ void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
 }
 
 void TF_ForEachPayload(const TF_Status* status, TF_PayloadVisitor visitor, void* capture) {
-  const struct mtf_payload* payload = status->payloads;
+  const struct mtf_payload* payload = status == NULL ? NULL : status->payloads;
   for (; payload != NULL; payload = payload->next) visitor(payload->key, payload->value, capture);
 }
 
