@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
-from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedError
+from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class HostCallbacks:
         self._worker: threading.Thread | None = None
         queue = lib.mtf_callback_queue_new()
         if not queue:
-            raise ResourceExhaustedError("no memory for the callbacks of a stream")
+            raise executor.failure(lib.mtf_take_error(), "host_callback")
         self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
 
     def add(self, stream: Any, function: Callable[[], object]) -> None:
@@ -57,6 +57,8 @@ class HostCallbacks:
         """
         outcome = ffi.new("int32_t *")
         job = lib.mtf_callback_new(self._queue)
+        if not job:
+            raise self._executor.failure(lib.mtf_take_error(), "host_callback")
         self._file(job, function, stream)
         error = lib.mtf_callback_enqueue(stream, job, outcome)
         if error:

@@ -44,9 +44,6 @@ struct DeviceObject {
 mtf_error* closed_executor_error();
 mtf_error* missing_slot_error(const char* name);
 
-// Keeps `error` for mtf_take_error; returns NULL.
-std::nullptr_t fail_with(mtf_error* error);
-
 }  // namespace mtf
 
 struct mtf_executor {

@@ -1,6 +1,7 @@
 #include "filesystem.h"
 
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "filesystem_state.h"
@@ -30,24 +31,19 @@ extern "C" void mtf_string_free(char* string) { std::free(string); }
 
 namespace {
 
-using Init = void (*)(const TF_FilesystemOps&, TF_Filesystem*, TF_Status*);
+using Init = Error (*)(const TF_FilesystemOps&, TF_Filesystem*);
 
-void init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
-  plugin.init(handle, status);
+Error init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+  return guarded([&](TF_Status* status) { plugin.init(handle, status); });
 }
 
 Error make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
-  auto* made = new mtf_filesystem;
+  auto made = std::make_unique<mtf_filesystem>();
   made->tables = static_cast<const mtf::Tables*>(tables);
   made->is_shared = is_shared;
   const Init init = is_shared ? mtf::join_shared_init : init_own;
-  Error error = guarded(
-      [&](TF_Status* status) { init(made->tables->filesystem, &made->handle, status); });
-  if (error) {
-    made->release();
-  } else {
-    *filesystem = made;
-  }
+  Error error = init(made->tables->filesystem, &made->handle);
+  if (!error) *filesystem = made.release();
   return error;
 }
 
@@ -88,9 +84,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
-  return guarded([&](TF_Status* status) {
-    init(filesystem->tables->filesystem, &filesystem->handle, status);
-  });
+  return init(filesystem->tables->filesystem, &filesystem->handle);
 }
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {

@@ -102,7 +102,7 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
     if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
     *text = mtf_copied_text(made);
     if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
-    filesystem->tables->plugin_free(made);
+    mtf::free_by_plugin(filesystem->tables->plugin_free, made);
   });
 }
 
@@ -132,22 +132,21 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
 }
 
 extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
-  const auto release = filesystem->tables->plugin_free;
-  mtf::drop(guarded([&](TF_Status*) {
-    for (int i = 0; options != nullptr && i < count; ++i) {
-      mtf_option_value* value = options[i].value;
-      const bool has_buffers =
-          value != nullptr && value->type_tag == 2 && value->values != nullptr;
-      for (int j = 0; has_buffers && j < value->num_values; ++j) {
-        release(value->values[j].buffer.bytes);
-      }
-      if (value != nullptr) release(value->values);
-      release(value);
-      release(options[i].name);
-      release(options[i].description);
+  const auto release = [filesystem](void* memory) {
+    mtf::free_by_plugin(filesystem->tables->plugin_free, memory);
+  };
+  for (int i = 0; options != nullptr && i < count; ++i) {
+    mtf_option_value* value = options[i].value;
+    const bool has_buffers = value != nullptr && value->type_tag == 2 && value->values != nullptr;
+    for (int j = 0; has_buffers && j < value->num_values; ++j) {
+      release(value->values[j].buffer.bytes);
     }
-    release(options);
-  }));
+    if (value != nullptr) release(value->values);
+    release(value);
+    release(options[i].name);
+    release(options[i].description);
+  }
+  release(options);
 }
 
 extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options,

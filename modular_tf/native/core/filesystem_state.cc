@@ -61,7 +61,7 @@ Error TranslatedPath::translate_by_default(const char* uri) {
 
 TranslatedPath::~TranslatedPath() {
   if (plugin_free_ != nullptr) {
-    drop(guarded([&](TF_Status*) { plugin_free_(path_); }));
+    free_by_plugin(plugin_free_, path_);
   } else if (on_heap_) {
     std::free(path_);
   }
@@ -74,10 +74,8 @@ void mtf_filesystem::leave() {
 }
 
 void mtf_filesystem::run_cleanup() {
-  mtf::drop(mtf::guarded([&](TF_Status*) {
-    if (is_shared) return mtf::leave_shared_init(tables->filesystem);
-    tables->filesystem.cleanup(&handle);
-  }));
+  mtf::drop(is_shared ? mtf::leave_shared_init(tables->filesystem)
+                      : mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
   cleanup_done = true;
 }
 

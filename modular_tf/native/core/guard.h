@@ -28,6 +28,19 @@ class CallStatus {
   TF_Status status_ = {};
 };
 
+// Runs `call()`, code of the host's that a plugin has called; returns what it threw.
+template <class Call>
+Error without_exceptions(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+    return nullptr;
+  } catch (abi::__forced_unwind&) {
+    throw;  // pthread_exit and cancellation must go on unwinding
+  } catch (...) {
+    return error_of_exception(Thrower::kHost);
+  }
+}
+
 // Runs `call(TF_Status*)`; returns NULL when it left the status OK.
 template <class Call>
 Error guarded(Call&& call) {
@@ -35,11 +48,16 @@ Error guarded(Call&& call) {
   try {
     std::forward<Call>(call)(status.get());
   } catch (abi::__forced_unwind&) {
-    throw;  // pthread_exit and cancellation must go on unwinding
+    throw;
   } catch (...) {
     return error_of_exception(Thrower::kPlugin);
   }
   return take_status(status.get());
+}
+
+// Gives memory back to the plugin. Destructors do, which nothing may leave.
+inline void free_by_plugin(void (*plugin_free)(void*), void* memory) {
+  drop(guarded([&](TF_Status*) { plugin_free(memory); }));
 }
 
 }  // namespace mtf

@@ -4,20 +4,19 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <string>
 #include <unordered_map>
 
+#include "copied_text.h"
 #include "executor_state.h"
 
 namespace {
 
 constexpr int kCancelled = 1;
-constexpr int kInternal = 13;
 
 struct Queue {
   std::deque<uint64_t> called;
@@ -29,7 +28,7 @@ struct Job {
   bool is_called = false;
   bool is_over = false;
   int code = 0;
-  std::string message;
+  std::unique_ptr<char, void (*)(void*)> message{nullptr, std::free};
   std::condition_variable over;
 };
 
@@ -65,9 +64,15 @@ std::shared_ptr<Job> find(uint64_t number) {
 void finish(uint64_t number, Job& job, int code, const char* message) {
   job.is_over = true;
   job.code = code;
-  if (code != 0) job.message = message;
+  if (code != 0) job.message.reset(mtf_copied_text(message));  // NULL where memory has run out
   job.over.notify_all();
   jobs->by_number.erase(number);
+}
+
+void hand_to_worker(uint64_t number, Job& job) {
+  mtf::Error error = mtf::without_exceptions([&] { job.queue->called.push_back(number); });
+  if (error) finish(number, job, error.code(), error.message());
+  job.queue->filled.notify_one();
 }
 
 // What plugins are given to call.
@@ -84,21 +89,16 @@ void run_job(uint64_t number, TF_Status* status) {
   }
   job->is_called = true;
   if (jobs->ended) finish(number, *job, kCancelled, "the interpreter has ended");
-  if (!job->is_over) {
-    job->queue->called.push_back(number);
-    job->queue->filled.notify_one();
-    job->over.wait(lock, [&] { return job->is_over; });
-  }
+  if (!job->is_over) hand_to_worker(number, *job);
+  job->over.wait(lock, [&] { return job->is_over; });
   lock.unlock();
-  set_status(status, job->code, job->message.c_str());
+  set_status(status, job->code, job->message.get());
 }
 
 void called_by_plugin(void* const argument, TF_Status* const status) {
-  try {
-    run_job(reinterpret_cast<uintptr_t>(argument), status);
-  } catch (const std::exception& error) {  // no memory, most likely
-    set_status(status, kInternal, error.what());
-  }
+  mtf::Error error = mtf::without_exceptions(
+      [&] { run_job(reinterpret_cast<uintptr_t>(argument), status); });
+  if (error) set_status(status, error.code(), error.message());
 }
 
 }  // namespace
@@ -110,11 +110,7 @@ struct mtf_callback_queue {
 extern "C" {
 
 mtf_callback_queue* mtf_callback_queue_new(void) {
-  try {
-    return watching_forks == 0 ? new mtf_callback_queue : nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  return watching_forks == 0 ? new mtf_callback_queue : nullptr;
 }
 
 void mtf_callback_queue_free(mtf_callback_queue* queue) { delete queue; }

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 #include "guard.h"
 
@@ -77,13 +76,9 @@ size_t whole_pages(size_t size) {
 }  // namespace
 
 extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handle) {
-  std::string reason;
-  mtf::Error error = mtf::guarded([&](TF_Status*) {
-    *handle = dlopen(path, flags);
-    if (*handle == nullptr) reason = dlerror();
-  });
+  mtf::Error error = mtf::guarded([&](TF_Status*) { *handle = dlopen(path, flags); });
   if (error || *handle != nullptr) return error.release();
-  return mtf::make_error(5, reason.c_str());
+  return mtf::make_error(5, dlerror());
 }
 
 extern "C" void* mtf_library_find(const char* path) {

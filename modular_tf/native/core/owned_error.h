@@ -26,6 +26,7 @@ class [[nodiscard]] Error {
 
   explicit operator bool() const { return error_ != nullptr; }
   int code() const { return error_ == nullptr ? 0 : error_->code; }
+  const char* message() const { return error_ == nullptr ? "" : error_->message; }
   mtf_error* release() { return std::exchange(error_, nullptr); }
   // The caller of an entry takes it over.
   operator mtf_error*() && { return release(); }
@@ -46,6 +47,9 @@ Error make_closed_error(const char* message);
 
 // Turns a status into an error and releases what the status holds. NULL when the status is OK.
 Error take_status(TF_Status* status);
+
+// Keeps `error` for mtf_take_error; returns NULL.
+std::nullptr_t fail_with(mtf_error* error);
 
 enum class Thrower { kPlugin, kHost };
 

@@ -5,7 +5,6 @@
 #include <mutex>
 #include <new>
 
-#include "status.h"
 
 namespace mtf {
 namespace {
@@ -30,35 +29,40 @@ SharedInit& of_plugin(const TF_FilesystemOps& plugin) {
   return *first;
 }
 
-void call_init(SharedInit& shared, TF_Status* status) {
+Error call_init(SharedInit& shared) {
   shared.handle = {};
-  shared.init(&shared.handle, status);
-  if (status->code == 0) shared.process = getpid();
+  Error error = guarded([&](TF_Status* status) { shared.init(&shared.handle, status); });
+  if (!error) shared.process = getpid();
+  return error;
 }
 
 }  // namespace
 
-void join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
+Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
   std::lock_guard<std::mutex> lock(mutex);
   SharedInit& shared = of_plugin(plugin);
-  if (shared.users == 0) call_init(shared, status);
-  if (status->code != 0) return;
+  if (shared.users == 0) {
+    if (Error error = call_init(shared)) return error;
+  }
   ++shared.users;
   *handle = shared.handle;
+  return nullptr;
 }
 
-void leave_shared_init(const TF_FilesystemOps& plugin) {
+Error leave_shared_init(const TF_FilesystemOps& plugin) {
   // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
   std::lock_guard<std::mutex> lock(mutex);
   SharedInit& shared = of_plugin(plugin);
-  if (--shared.users == 0) plugin.cleanup(&shared.handle);
+  if (--shared.users != 0) return nullptr;
+  return guarded([&](TF_Status*) { plugin.cleanup(&shared.handle); });
 }
 
-void repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
+Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
   std::lock_guard<std::mutex> lock(mutex);
   SharedInit& shared = of_plugin(plugin);
-  if (shared.process != getpid()) call_init(shared, status);
+  Error error = shared.process == getpid() ? nullptr : call_init(shared);
   *handle = shared.handle;
+  return error;
 }
 
 void unlock_shared_inits() { new (&mutex) std::mutex; }
