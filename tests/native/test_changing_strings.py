@@ -13,7 +13,14 @@ from tests.fixtures.compiler import compile_object, link_program
 
 _NATIVE = Path(__file__).parents[2] / "modular_tf" / "native"
 _CORE = ("error", "filesystem", "filesystem_files", "filesystem_operations", "filesystem_settings")
-_CORE += ("filesystem_state", "plugin_messages", "plugin_strings", "shared_init", "uri")
+_CORE += (
+    "filesystem_state",
+    "fork_lock",
+    "plugin_messages",
+    "plugin_strings",
+    "shared_init",
+    "uri",
+)
 _WRAPPED = ("strlen", "strnlen", "strdup", "strcpy")
 _SANITIZER = "-fsanitize=address"
 _CASES = (

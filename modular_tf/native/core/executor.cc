@@ -1,8 +1,6 @@
 // Executors: who may call, and how what is left is destroyed.
 #include "executor.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -14,17 +12,12 @@
 namespace mtf {
 namespace {
 
-std::atomic<unsigned> forks{0};
 std::atomic<bool> process_ends{false};
 thread_local mtf_error* kept_error = nullptr;
-
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
 
 constexpr std::chrono::microseconds kBetweenLooks(50);
 
 }  // namespace
-
-unsigned fork_generation() { return forks.load(std::memory_order_relaxed); }
 
 mtf_error* closed_executor_error() {
   mtf_error* error = make_error(9, "the device was closed");
@@ -148,7 +141,7 @@ mtf_error* mtf_take_error(void) {
 
 mtf_executor* mtf_executor_new(const void* table, const void* device) {
   auto* executor = new (std::nothrow) mtf_executor;
-  if (executor == nullptr || mtf::watching_forks != 0) {
+  if (executor == nullptr || !mtf::watches_forks()) {
     delete executor;
     return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
   }

@@ -12,13 +12,11 @@
 #include "arena.h"
 #include "executor.h"
 #include "executor_allocator.h"
+#include "fork_lock.h"
 #include "guard.h"
 #include "modular_tf/device.h"
 
 namespace mtf {
-
-// Which fork this process is: objects of another belong to the parent.
-unsigned fork_generation();
 
 // The order in which what is left is destroyed. Memory that the host may be looking at comes last:
 // it stays until its owner frees it.
@@ -51,7 +49,7 @@ struct mtf_executor {
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
   std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
-  const unsigned generation = mtf::fork_generation();
+  const unsigned generation = mtf::fork_generation();  // objects of another belong to the parent
 
   std::atomic<int64_t> calls{0};
   std::atomic<bool> closed{false};

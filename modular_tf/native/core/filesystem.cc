@@ -79,8 +79,8 @@ extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
 
 extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
   filesystem->abandon_all();
-  mtf::unlock_shared_inits();
   filesystem->gate.after_fork();
+  filesystem->cleanup_done = filesystem->gate.has_ended();  // by the parent, soon if not yet
   if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
@@ -88,7 +88,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
 }
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
-  std::lock_guard<std::mutex> lock(filesystem->open_mutex);
+  const mtf::LockGuard lock(filesystem->open_lock);
   auto count = static_cast<int64_t>(filesystem->gate.resting());
   for (mtf::OpenFile* file = filesystem->open_files; file != nullptr; file = file->next) ++count;
   return count;

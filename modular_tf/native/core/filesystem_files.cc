@@ -2,7 +2,6 @@
 // them has run, so the filesystem's own cleanup always comes last.
 #include <cstdint>
 #include <memory>
-#include <new>
 
 #include "filesystem_state.h"
 
@@ -41,11 +40,11 @@ struct mtf_reader final : mtf::OpenFile {
 
 struct mtf_writer final : mtf::OpenFile {
   TF_WritableFile handle = {};
-  std::mutex mutex;  // the header lets a plugin assume one thread at a time
+  mtf::Lock one_at_a_time;  // the header lets a plugin assume it
   bool closed = false;
 
   Error close(bool wait) override {
-    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
     if (wait) {
       lock.lock();
     } else if (!lock.try_lock()) {
@@ -58,19 +57,16 @@ struct mtf_writer final : mtf::OpenFile {
                       ? mtf::missing_operation("close")
                       : guarded([&](TF_Status* status) { table.close(&handle, status); });
     drop(guarded([&](TF_Status*) { table.cleanup(&handle); }));
-    lock.unlock();  // before it leaves the list: a child forked now renews the locks on the list
+    lock.unlock();
     owner->remove_open(this);
     owner->leave();
     return error;
   }
-  void abandon() override {
-    new (&mutex) std::mutex;
-    closed = true;
-  }
+  void abandon() override { closed = true; }
 
   template <class Call>
   Error locked(Call&& call) {
-    std::lock_guard<std::mutex> lock(mutex);
+    const mtf::LockGuard lock(one_at_a_time);
     if (closed) return closed_file_error();
     return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
   }

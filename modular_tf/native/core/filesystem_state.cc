@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 #include <thread>
 
 #include "shared_init.h"
@@ -90,17 +89,17 @@ void mtf_filesystem::clean_up_in_time() {
 }
 
 void mtf_filesystem::add_open(mtf::OpenFile* file) {
-  std::lock_guard<std::mutex> lock(open_mutex);
+  const mtf::LockGuard lock(open_lock);
   file->put_on(open_files);
 }
 
 void mtf_filesystem::remove_open(mtf::OpenFile* file) {
-  std::lock_guard<std::mutex> lock(open_mutex);
+  const mtf::LockGuard lock(open_lock);
   file->take_off();
 }
 
 mtf::OpenFile* mtf_filesystem::take_open() {
-  std::lock_guard<std::mutex> lock(open_mutex);
+  const mtf::LockGuard lock(open_lock);
   mtf::OpenFile* file = open_files;
   if (file == nullptr) return nullptr;
   file->references.fetch_add(1);
@@ -110,7 +109,6 @@ mtf::OpenFile* mtf_filesystem::take_open() {
 }
 
 void mtf_filesystem::abandon_all() {
-  new (&open_mutex) std::mutex;
   for (mtf::OpenFile** list : {&open_files, &closing_files}) {
     // By `next` alone: the fork may have come in the middle of a change to the other links.
     while (mtf::OpenFile* file = *list) {

@@ -3,9 +3,9 @@
 #define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
 
 #include <atomic>
-#include <mutex>
 
 #include "filesystem.h"
+#include "fork_lock.h"
 #include "gate.h"
 #include "guard.h"
 #include "modular_tf/filesystem.h"
@@ -53,7 +53,7 @@ struct mtf_filesystem {
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
   std::atomic<bool> cleanup_done{false};
-  mutable std::mutex open_mutex;
+  mtf::Lock open_lock;  // of the lists
   mtf::OpenFile* open_files = nullptr;
   mtf::OpenFile* closing_files = nullptr;  // taken by a close that has not ended
 
@@ -63,7 +63,7 @@ struct mtf_filesystem {
   void add_open(mtf::OpenFile* file);
   void remove_open(mtf::OpenFile* file);
   mtf::OpenFile* take_open();  // a reference to some open file, which is closing now; NULL: no more
-  void abandon_all();          // in a forked child: all files, and the lock that a thread held
+  void abandon_all();          // in a forked child
   void release() {
     if (references.fetch_sub(1) == 1) delete this;
   }

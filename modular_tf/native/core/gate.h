@@ -18,6 +18,7 @@ class Gate {
   // True: the caller ends the object now.
   bool close() { return (state_.fetch_or(kClosed) & ~kClosed) == 0 && claim_end(); }
   bool is_closed() const { return (state_.load() & kClosed) != 0; }
+  bool has_ended() const { return (state_.load() & kEnded) != 0; }
 
   // A use that lasts and runs no code, such as memory that somebody looks at: begins, and ends.
   void rest() { state_.fetch_add(kResting); }

@@ -3,11 +3,9 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 
@@ -20,7 +18,7 @@ constexpr int kCancelled = 1;
 
 struct Queue {
   std::deque<uint64_t> called;
-  std::condition_variable filled;
+  mtf::Signal filled;
 };
 
 struct Job {
@@ -29,24 +27,21 @@ struct Job {
   bool is_over = false;
   int code = 0;
   std::unique_ptr<char, void (*)(void*)> message{nullptr, std::free};
-  std::condition_variable over;
+  mtf::Signal over;
 };
 
 // All jobs of the process; one lock, since callbacks are few and long.
 struct Jobs {
-  std::mutex mutex;
+  mtf::Lock lock;
   std::unordered_map<uint64_t, std::shared_ptr<Job>> by_number;
   uint64_t last = 0;
   bool ended = false;
 };
 
-Jobs* jobs = new Jobs;  // never destroyed: plugins' threads may outlive this library's destructors
+Jobs* const jobs = new Jobs;  // never destroyed: plugins' threads may outlive our destructors
 
-// A forked child has none of the parent's jobs, and maybe a lock that nobody will release.
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
-  auto* fresh = new (std::nothrow) Jobs;
-  if (fresh != nullptr) jobs = fresh;
-});
+// A forked child has none of the parent's jobs, and maybe half of a change to them.
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] { new (jobs) Jobs; });
 
 // The job that this thread is handing to a plugin, and whether the plugin has called it meanwhile.
 thread_local uint64_t handing_over = 0;
@@ -81,7 +76,7 @@ void run_job(uint64_t number, TF_Status* status) {
     called_at_once = true;
     return set_status(status, 0, "");
   }
-  std::unique_lock<std::mutex> lock(jobs->mutex);
+  mtf::UniqueLock lock(jobs->lock);
   const std::shared_ptr<Job> job = find(number);
   if (job == nullptr || job->is_called) {
     lock.unlock();
@@ -116,7 +111,7 @@ mtf_callback_queue* mtf_callback_queue_new(void) {
 void mtf_callback_queue_free(mtf_callback_queue* queue) { delete queue; }
 
 uint64_t mtf_callback_new(mtf_callback_queue* queue) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   auto job = std::make_shared<Job>();
   job->queue = queue->queue;
   jobs->by_number.emplace(++jobs->last, std::move(job));
@@ -144,7 +139,7 @@ mtf_error* mtf_callback_enqueue(mtf_stream* stream, uint64_t job, int32_t* outco
 }
 
 uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds) {
-  std::unique_lock<std::mutex> lock(jobs->mutex);
+  mtf::UniqueLock lock(jobs->lock);
   Queue& its = *queue->queue;
   its.filled.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
                       [&] { return jobs->ended || !its.called.empty(); });
@@ -155,7 +150,7 @@ uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds) {
 }
 
 void mtf_callback_done(uint64_t number, int32_t code, const char* message) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   const std::shared_ptr<Job> job = find(number);
   if (job != nullptr) finish(number, *job, code, message);
 }
@@ -165,7 +160,7 @@ void mtf_callback_cancel(uint64_t number) {
 }
 
 void mtf_callbacks_end(void) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   jobs->ended = true;
   while (!jobs->by_number.empty()) {
     const auto [number, job] = *jobs->by_number.begin();

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 
 #include "copied_text.h"
+#include "fork_lock.h"
 #include "host_runtime.h"
 
 namespace {
@@ -26,9 +25,9 @@ struct Message : mtf_plugin_message {
 };
 
 struct Queue {
-  std::mutex mutex;
-  std::condition_variable filled;   // or closed, or interrupted
-  std::condition_variable emptied;  // and the last message dealt with
+  mtf::Lock lock;
+  mtf::Signal filled;   // or closed, or interrupted
+  mtf::Signal emptied;  // and the last message dealt with
   Message* first = nullptr;
   Message** last = &first;
   Message* fetched = nullptr;  // by the reader, who may still be at it
@@ -38,15 +37,11 @@ struct Queue {
   bool open = false, interrupted = false;
 };
 
-Queue* queue = new Queue;  // never destroyed: plugins' threads may outlive this library's destructors
+Queue* const queue = new Queue;  // never destroyed: plugins' threads may outlive our destructors
 decltype(&mtf_write_log_line) write_to_stderr = nullptr;
 
-// A forked child has none of its parent's messages and no reader, and maybe a lock that nobody will
-// release.
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
-  auto* fresh = new (std::nothrow) Queue;
-  if (fresh != nullptr) queue = fresh;
-});
+// A forked child has none of its parent's messages and no reader. Some may be half in the queue.
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] { new (queue) Queue; });
 
 // One block: the message, its text and the name of its source file. NULL when there is no memory.
 Message* copy_of(const mtf_plugin_line& line) {
@@ -103,7 +98,7 @@ void write_out_rest(Queue& its, const Message* except) {
 
 // The process ends by this line, so its thread may wait for the reader, for a while. Returns whether
 // the reader has dealt with everything; if not, nothing is left to it.
-bool handed_over(Queue& its, std::unique_lock<std::mutex>& lock, const Message* fatal) {
+bool handed_over(Queue& its, mtf::UniqueLock& lock, const Message* fatal) {
   const auto all_done = [&] { return its.first == nullptr && its.fetched == nullptr; };
   if (its.emptied.wait_for(lock, kPatienceAtTheEnd, all_done)) return true;
   write_out_rest(its, fatal);
@@ -112,7 +107,7 @@ bool handed_over(Queue& its, std::unique_lock<std::mutex>& lock, const Message* 
 
 int take_line(const mtf_plugin_line* line) {
   Queue& its = *queue;
-  std::unique_lock<std::mutex> lock(its.mutex);
+  mtf::UniqueLock lock(its.lock);
   if (!its.open) return 0;
   if (line->level < its.least_level) return 1;
   lock.unlock();
@@ -138,7 +133,7 @@ int take_line(const mtf_plugin_line* line) {
 // exit() called by a plugin, or whatever else ends the process without Python's taking part.
 void write_out_at_exit() {
   Queue& its = *queue;
-  const std::lock_guard<std::mutex> lock(its.mutex);
+  const mtf::LockGuard lock(its.lock);
   its.open = false;
   write_out_rest(its, nullptr);
 }
@@ -155,20 +150,20 @@ void mtf_plugin_messages_attach(void* set_log_sink, void* write_log_line) {
 void mtf_plugin_messages_open(int32_t least_level) {
   static const int at_exit = std::atexit(write_out_at_exit);
   if (at_exit != 0 || watching_forks != 0) return;  // nothing is lost: stderr has it
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->least_level = least_level;
   queue->open = true;
 }
 
 void mtf_plugin_messages_close(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->open = false;
   queue->filled.notify_all();
 }
 
 const mtf_plugin_message* mtf_plugin_messages_next(void) {
   Queue& its = *queue;
-  std::unique_lock<std::mutex> lock(its.mutex);
+  mtf::UniqueLock lock(its.lock);
   std::free(its.fetched);
   its.fetched = nullptr;
   if (its.first == nullptr) its.emptied.notify_all();
@@ -183,13 +178,13 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
 }
 
 void mtf_plugin_messages_interrupt(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->interrupted = true;
   queue->filled.notify_all();
 }
 
 uint64_t mtf_plugin_messages_dropped(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   const uint64_t dropped = queue->dropped;
   queue->dropped = 0;
   return dropped;

@@ -2,8 +2,7 @@
 
 #include <unistd.h>
 
-#include <mutex>
-#include <new>
+#include "fork_lock.h"
 
 
 namespace mtf {
@@ -18,7 +17,7 @@ struct SharedInit {
   pid_t process = 0;  // that called init
 };
 
-std::mutex mutex;
+Lock all;
 SharedInit* first = nullptr;
 
 SharedInit& of_plugin(const TF_FilesystemOps& plugin) {
@@ -39,7 +38,7 @@ Error call_init(SharedInit& shared) {
 }  // namespace
 
 Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
-  std::lock_guard<std::mutex> lock(mutex);
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
   if (shared.users == 0) {
     if (Error error = call_init(shared)) return error;
@@ -51,20 +50,18 @@ Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
 
 Error leave_shared_init(const TF_FilesystemOps& plugin) {
   // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
-  std::lock_guard<std::mutex> lock(mutex);
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
   if (--shared.users != 0) return nullptr;
   return guarded([&](TF_Status*) { plugin.cleanup(&shared.handle); });
 }
 
 Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
-  std::lock_guard<std::mutex> lock(mutex);
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
   Error error = shared.process == getpid() ? nullptr : call_init(shared);
   *handle = shared.handle;
   return error;
 }
-
-void unlock_shared_inits() { new (&mutex) std::mutex; }
 
 }  // namespace mtf

@@ -17,8 +17,5 @@ Error leave_shared_init(const TF_FilesystemOps& plugin);
 // In a forked child, before it has threads: the first caller calls init anew.
 Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle);
 
-// In a forked child: another thread of the parent may have held the lock.
-void unlock_shared_inits();
-
 }  // namespace mtf
 #endif
