@@ -53,7 +53,7 @@ bool mtf_executor::enter() {
 
 void mtf_executor::add(mtf::DeviceObject* object) {
   retain();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   mtf::DeviceObject*& head = objects[static_cast<int>(object->kind)];
   object->next = head;
   object->link = &head;
@@ -70,7 +70,7 @@ void mtf_executor::take_off(mtf::DeviceObject* object) {
 }
 
 bool mtf_executor::finish(mtf::DeviceObject* object) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   object->is_ending = false;
   if (--ending == 0) all_ended.notify_all();
   return object->is_freed;
@@ -81,7 +81,7 @@ void mtf_executor::end(mtf::DeviceObject* object) {
   if (is_foreign()) return;  // the parent's; the lock may be held by a thread that is not here
   bool is_listed = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const mtf::LockGuard lock(mutex);
     object->is_freed = true;
     if (object->is_ending) return;  // whoever destroys it frees it
     is_listed = object->link != nullptr;
@@ -96,7 +96,7 @@ void mtf_executor::end(mtf::DeviceObject* object) {
 }
 
 int mtf_executor::count(mtf::Kind its_kind) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   int found = 0;
   const mtf::DeviceObject* object = objects[static_cast<int>(its_kind)];
   for (; object != nullptr; object = object->next) ++found;
@@ -104,7 +104,7 @@ int mtf_executor::count(mtf::Kind its_kind) {
 }
 
 int mtf_executor::count_held() {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   int found = 0;
   for (const mtf::DeviceObject* object : objects) {
     for (; object != nullptr; object = object->next) found += object->is_region ? 0 : 1;
@@ -113,7 +113,7 @@ int mtf_executor::count_held() {
 }
 
 void mtf_executor::destroy_all() {
-  std::unique_lock<std::mutex> lock(mutex);
+  mtf::UniqueLock lock(mutex);
   for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
     mtf::DeviceObject*& head = objects[kind];
     while (head != nullptr) {

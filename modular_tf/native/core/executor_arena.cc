@@ -1,6 +1,5 @@
 #include "executor_arena.h"
 
-#include <mutex>
 #include <new>
 #include <unordered_map>
 
@@ -11,7 +10,7 @@
 struct mtf_executor_memory {
   mtf_executor* executor;
   int32_t source;
-  std::mutex mutex;
+  mtf::Lock mutex;
   std::unordered_map<void*, mtf_memory*> regions;  // what an executor takes back, by address
 };
 
@@ -46,7 +45,7 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
   if (region == nullptr) return refuse();
   region->is_region = true;
   void* address = mtf_memory_address(region);
-  const std::lock_guard<std::mutex> lock(memory->mutex);
+  const mtf::LockGuard lock(memory->mutex);
   try {
     if (memory->regions.emplace(address, region).second) return address;
   } catch (const std::bad_alloc&) {
@@ -61,7 +60,7 @@ void mtf_executor_memory_free(void* context, void* address, uint64_t) {
   auto* memory = static_cast<mtf_executor_memory*>(context);
   mtf_memory* region = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(memory->mutex);
+    const mtf::LockGuard lock(memory->mutex);
     const auto found = memory->regions.find(address);
     if (found == memory->regions.end()) return;
     region = found->second;

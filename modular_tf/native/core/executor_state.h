@@ -3,10 +3,8 @@
 #define MODULAR_TF_CORE_EXECUTOR_STATE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
 
 #include "arena.h"
@@ -54,8 +52,8 @@ struct mtf_executor {
   std::atomic<int64_t> calls{0};
   std::atomic<bool> closed{false};
   std::atomic<int> references{1};
-  std::mutex mutex;  // of the lists
-  std::condition_variable all_ended;
+  mtf::Lock mutex;  // of the lists
+  mtf::Signal all_ended;
   mtf::DeviceObject* objects[static_cast<int>(mtf::Kind::kKinds)] = {};
   int ending = 0;  // objects that left their list and are being destroyed
 
