@@ -63,6 +63,7 @@ while watcher.get_file_size("watch://h/inside") == 0:
     assert thread.is_alive()
 service.close_at_exit()
 thread.join()
+assert watcher.get_file_size("watch://h/cleanups") == 1
 assert bytes(seen) == b"0123456789"
 """
 

@@ -3,7 +3,8 @@
  *
  * Scheme `watch`. What a path with "slow" in it names takes its time: each call on it lasts until the
  * filesystem is cleaned up, which is too early, or PATIENCE_US microseconds are over. The size of a
- * path that ends with "inside" is how many calls are in the plugin. */
+ * path that ends with "inside" is how many calls are in the plugin, of one that ends with "cleanups"
+ * how many filesystems were cleaned up. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ typedef struct open_file {
 } open_file;
 
 static const char content[] = "0123456789";
-static atomic_int inside;
+static atomic_int inside, cleanups;
 
 static void complain(const char* what, const char* call) {
   fprintf(stderr, "the watchful plugin: %s: %s\n", what, call);
@@ -68,6 +69,7 @@ static void clean_up(TF_Filesystem* filesystem) {
   if (of->has_ended) complain("cleaned up twice", "the filesystem");
   if (of->calls != 0) complain("the filesystem is cleaned up", "calls are running");
   of->has_ended = true;
+  ++cleanups;
 }
 
 /* ---- Files ---- */
@@ -231,8 +233,8 @@ static bool is_directory(const TF_Filesystem* filesystem, const char* path, TF_S
 
 static int64_t get_file_size(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
   (void)status;
-  const size_t length = strlen(path);
-  if (length >= 6 && strcmp(path + length - 6, "inside") == 0) return inside;
+  if (strcmp(strrchr(path, '/'), "/inside") == 0) return inside;
+  if (strcmp(strrchr(path, '/'), "/cleanups") == 0) return cleanups;
   use(filesystem, path, "get_file_size");
   return sizeof content - 1;
 }

@@ -42,13 +42,15 @@ struct mtf_writer final : mtf::OpenFile {
   TF_WritableFile handle = {};
   mtf::Lock one_at_a_time;  // the header lets a plugin assume it
   bool closed = false;
+  std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
 
   Error close(bool wait) override {
     mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
     if (wait) {
       lock.lock();
     } else if (!lock.try_lock()) {
-      return mtf::make_error(14, "another thread writes to the file");
+      is_left = true;
+      if (!lock.try_lock()) return nullptr;  // that thread has yet to look
     }
     if (closed) return nullptr;
     closed = true;
@@ -66,8 +68,16 @@ struct mtf_writer final : mtf::OpenFile {
 
   template <class Call>
   Error locked(Call&& call) {
+    Error error = call_locked(call);
+    if (is_left) drop(close(true));
+    return error;
+  }
+
+ private:
+  template <class Call>
+  Error call_locked(Call& call) {
     const mtf::LockGuard lock(one_at_a_time);
-    if (closed) return closed_file_error();
+    if (closed || is_left) return closed_file_error();
     return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
   }
 };

@@ -31,7 +31,7 @@ struct OpenFile {
   void take_off();  // nothing where it is not listed
   std::atomic<int> references{1};
 
-  // Without `wait` a file that another thread writes to stays open: UNAVAILABLE.
+  // Without `wait` a file that another thread uses is closed by that one, when its call has ended.
   virtual Error close(bool wait) = 0;
   virtual void abandon() = 0;  // in a forked child: the plugin's part belongs to the parent
   virtual ~OpenFile() = default;
