@@ -25,4 +25,12 @@ class Part(NamedTuple):
     sample: int
 
 
-PARTS: dict[str, Part] = {}
+_ALL = (
+    Part(
+        "filesystem_closes",
+        "closes of filesystems and their files against every call, each pair in each round",
+        rounds=30,
+        sample=1,
+    ),
+)
+PARTS: dict[str, Part] = {part.name: part for part in _ALL}
