@@ -30,8 +30,8 @@ struct Queue {
   mtf::Signal emptied;  // and the last message dealt with
   Message* first = nullptr;
   Message** last = &first;
-  Message* fetched = nullptr;  // by the reader, who may still be at it
   size_t count = 0, n_bytes = 0;
+  size_t fetched = 0;  // by readers, who may still be at it
   uint64_t dropped = 0;
   int32_t least_level = 0;
   bool open = false, interrupted = false;
@@ -40,8 +40,13 @@ struct Queue {
 Queue* const queue = new Queue;  // never destroyed: plugins' threads may outlive our destructors
 decltype(&mtf_write_log_line) write_to_stderr = nullptr;
 
+thread_local Message* own_fetched = nullptr;  // by this thread
+
 // A forked child has none of its parent's messages and no reader. Some may be half in the queue.
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] { new (queue) Queue; });
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
+  new (queue) Queue;
+  own_fetched = nullptr;
+});
 
 // One block: the message, its text and the name of its source file. NULL when there is no memory.
 Message* copy_of(const mtf_plugin_line& line) {
@@ -99,7 +104,7 @@ void write_out_rest(Queue& its, const Message* except) {
 // The process ends by this line, so its thread may wait for the reader, for a while. Returns whether
 // the reader has dealt with everything; if not, nothing is left to it.
 bool handed_over(Queue& its, mtf::UniqueLock& lock, const Message* fatal) {
-  const auto all_done = [&] { return its.first == nullptr && its.fetched == nullptr; };
+  const auto all_done = [&] { return its.first == nullptr && its.fetched == 0; };
   if (its.emptied.wait_for(lock, kPatienceAtTheEnd, all_done)) return true;
   write_out_rest(its, fatal);
   return false;
@@ -128,6 +133,14 @@ int take_line(const mtf_plugin_line* line) {
   its.n_bytes += message->n_bytes;
   its.filled.notify_one();
   return line->level != kFatal || handed_over(its, lock, message) ? 1 : 0;
+}
+
+// The calling thread has dealt with what it has fetched.
+void release_fetched(Queue& its) {
+  if (own_fetched == nullptr) return;
+  std::free(own_fetched);
+  own_fetched = nullptr;
+  its.fetched -= 1;
 }
 
 // exit() called by a plugin, or whatever else ends the process without Python's taking part.
@@ -164,8 +177,7 @@ void mtf_plugin_messages_close(void) {
 const mtf_plugin_message* mtf_plugin_messages_next(void) {
   Queue& its = *queue;
   mtf::UniqueLock lock(its.lock);
-  std::free(its.fetched);
-  its.fetched = nullptr;
+  release_fetched(its);
   if (its.first == nullptr) its.emptied.notify_all();
   its.filled.wait(lock, [&] {
     return its.first != nullptr || !its.open || its.interrupted || its.dropped != 0;
@@ -174,7 +186,9 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
     its.interrupted = false;
     return nullptr;
   }
-  return its.fetched = take_first(its);
+  own_fetched = take_first(its);
+  if (own_fetched != nullptr) its.fetched += 1;
+  return own_fetched;
 }
 
 void mtf_plugin_messages_interrupt(void) {
