@@ -4,18 +4,21 @@
  * Scheme `watch`. What a path with "slow" in it names takes its time: each call on it lasts until the
  * filesystem is cleaned up, which is too early, or PATIENCE_US microseconds are over. The size of a
  * path that ends with "inside" is how many calls are in the plugin, of one that ends with "cleanups"
- * how many filesystems were cleaned up. */
+ * how many filesystems were cleaned up. Each call on a path with "log" in it logs a line. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "modular_tf/filesystem.h"
+#include "modular_tf/logging.h"
 
 /* Never freed, so that a use after the end is seen and not only felt. */
 typedef struct store {
+  atomic_int process; /* whose calls are counted: a forked child has none of its parent's */
   atomic_int calls;
   atomic_bool has_ended;
 } store;
@@ -52,9 +55,17 @@ static void end(store* of, const char* call) {
   --of->calls;
 }
 
-static store* store_of(const TF_Filesystem* filesystem) { return filesystem->plugin_filesystem; }
+static store* store_of(const TF_Filesystem* filesystem) {
+  store* of = filesystem->plugin_filesystem;
+  if (of->process != getpid()) {
+    of->process = getpid();
+    of->calls = 0;
+  }
+  return of;
+}
 
 static void use(const TF_Filesystem* filesystem, const char* path, const char* call) {
+  if (strstr(path, "log") != NULL) TF_Log(TF_WARNING, "%s of %s", call, path);
   begin(store_of(filesystem), strstr(path, "slow") != NULL, call);
   end(store_of(filesystem), call);
 }

@@ -32,5 +32,11 @@ _ALL = (
         rounds=30,
         sample=1,
     ),
+    Part(
+        "forks",
+        "forks of a process whose threads use all of the package",
+        rounds=200,
+        sample=4,
+    ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}
