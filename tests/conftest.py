@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.fixtures.machine",
     "tests.fixtures.children",
     "tests.fixtures.garbage",
+    "tests.fixtures.native_errors",
     "tests.fixtures.package_log",
     "tests.fixtures.emulators",
     "tests.fixtures.wild",

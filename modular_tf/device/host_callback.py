@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
-from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedError
+from modular_tf.errors import InternalError, ModularTFError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.threads import Worker
 
@@ -42,12 +43,12 @@ class HostCallbacks:
     def __init__(self, executor: Executor) -> None:
         self.error: ModularTFError | None = None
         self._executor = executor
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
         self._worker = Worker()
         queue = lib.mtf_callback_queue_new()
         if not queue:
-            raise ResourceExhaustedError("no memory for the callbacks of a stream")
+            raise executor.failure(lib.mtf_take_error(), "host_callback")
         self._queue = ffi.gc(queue, lib.mtf_callback_queue_free)
         executor.keep_callbacks(self)
 
@@ -60,6 +61,8 @@ class HostCallbacks:
         """
         outcome = ffi.new("int32_t *", lib.MTF_CALLBACK_REFUSED)
         job = lib.mtf_callback_new(self._queue)
+        if not job:
+            raise self._executor.failure(lib.mtf_take_error(), "host_callback")
         try:
             self._file(job, function, stream)
             error = lib.mtf_callback_enqueue(stream, job, outcome)

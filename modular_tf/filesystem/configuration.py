@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import InternalError
 from modular_tf.native.ffi import ffi
-from modular_tf.native.strings import decode_pointer, encode
+from modular_tf.native.strings import encode, read_string
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,17 +39,19 @@ def option_from_c(option: Any, plugin: str) -> Option:
     Raises:
         InternalError: A pointer is NULL, or a tag or count makes no sense.
     """
-    value = option.value
-    if not option.name or not value or value.num_values < 0 or value.type_tag not in (0, 1, 2):
-        raise _malformed("its name, value, count or type tag", plugin)
-    if value.num_values and not value.values:
+    name, value = read_string(option.name), option.value
+    if name is None or not value:
+        raise _malformed("its name or value", plugin)
+    # Each is read once: the plugin may change them meanwhile.
+    tag, count, items = value.type_tag, value.num_values, value.values
+    if count < 0 or tag not in (_INTEGER, _REAL, _BUFFER):
+        raise _malformed("its count or type tag", plugin)
+    if count and not items:
         raise _malformed("it has a count, but no values", plugin)
     return Option(
-        name=decode_pointer(option.name) or "",
-        values=tuple(
-            _item_from_c(value.type_tag, value.values[i], plugin) for i in range(value.num_values)
-        ),
-        description=decode_pointer(option.description) or "",
+        name=name,
+        values=tuple(_item_from_c(tag, items[i], plugin) for i in range(count)),
+        description=read_string(option.description) or "",
         per_file=bool(option.per_file),
     )
 
@@ -67,10 +69,10 @@ def _item_from_c(tag: int, item: Any, plugin: str) -> OptionValue:
         return int(item.integer)
     if tag == _REAL:
         return float(item.real)
-    length = item.buffer.length
-    if length > 0 and not item.buffer.bytes:
+    length, content = item.buffer.length, item.buffer.bytes
+    if length > 0 and not content:
         raise _malformed("a buffer has a length, but no bytes", plugin)
-    return bytes(ffi.buffer(item.buffer.bytes, length)) if length > 0 else b""
+    return bytes(ffi.buffer(content, length)) if length > 0 else b""
 
 
 class OptionsForC:

@@ -19,12 +19,13 @@ from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import opened
-from modular_tf.native.status import check, take_error
+from modular_tf.native.status import check, failure_unless, take_error
 from modular_tf.native.strings import decode, decode_pointer, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.files import (
         RandomAccessFile,
         ReadOnlyMemoryRegion,
@@ -46,7 +47,7 @@ _new_tuple = tuple.__new__
 _ERROR = ffi.typeof("mtf_error **")
 _READER = ffi.typeof("mtf_reader **")
 _WRITER = ffi.typeof("mtf_writer **")
-_UNIMPLEMENTED = int(Code.UNIMPLEMENTED)
+_NOT_FOUND, _UNIMPLEMENTED = int(Code.NOT_FOUND), int(Code.UNIMPLEMENTED)
 
 # What threads that Python did not start (pyarrow's, which read our files) get at exit to meet the
 # error and let go of their files: up to 3.13 Python aborts the process if it ends meanwhile.
@@ -84,17 +85,17 @@ class PluginFilesystem(PluginSettings):
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
         return take_error(error, plugin=self.plugin, path=path, operation=operation)
 
+    def _failure_unless(
+        self, expected: int, error: Any, operation: str, path: str
+    ) -> ModularTFError | None:
+        return failure_unless(error, expected, plugin=self.plugin, path=path, operation=operation)
+
     def _default_or_raise(
-        self,
-        error: Any,
-        operation: str,
-        path: str | None,
-        default: Callable[[], Any],
+        self, error: Any, operation: str, path: str, default: Callable[[], Any]
     ) -> Any:
         """Run the host's default for an operation that the plugin does not implement."""
-        if error.code != _UNIMPLEMENTED:
-            raise self._failed(error, operation, path)
-        lib.mtf_error_free(error)
+        if failure := self._failure_unless(_UNIMPLEMENTED, error, operation, path):
+            raise failure
         return default()
 
     # -- opening ------------------------------------------------------------------------------
@@ -169,15 +170,13 @@ class PluginFilesystem(PluginSettings):
         """Delete a directory with all that is in it."""
         files, dirs = _new("uint64_t *"), _new("uint64_t *")
         error = lib.mtf_delete_recursively(self._handle, encode(uri), files, dirs)
-        counts = DeletedCounts(int(files[0]), int(dirs[0]))
-        if not error:
-            return counts
-        if error.code == _UNIMPLEMENTED:
-            lib.mtf_error_free(error)
-            return super().delete_recursively(uri)
-        failure = self._failed(error, "delete_recursively", uri)
-        failure.undeleted = counts
-        raise failure
+        if error:
+            failure = self._failure_unless(_UNIMPLEMENTED, error, "delete_recursively", uri)
+            if failure is None:
+                return super().delete_recursively(uri)
+            failure.undeleted = DeletedCounts(int(files[0]), int(dirs[0]))
+            raise failure
+        return DeletedCounts(int(files[0]), int(dirs[0]))
 
     def rename_file(self, source: str, target: str) -> None:
         """Move a file, replacing an existing target file."""
@@ -200,10 +199,9 @@ class PluginFilesystem(PluginSettings):
         error = _path_exists(self._handle, encode(uri))
         if not error:
             return True
-        if error.code == Code.NOT_FOUND:
-            lib.mtf_error_free(error)
-            return False
-        raise self._failed(error, "path_exists", uri)
+        if failure := self._failure_unless(_NOT_FOUND, error, "path_exists", uri):
+            raise failure
+        return False
 
     def paths_exist(self, uris: Sequence[str]) -> list[bool]:
         """Answer `path_exists` for each URI."""
@@ -214,21 +212,18 @@ class PluginFilesystem(PluginSettings):
         failed = lib.mtf_paths_exist(
             self._handle, _new("char *[]", encoded), len(uris), errors, every
         )
-        answers = [self._existence(error, uri) for error, uri in zip(errors, uris, strict=True)]
+        exist = [not error for error in errors]
+        failures = [
+            self._failure_unless(_NOT_FOUND, error, "paths_exist", uri)
+            for error, uri in zip(errors, uris, strict=True)
+            if error
+        ]
         check(failed, plugin=self.plugin, operation="paths_exist")
-        if not every[0] and all(answer is True for answer in answers):
+        if not every[0] and all(exist):
             return super().paths_exist(uris)  # it says that some are missing, and not which
-        for answer in answers:
-            if isinstance(answer, ModularTFError):
-                raise answer
-        return [answer is True for answer in answers]
-
-    def _existence(self, error: Any, uri: str) -> bool | ModularTFError:
-        if not error:
-            return True
-        missing = error.code == Code.NOT_FOUND
-        failure = self._failed(error, "paths_exist", uri)
-        return False if missing else failure
+        for failure in filter(None, failures):
+            raise failure
+        return exist
 
     def stat(self, uri: str) -> FileStatistics:
         """Return length, time of change and kind."""
@@ -247,12 +242,13 @@ class PluginFilesystem(PluginSettings):
         error = lib.mtf_is_directory(self._handle, encode(uri), result)
         if not error:
             return bool(result[0])
+        failure = self._failure_unless(_UNIMPLEMENTED, error, "is_directory", uri)
+        if failure is None:
+            return super().is_directory(uri)
         # A file may be answered by FAILED_PRECONDITION, but so may a path below a file.
-        if error.code == Code.FAILED_PRECONDITION and self.path_exists(uri):
-            lib.mtf_error_free(error)
+        if failure.code is Code.FAILED_PRECONDITION and self.path_exists(uri):
             return False
-        default = super().is_directory
-        return bool(self._default_or_raise(error, "is_directory", uri, lambda: default(uri)))
+        raise failure
 
     def get_file_size(self, uri: str) -> int:
         """Return a file's length in bytes."""

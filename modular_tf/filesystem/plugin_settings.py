@@ -10,7 +10,7 @@ from modular_tf.filesystem.configuration import Option, OptionsForC, option_from
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.transactions import Transaction
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.status import check
+from modular_tf.native.status import check, failure_unless
 from modular_tf.native.strings import decode_pointer, encode
 
 if TYPE_CHECKING:
@@ -24,6 +24,15 @@ class PluginSettings(Filesystem):
 
     def _check(self, error: Any, operation: str, path: str | None = None) -> None:
         check(error, plugin=self.plugin, path=path, operation=operation)
+
+    def _is_implemented(self, error: Any, operation: str) -> bool:
+        """Tell whether the plugin has the operation; raise any other failure."""
+        if not error:
+            return True
+        failure = failure_unless(error, Code.UNIMPLEMENTED, plugin=self.plugin, operation=operation)
+        if failure:
+            raise failure
+        return False
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -81,10 +90,8 @@ class PluginSettings(Filesystem):
         """Return the options that can be set; none where the plugin has none."""
         options, count = ffi.new("mtf_option **"), ffi.new("int *")
         error = lib.mtf_get_configuration(self._handle, options, count)
-        if error and error.code == Code.UNIMPLEMENTED:
-            lib.mtf_error_free(error)
+        if not self._is_implemented(error, "get_filesystem_configuration"):
             return []
-        self._check(error, "get_filesystem_configuration")
         try:
             return [option_from_c(options[0][i], self.plugin) for i in range(count[0])]
         finally:
@@ -100,10 +107,8 @@ class PluginSettings(Filesystem):
         """Return one option."""
         option = ffi.new("mtf_option **")
         error = lib.mtf_get_configuration_option(self._handle, encode(key), option)
-        if error and error.code == Code.UNIMPLEMENTED:
-            lib.mtf_error_free(error)
+        if not self._is_implemented(error, "get_filesystem_configuration_option"):
             return super().get_filesystem_configuration_option(key)
-        self._check(error, "get_filesystem_configuration_option")
         try:
             return option_from_c(option[0][0], self.plugin)
         finally:

@@ -14,6 +14,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _RESIDENT, _SHARED, _DATA = 1, 2, 5  # fields of statm, in pages
 _THREADS = 17  # of stat, counted from the field behind the name
 _STACK_WITHOUT_LIMIT = 2 << 20  # what glibc gives a thread then
+_SIGNAL_STACK = 64 << 10  # as native/signal_stacks has it
 
 
 class MemoryUse(NamedTuple):
@@ -47,7 +48,7 @@ def memory_use(pid: int | str) -> MemoryUse:
             threads = int(stat.read().rpartition(b")")[2].split()[_THREADS])
     except (OSError, IndexError):
         return MemoryUse(0, 0, 0)
-    stacks = (threads - 1) * stack_size()
+    stacks = (threads - 1) * (stack_size() + _SIGNAL_STACK)
     files = fields[_SHARED]
     return MemoryUse(fields[_RESIDENT] - files, fields[_DATA] - stacks, files)
 

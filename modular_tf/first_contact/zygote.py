@@ -22,6 +22,7 @@ from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.warden import watch_over_trials
+from modular_tf.native.preloading import forget_preload
 from modular_tf.native.runtime_library import load_runtime
 from modular_tf.rules import loader_rules
 
@@ -50,6 +51,7 @@ def serve(
         mark: Tells this process and its forks from all others.
     """
     reset_signals()
+    forget_preload()
     adopt_orphans()
     _warm_up()
     may = Limits.from_dict(limits)

@@ -15,6 +15,7 @@ from modular_tf.first_contact.interpreter import (
     command_for,
     find_interpreter,
 )
+from modular_tf.native.preloading import SIGNAL_STACKS, preload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +149,10 @@ class ZygoteProcess:
             time.sleep(_LOOK_EVERY_S)
 
 
+def _environment() -> dict[str, str]:
+    return preload(child_environment(os.environ), SIGNAL_STACKS)
+
+
 class Zygotes:
     """The zygote of the moment. Used by one thread at a time.
 
@@ -181,7 +186,7 @@ class Zygotes:
             return command_for(self._job(control, mark), python=python)
 
         try:
-            zygote = ZygoteProcess(command=command, environment=child_environment(os.environ))
+            zygote = ZygoteProcess(command=command, environment=_environment())
         except (OSError, ValueError) as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():

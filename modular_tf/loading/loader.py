@@ -19,7 +19,7 @@ from modular_tf.loading.filesystem_tables import (
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import address_owner, is_executable
 from modular_tf.native.readonly_memory import try_read
-from modular_tf.native.status import take_error
+from modular_tf.native.status import drop, take_error
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _why_not_allocated(address: int) -> str | None:
 
 def _free(plugin_free: Any, address: int) -> None:
     """Call the plugin's free; it is told nothing of an exception that it throws."""
-    lib.mtf_error_free(lib.mtf_plugin_free(plugin_free, ffi.cast("void *", address)))
+    drop(lib.mtf_plugin_free(plugin_free, ffi.cast("void *", address)))
 
 
 def _without_repeats(

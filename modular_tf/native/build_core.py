@@ -1,18 +1,25 @@
-"""Write the C source of `modular_tf.native._core` from the core's own headers.
+"""Write the sources of `modular_tf.native._core` that follow from the core's own headers.
 
-Usage: build_core.py OUTPUT.c HEADER.h...
+Usage: build_core.py FOLDER HEADER.h...
 
-The headers are ordinary C. cffi reads declarations only, so preprocessor lines and the
-`extern "C"` wrapper are dropped; the compiler still sees the headers whole, through #include,
-and so checks every declaration that cffi was given.
+`_core.c` is cffi's module. The headers are ordinary C. cffi reads declarations only, so
+preprocessor lines and the `extern "C"` wrapper are dropped; the compiler still sees the headers
+whole, through #include, and so checks every declaration that cffi was given.
+
+`_barrier.cc` has a function for each one that the headers declare, which no exception leaves
+(`core/barrier.h`), and `_barrier.h` has the module call that one.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import cffi
+
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_FUNCTION = re.compile(r"\b(mtf_\w+)\(")  # pointers to functions are called otherwise: (*name)
 
 
 def declarations(header: str) -> str:
@@ -32,14 +39,44 @@ def declarations(header: str) -> str:
     return "\n".join(kept)
 
 
+def functions(header: str) -> list[str]:
+    """Return the names of the functions that a header's text declares."""
+    return _FUNCTION.findall(_COMMENT.sub("", declarations(header)))
+
+
+def _guarded(name: str) -> str:
+    return name.replace("mtf_", "mtf_guarded_", 1)
+
+
+def barrier_header(names: list[str]) -> str:
+    """Return the source that puts guarded functions in the place of those that they guard."""
+    declared = [f"extern __typeof__({name}) *const {_guarded(name)};" for name in names]
+    replaced = [f"#define {name} {_guarded(name)}" for name in names]
+    return "\n".join([*declared, *replaced, ""])
+
+
+def barrier_source(names: list[str], includes: str) -> str:
+    """Return the source of the guarded functions."""
+    defined = [
+        f'extern "C" __typeof__({name})* const {_guarded(name)} = mtf::Barrier<{name}>::call;'
+        for name in names
+    ]
+    return "\n".join([includes, '#include "barrier.h"', *defined, ""])
+
+
 def main() -> None:
-    """Write the module source named on the command line."""
-    output, *headers = (Path(argument) for argument in sys.argv[1:])
+    """Write the sources into the folder that the command line names."""
+    folder, *headers = (Path(argument) for argument in sys.argv[1:])
+    includes = "\n".join(f'#include "{header.name}"' for header in headers)
     ffi = cffi.FFI()
+    names: list[str] = []
     for header in headers:
         ffi.cdef(declarations(header.read_text()))
-    ffi.set_source("_core", "\n".join(f'#include "{header.name}"' for header in headers))
-    ffi.emit_c_code(str(output))
+        names += functions(header.read_text())
+    (folder / "_barrier.h").write_text(barrier_header(names))
+    (folder / "_barrier.cc").write_text(barrier_source(names, includes))
+    ffi.set_source("_core", f'{includes}\n#include "_barrier.h"')
+    ffi.emit_c_code(str(folder / "_core.c"))
 
 
 if __name__ == "__main__":

@@ -6,20 +6,17 @@ stands in `checking_allocator/checking_allocator.h`.
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
+from modular_tf.native.preloading import CHECKING_ALLOCATOR, library_path, preload, preloaded
 from modular_tf.native.sanitizers import is_sanitizer_library, sanitizer_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LIBRARY = "libmodular_tf_checking_allocator.so"
-_PRELOAD = "LD_PRELOAD"
-_SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
 _LONGEST = 160
 _CDECLS = {
     "enter": "void(*)(void)",
@@ -99,12 +96,7 @@ def checking_allocator() -> CheckingAllocator | None:
 
 def allocator_path() -> str | None:
     """Return where the library is installed, None where this platform has none."""
-    import modular_tf.native as package  # noqa: PLC0415  (an editable install has two folders)
-    from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
-
-    folders = (*package.__path__, os.path.dirname(_core.__file__ or ""))
-    paths = (os.path.join(folder, "lib", LIBRARY) for folder in folders)
-    return next((path for path in paths if os.path.isfile(path)), None)
+    return library_path(CHECKING_ALLOCATOR)
 
 
 def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -114,29 +106,7 @@ def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
         environment: What they have besides; a library that is preloaded already stays so. Beside a
             sanitizer's there is no room for another allocator.
     """
-    path = allocator_path()
-    if path is None or any(mark in path for mark in _SEPARATORS):
-        return dict(environment)
-    others = _listed(environment.get(_PRELOAD, ""))
+    others = preloaded(environment)
     if sanitizer_of_process() or any(is_sanitizer_library(other) for other in others):
         return dict(environment)
-    return {**environment, _PRELOAD: ":".join([path, *others])}
-
-
-def forget_preload() -> None:
-    """Let programs that this process starts run with the allocator that they would have had.
-
-    The process itself keeps its own.
-    """
-    listed = _listed(os.environ.get(_PRELOAD, ""))
-    kept = [path for path in listed if os.path.basename(path) != LIBRARY]
-    if kept:
-        os.environ[_PRELOAD] = ":".join(kept)
-    else:
-        os.environ.pop(_PRELOAD, None)
-
-
-def _listed(preload: str) -> list[str]:
-    for mark in _SEPARATORS:
-        preload = preload.replace(mark, ":")
-    return [path for path in preload.split(":") if path]
+    return preload(environment, CHECKING_ALLOCATOR, in_front=True)

@@ -63,8 +63,8 @@ def next_message() -> PluginMessage | None:
     """Wait for a message.
 
     None when it was interrupted, and when none is waiting while messages are closed, or while
-    `dropped_messages` has something to tell. Asking for the next says that the last one was dealt
-    with, which a fatal one waits for. [one thread at a time]
+    `dropped_messages` has something to tell. Asking for the next says that the thread's last one
+    was dealt with, which a fatal one waits for: a thread asks until it gets None. [any thread]
     """
     found = lib.mtf_plugin_messages_next()
     if not found:

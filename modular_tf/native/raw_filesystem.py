@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.ffi import ffi
 from modular_tf.native.readonly_memory import try_read
-from modular_tf.native.strings import MAX_STRING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,15 +129,6 @@ def as_pointer(address: int) -> Any:
 def as_address(pointer: Any) -> int:
     """Return the address of a pointer that a slot returned; 0 for NULL."""
     return int(ffi.cast("uintptr_t", pointer))
-
-
-def read_bytes(address: int) -> bytes | None:
-    """Copy the string at an address that a plugin gave; None where no string can be read."""
-    if not address:
-        return None
-    pointer = ffi.cast("char *", address)
-    length = lib.mtf_try_strlen(pointer, MAX_STRING)
-    return None if length < 0 else bytes(ffi.buffer(pointer, length))
 
 
 def read_addresses(address: int, count: int) -> tuple[int, ...] | None:

@@ -1,4 +1,8 @@
-"""From a failed call to an exception: the only place where native errors are freed."""
+"""From a failed call to an exception: the only place where native errors are freed.
+
+A native call returns an error or NULL. The next statement hands it to one of the functions here,
+and none of them leaves it to the caller again.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,11 @@ def take_error(
         path: The path as the user wrote it.
         operation: The slot that was called.
     """
-    code, message = error.code, decode(ffi.string(error.message))
-    thrown, closed = error.thrown, error.closed
-    lib.mtf_error_free(error)
+    try:
+        code, message = error.code, decode(ffi.string(error.message))
+        thrown, closed = error.thrown, error.closed
+    finally:
+        lib.mtf_error_free(error)
     if thrown:
         message = f"a C++ exception left the plugin: {message}"
     where = " ".join(part for part in (operation, repr(path) if path is not None else None) if part)
@@ -32,6 +38,31 @@ def take_error(
     if closed:
         return ClosedError(text, plugin=plugin, path=path, operation=operation)
     return error_from_code(code, text, plugin=plugin, path=path, operation=operation)
+
+
+def failure_unless(
+    error: Any,
+    expected: int,
+    *,
+    plugin: str | None = None,
+    path: str | None = None,
+    operation: str | None = None,
+) -> ModularTFError | None:
+    """Free a native error; return None where its code is `expected`, else it as an exception.
+
+    For codes that are an answer: `take_error` costs more.
+
+    Args:
+        error: A non-NULL `mtf_error *`; the caller must not use it again.
+        expected: The code that is no failure.
+        plugin: Who was called.
+        path: The path as the user wrote it.
+        operation: The slot that was called.
+    """
+    if error.code != expected:
+        return take_error(error, plugin=plugin, path=path, operation=operation)
+    lib.mtf_error_free(error)
+    return None
 
 
 def check(
@@ -44,3 +75,8 @@ def check(
     """
     if error:
         raise take_error(error, plugin=plugin, path=path, operation=operation)
+
+
+def drop(error: Any) -> None:
+    """Free a native error, or NULL, that nobody can be told."""
+    lib.mtf_error_free(error)

@@ -37,13 +37,29 @@ def decode(raw: bytes) -> str:
 
 
 def decode_pointer(pointer: Any) -> str | None:
-    """Copy the string at a C pointer that is trusted to be one; NULL gives None."""
+    """Copy the string at a C pointer of the host's own; NULL gives None."""
     return decode(ffi.string(pointer)) if pointer else None
 
 
-def read_string(pointer: Any) -> str | None:
-    """Copy the string at a pointer that a plugin gave; None where no string can be read there."""
-    length = lib.mtf_try_strlen(ffi.cast("char *", pointer), MAX_STRING)
+def read_bytes(pointer: Any) -> bytes | None:
+    """Copy the string at a pointer that a plugin gave; None where no string can be read there.
+
+    The plugin may change or unmap it meanwhile: it is measured once, and what is copied counts.
+
+    Args:
+        pointer: A C pointer, or an address.
+    """
+    source = ffi.cast("char *", pointer)
+    length = lib.mtf_try_strlen(source, MAX_STRING)
     if length < 0:
         return None
-    return decode(bytes(ffi.buffer(ffi.cast("char *", pointer), length)))
+    copy = bytearray(length)
+    if not lib.mtf_try_read(source, ffi.from_buffer("char[]", copy), length):
+        return None
+    return bytes(copy.partition(b"\0")[0])
+
+
+def read_string(pointer: Any) -> str | None:
+    """Copy the string at a pointer that a plugin gave, as text; None as for `read_bytes`."""
+    raw = read_bytes(pointer)
+    return None if raw is None else decode(raw)

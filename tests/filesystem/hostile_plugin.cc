@@ -2,7 +2,8 @@
 //
 // Schemes: `throws` raises a C++ exception from every slot but init, cleanup and the openers;
 // `names` from translate_name; `ends` from every cleanup; `starts` from init; `odd` returns, by path
-// or key, what makes no sense; `odd.count` has a negative number of options.
+// or key, what makes no sense; `odd.count` has a negative number of options. `lists` returns memory
+// wherever a slot may; with THROWING_FREE each of the plugin's frees throws when it is done.
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -140,6 +141,44 @@ Plan odd_count() {
   return plan;
 }
 
+int list_three(const TF_Filesystem*, const char*, char*** entries, TF_Status*) {
+  *entries = static_cast<char**>(allocate(3 * sizeof(char*)));
+  for (int i = 0; i < 3; ++i) (*entries)[i] = strdup("entry");
+  return 3;
+}
+
+Plan lists() {
+  Plan plan;
+  plan.filesystem.translate_name = [](const TF_Filesystem*, const char* path) {
+    return strdup(path);
+  };
+  plan.filesystem.get_children = list_three;
+  plan.filesystem.get_matching_paths = list_three;
+  plan.filesystem.path_exists = [](const TF_Filesystem*, const char*, TF_Status*) {};
+  plan.filesystem.get_filesystem_configuration_option =
+      [](const TF_Filesystem*, const char* key, TF_Filesystem_Option** option, TF_Status*) {
+        *option = copied(option_with(key));
+      };
+  plan.filesystem.start_transaction = [](const TF_Filesystem*, TF_TransactionToken** token,
+                                         TF_Status*) {
+    static char made;
+    *token = reinterpret_cast<TF_TransactionToken*>(&made);
+    return 0;
+  };
+  plan.filesystem.decode_transaction_token = [](const TF_Filesystem*,
+                                                const TF_TransactionToken*) {
+    return strdup("a transaction");
+  };
+  return plan;
+}
+
+void free_memory(void* memory) {
+  std::free(memory);
+#ifdef THROWING_FREE
+  throw std::runtime_error("thrown by free");
+#endif
+}
+
 TF_FilesystemPluginOps hand_over(const char* scheme, const Plan& plan) {
   TF_FilesystemPluginOps ops = {};
   TF_SetFilesystemVersionMetadata(&ops);
@@ -155,13 +194,14 @@ TF_FilesystemPluginOps hand_over(const char* scheme, const Plan& plan) {
 
 extern "C" void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   info->plugin_memory_allocate = allocate;
-  info->plugin_memory_free = std::free;
-  info->num_schemes = 6;
-  info->ops = static_cast<TF_FilesystemPluginOps*>(allocate(6 * sizeof(TF_FilesystemPluginOps)));
+  info->plugin_memory_free = free_memory;
+  info->num_schemes = 7;
+  info->ops = static_cast<TF_FilesystemPluginOps*>(allocate(7 * sizeof(TF_FilesystemPluginOps)));
   info->ops[0] = hand_over("throws", throws());
   info->ops[1] = hand_over("names", names());
   info->ops[2] = hand_over("ends", ends());
   info->ops[3] = hand_over("starts", starts());
   info->ops[4] = hand_over("odd", odd());
   info->ops[5] = hand_over("odd.count", odd_count());
+  info->ops[6] = hand_over("lists", lists());
 }

@@ -69,6 +69,12 @@ def hostile_plugin():
     return link_library("libhostile.so", [compiled], cxx=True)
 
 
+@pytest.fixture(scope="module")
+def throwing_free():
+    source = Path(__file__).with_name("hostile_plugin.cc")
+    return link_library("libhostile.so", [compile_object(source, ["THROWING_FREE"])], cxx=True)
+
+
 @pytest.fixture
 def in_child(hostile_plugin, run_python):
     def run(code):
@@ -80,7 +86,7 @@ def in_child(hostile_plugin, run_python):
 def test_a_plugin_that_throws_from_init_loses_that_scheme_only(hostile_plugin):
     with PluginService(plugin_paths=[hostile_plugin], bundled=False) as service:
         (record,) = service.load().plugins
-        assert set(record.schemes) == {"throws", "names", "ends", "odd", "odd.count"}
+        assert set(record.schemes) == {"throws", "names", "ends", "odd", "odd.count", "lists"}
         assert (record.reason.rule, record.reason.stage) == ("FS-019", "init")
         assert "'starts'" in record.reason.message
         assert "a C++ exception left the plugin: thrown by the plugin" in record.reason.message
@@ -150,6 +156,30 @@ except InternalError:
     pass
 assert fs.open_count == 0
 """
+    )
+
+
+def test_exceptions_from_the_plugins_free_change_nothing(throwing_free, run_python):
+    run_python(
+        _BEGIN
+        + """
+fs = service.filesystem("lists")
+for _ in range(3):
+    assert fs.translate_name("lists://h/x") == "lists://h/x"
+    assert fs.path_exists("lists://h/x")
+    assert fs.get_children("lists://h") == ["entry"]
+    assert fs.get_matching_paths("lists://h/*") == ["entry"]
+    assert fs.get_filesystem_configuration_option("key").name == "key"
+    transaction = fs.start_transaction()
+    assert fs.decode_transaction_token(transaction) == "a transaction"
+    with fs.new_random_access_file("lists://h/x") as reader:
+        reader.read(0, 5)
+odd = service.filesystem("odd")
+for key in ("no-name", "negative"):
+    fails(lambda: odd.get_filesystem_configuration_option(key), "malformed")
+service.close()
+""",
+        throwing_free,
     )
 
 

@@ -20,7 +20,7 @@
 #endif
 
 enum misdeed {
-  NOTHING, CRASH, CALL_NULL, OVERFLOW, ABORT, EXIT_0, EXIT_3, LEAVE_3, HANG, SPIN, THROW, KILLED,
+  NOTHING, CRASH, CALL_NULL, OVERFLOW, OVERFLOW_IN_A_THREAD, CRASH_IN_THREADS, ABORT, EXIT_0, EXIT_3, LEAVE_3, HANG, SPIN, THROW, KILLED,
   CLOSE_ALL, CLOSE_OUTPUT, NOISE, UNFLUSHED, COMPLAIN, LAST_WORDS, LOOK_AROUND, SCRIBBLE, FORGE,
   FORK, DAEMON, FORK_MANY, FORK_AND_CRASH, THREAD, MANY_THREADS,
   ALLOCATE, TOUCH_AND_FREE, ALLOCATE_ALL, RESERVE,
@@ -107,6 +107,32 @@ static __attribute__((noinline)) int overflow(volatile char* above) {
   if (*above == '!') return 0;
   here[0] = *above;
   return overflow(here) + here[0];
+}
+
+static void* overflow_in_a_thread(void* nothing) {
+  overflow("x");
+  return nothing;
+}
+
+static void run_thread(void* (*routine)(void*)) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, routine, NULL) == 0) pthread_join(thread, NULL);
+}
+
+static pthread_barrier_t together;
+
+static void* crash_together(void* nothing) {
+  pthread_barrier_wait(&together);
+  *(volatile int*)8 = 1;
+  return nothing;
+}
+
+/* Returns when one of them is done, which none is. */
+static void crash_in_threads(unsigned count) {
+  pthread_t thread;
+  pthread_barrier_init(&together, NULL, count);
+  while (count-- > 0) pthread_create(&thread, NULL, crash_together, NULL);
+  pthread_join(thread, NULL);
 }
 
 static void* wait_for_ever(void* nothing) {
@@ -256,6 +282,8 @@ static void misbehave(void) {
     case CRASH: *(volatile int*)8 = 1; break;
     case CALL_NULL: ((void (*)(void))kept)(); break;
     case OVERFLOW: overflow("x"); break;
+    case OVERFLOW_IN_A_THREAD: run_thread(overflow_in_a_thread); break;
+    case CRASH_IN_THREADS: crash_in_threads(8); break;
     case ABORT: abort();
     case EXIT_0: exit(0);
     case EXIT_3: exit(3);

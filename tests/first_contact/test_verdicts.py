@@ -36,6 +36,13 @@ PLACES = [("device", "INIT", "SE_InitPlugin"), ("filesystem", "INIT", "TF_InitPl
             signal.SIGSEGV,
             "overflowed the stack and crashed with SIGSEGV (signal 11)",
         ),
+        (
+            "OVERFLOW_IN_A_THREAD",
+            "LD-060",
+            signal.SIGSEGV,
+            "overflowed the stack and crashed with SIGSEGV (signal 11)",
+        ),
+        ("CRASH_IN_THREADS", "LD-060", signal.SIGSEGV, "crashed with SIGSEGV (signal 11)"),
         ("ABORT", "LD-060", signal.SIGABRT, "aborted with SIGABRT (signal 6)"),
         ("EXIT_0", "LD-060", None, "ended the process with exit status 0"),
         ("EXIT_3", "LD-060", None, "ended the process with exit status 3"),
@@ -104,13 +111,31 @@ def _frames_of(deed, incident):
     return [frame for frame in incident.backtrace if f"/lib{deed.lower()}_at_" in frame]
 
 
-@pytest.mark.parametrize("deed", ["CRASH", "CALL_NULL", "ABORT", "EXIT_3", "OVERFLOW"])
-def test_the_backtrace_leads_through_the_plugin(deed):
+@pytest.mark.parametrize(
+    ("deed", "is_in_the_call"),
+    [
+        ("CRASH", True),
+        ("CALL_NULL", False),
+        ("ABORT", True),
+        ("EXIT_3", True),
+        ("OVERFLOW", False),
+        ("OVERFLOW_IN_A_THREAD", False),
+        ("CRASH_IN_THREADS", False),
+    ],
+)
+def test_the_backtrace_leads_through_the_plugin(deed, is_in_the_call):
     frames = _frames_of(deed, find_one(deed).incident)
 
     assert frames != []
     assert "_core." not in " ".join(frames)
-    assert deed in {"CALL_NULL", "OVERFLOW"} or any(" SE_InitPlugin+0x" in f for f in frames)
+    assert not is_in_the_call or any(" SE_InitPlugin+0x" in f for f in frames)
+
+
+def test_threads_that_crash_at_once_tell_of_one_crash():
+    for _ in range(10):
+        backtrace = find_one("CRASH_IN_THREADS").incident.backtrace
+
+        assert sum("_at_" in frame for frame in backtrace) == 1
 
 
 def test_a_private_copy_is_shown_under_the_users_path(fixture_plugin):

@@ -135,6 +135,31 @@ print(threading.get_native_id())
     assert lines[0]["thread"] != int(child.stdout)
 
 
+def test_several_threads_fetch_whole_messages(run_listening):
+    """As two listeners may, one of which has been told to end and has not yet."""
+    code = """
+import threading
+from modular_tf.native.plugin_messages import ALL, close_messages, next_message, open_messages
+heard = []
+def hear():
+    while (message := next_message()) is not None:
+        heard.append(message.text)
+with service() as made:
+    open_messages(ALL)
+    threads = [threading.Thread(target=hear) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        tell(made, "burst", 2000)
+    close_messages()
+    for thread in threads:
+        thread.join()
+lines = sorted(line for line in heard if "of a burst" in line)
+assert lines == sorted(20 * [f"line {i} of a burst" for i in range(2000)]), set(lines)
+"""
+    run_listening(code)
+
+
 def test_a_burst_drops_what_has_no_room_and_says_so(run_listening):
     """Nothing is fetched during the burst, so exactly three quarters of the room fill up."""
     code = """

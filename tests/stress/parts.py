@@ -32,5 +32,17 @@ _ALL = (
         rounds=300,
         sample=5,
     ),
+    Part(
+        "filesystem_closes",
+        "closes of filesystems and their files against every call, each pair in each round",
+        rounds=30,
+        sample=1,
+    ),
+    Part(
+        "forks",
+        "forks of a process whose threads use all of the package",
+        rounds=200,
+        sample=4,
+    ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

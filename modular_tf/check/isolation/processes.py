@@ -15,6 +15,7 @@ from modular_tf.check.isolation.zygote import zygote_command
 from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.first_contact.zygote_process import ZygoteProcess
 from modular_tf.native.checking_allocator import preload_environment
+from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class CheckProcesses:
         return zygote
 
     def _environment(self) -> Mapping[str, str]:
-        environment = sanitizer_environment(os.environ)
+        environment = preload(sanitizer_environment(os.environ), SIGNAL_STACKS)
         return preload_environment(environment) if self._limits.preload else environment
 
     def _end_zygote(self) -> None:

@@ -21,7 +21,7 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.staging import import_stages
 from modular_tf.first_contact.descendants import adopt_orphans
 from modular_tf.first_contact.fork_server import ForkServer, reset_signals
-from modular_tf.native.checking_allocator import forget_preload
+from modular_tf.native.preloading import forget_preload
 from modular_tf.native.runtime_library import load_runtime
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ typedef enum TF_Code {
   TF_UNAUTHENTICATED = 16
 } TF_Code;
 
-/* A new OK status, owned by the caller. NULL only when memory is out. [any thread] */
+/* A new OK status, owned by the caller. NULL only when memory is out; all functions here take that for
+ * a status with TF_RESOURCE_EXHAUSTED. [any thread] */
 TF_CAPI_EXPORT extern TF_Status* TF_NewStatus(void);
 
 /* Frees a status made by TF_NewStatus; never one lent by the host. NULL is allowed. */

@@ -2,18 +2,18 @@
 
 #include <atomic>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <string>
 
 #include "arena_allocator.h"
+#include "fork_lock.h"
 #include "guard.h"
 
 struct mtf_arena {
   explicit mtf_arena(const mtf_arena_options& options) : arena(options) {}
 
   std::atomic<int64_t> references{1};
-  std::mutex mutex;
+  mtf::Lock mutex;
   mtf::Arena arena;
 };
 
@@ -26,7 +26,7 @@ mtf_error* no_host_memory() {
 // Runs `call(Arena&)` under the lock.
 template <class Call>
 mtf_error* locked(mtf_arena* arena, Call&& call) {
-  const std::lock_guard<std::mutex> lock(arena->mutex);
+  const mtf::LockGuard lock(arena->mutex);
   try {
     return call(arena->arena);
   } catch (const std::bad_alloc&) {
@@ -51,7 +51,7 @@ mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena) {
 }
 
 uintptr_t mtf_arena_take(mtf_arena* arena, uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(arena->mutex);
+  const mtf::LockGuard lock(arena->mutex);
   try {
     return arena->arena.take(bytes);
   } catch (const std::bad_alloc&) {
@@ -68,17 +68,17 @@ mtf_error* mtf_arena_free(mtf_arena* arena, uintptr_t address) {
 }
 
 uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address) {
-  const std::lock_guard<std::mutex> lock(arena->mutex);
+  const mtf::LockGuard lock(arena->mutex);
   return arena->arena.allocated_bytes(address);
 }
 
 void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats) {
-  const std::lock_guard<std::mutex> lock(arena->mutex);
+  const mtf::LockGuard lock(arena->mutex);
   *stats = arena->arena.stats();
 }
 
 char* mtf_arena_picture(mtf_arena* arena) {
-  const std::lock_guard<std::mutex> lock(arena->mutex);
+  const mtf::LockGuard lock(arena->mutex);
   try {
     return strdup(arena->arena.picture().c_str());
   } catch (const std::bad_alloc&) {

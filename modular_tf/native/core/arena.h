@@ -19,7 +19,8 @@ extern "C" {
 
 typedef struct mtf_arena mtf_arena;
 
-/* Returns `bytes` bytes, best aligned to 256, or NULL where there are no more. */
+/* Returns `bytes` bytes, best aligned to 256, or NULL where there are no more, or mtf_take_error tells
+ * why. */
 typedef void* (*mtf_region_allocate)(void* context, uint64_t bytes);
 /* Takes back what mtf_region_allocate returned, with the same size. */
 typedef void (*mtf_region_free)(void* context, void* address, uint64_t bytes);

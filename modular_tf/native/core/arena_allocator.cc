@@ -181,15 +181,9 @@ Arena::Outcome Arena::add_region(uint64_t bytes, uint64_t least, mtf_error** err
 
 void* Arena::ask_source(uint64_t bytes, mtf_error** error) const {
   void* given = nullptr;
-  mtf_error* said = nullptr;
-  *error = guarded([&](TF_Status*) {
-    try {
-      given = options_.allocate(options_.context, bytes);
-    } catch (const SourceError& refusal) {
-      said = refusal.error;
-    }
-  });
-  if (*error == nullptr) *error = said;
+  mtf_error_free(mtf_take_error());  // of an earlier call
+  *error = guarded([&](TF_Status*) { given = options_.allocate(options_.context, bytes); });
+  if (*error == nullptr && given == nullptr) *error = mtf_take_error();
   return given;
 }
 

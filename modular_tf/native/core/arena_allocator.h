@@ -12,11 +12,6 @@
 
 namespace mtf {
 
-// Thrown by a source of ours that has more to say than "no memory". The catcher owns `error`.
-struct SourceError {
-  mtf_error* error;
-};
-
 // One piece of memory from the source. Its chunks, from `first` on, cover it without gaps.
 struct Region {
   uintptr_t given = 0;  // as the source gave it, and as it goes back

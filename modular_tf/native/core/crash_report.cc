@@ -8,9 +8,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,9 +29,26 @@ constexpr size_t kStackSize = 128 << 10;
 constexpr uintptr_t kNearStackPointer = 1 << 20;  // a frame may be large
 constexpr char kOwnDescriptors[] = "/proc/self/fd/";
 
+// The parent waits about as long for the end of a report.
+constexpr int kMostWaits = 250;
+constexpr timespec kWait = {0, 10'000'000};
+
 int report_descriptor = -1;
 pid_t owner = 0;
-volatile sig_atomic_t busy = 0;
+std::atomic<pid_t> reporter{0};  // the thread that is writing a report; 0: none
+
+// Makes this thread the one that writes a report. While another writes, it waits: what it would do
+// next may end the process. False: it is the one already, or the other takes too long.
+bool claim_report() {
+  const auto self = static_cast<pid_t>(syscall(SYS_gettid));
+  for (int waits = 0; waits < kMostWaits; ++waits) {
+    pid_t other = 0;
+    if (reporter.compare_exchange_strong(other, self)) return true;
+    if (other == self) return false;
+    nanosleep(&kWait, nullptr);
+  }
+  return false;
+}
 
 // One line of the report, composed without the C library's formatting.
 class Line {
@@ -212,8 +232,7 @@ bool is_overflow(int number, const siginfo_t* info, const Place& place) {
 
 void on_fatal(int number, siginfo_t* info, void* context) {
   const int found_errno = errno;
-  if (getpid() == owner && busy == 0) {
-    busy = 1;
+  if (getpid() == owner && claim_report()) {  // for good: the process ends
     const Place place = place_of(context);
     Line line;
     line.text("{\"signal\": ").number(static_cast<uint64_t>(number));
@@ -230,17 +249,17 @@ void on_fatal(int number, siginfo_t* info, void* context) {
 
 void on_question(int, siginfo_t*, void* context) {
   const int found_errno = errno;
-  if (getpid() == owner && busy == 0) {
+  if (getpid() == owner && claim_report()) {
     Line().text("{\"asked\": 1}\n").write_out();
     write_trace_from(place_of(context));
     write_end();
+    reporter = 0;
   }
   errno = found_errno;
 }
 
 void on_exit_called(int status, void*) {
-  if (getpid() != owner || busy != 0) return;
-  busy = 1;
+  if (getpid() != owner || !claim_report()) return;
   const auto shown = static_cast<unsigned char>(status);
   Line().text("{\"exits\": ").number(shown).text("}\n").write_out();
   void* frames[kMostFrames];

@@ -3,7 +3,12 @@
  * One JSON object a line: {"signal": NUMBER, "errno": NUMBER, "overflow": 0|1}, {"exits": STATUS} or
  * {"asked": 1}; then, the innermost first, {"frame": [FILE, SYMBOL, OFFSET]} with FILE and SYMBOL in
  * hexadecimal digits (of bytes), SYMBOL empty where none is known and OFFSET then from the start of
- * the file's mapping; then {"traced": 1}. */
+ * the file's mapping; then {"traced": 1}. Where several threads crash, the report is the first one's,
+ * and the others wait for its end.
+ *
+ * A thread whose stack has run out tells nothing unless it has another one for signals. The main
+ * thread gets that here; the others have it where the process was started with the library of
+ * signal_stacks, which says which threads those are. */
 #ifndef MODULAR_TF_CORE_CRASH_REPORT_H_
 #define MODULAR_TF_CORE_CRASH_REPORT_H_
 

@@ -1,34 +1,65 @@
 #include "error.h"
 
+#include <atomic>
 #include <cstdlib>
-#include <cstring>
+#include <exception>
+#include <new>
 
-#include "guard.h"
+#include "copied_text.h"
+#include "owned_error.h"
 
 namespace mtf {
 namespace {
 
-char no_memory_text[] = "out of memory while reporting an error";
-mtf_error no_memory = {8, 0, 0, no_memory_text};
+constexpr int kResourceExhausted = 8;
+constexpr int kFailedPrecondition = 9;
+constexpr int kInternal = 13;
 
-}  // namespace
+char no_memory_text[] = "out of memory";
+mtf_error no_memory = {kResourceExhausted, 0, 0, no_memory_text};
 
-mtf_error* make_error(int code, const char* message, bool thrown) {
+std::atomic<int64_t> alive{0};
+
+Error make(mtf_error fields, const char* message) {
   auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
-  char* copy = strdup(message != nullptr ? message : "");
+  char* copy = mtf_copied_text(message != nullptr ? message : "");
   if (error == nullptr || copy == nullptr) {
     std::free(error);
     std::free(copy);
-    return &no_memory;
+    return Error(&no_memory);
   }
-  *error = {code, thrown ? 1 : 0, 0, copy};
+  fields.message = copy;
+  *error = fields;
+  alive.fetch_add(1, std::memory_order_relaxed);
+  return Error(error);
+}
+
+}  // namespace
+
+Error make_error(int code, const char* message) { return make({code, 0, 0, nullptr}, message); }
+
+Error make_closed_error(const char* message) {
+  return make({kFailedPrecondition, 0, 1, nullptr}, message);
+}
+
+Error take_status(TF_Status* status) {
+  Error error = status->code == 0 ? nullptr : make_error(status->code, status->message);
+  mtf_status_clear(status);
   return error;
 }
 
-mtf_error* take_status(TF_Status* status) {
-  mtf_error* error = status->code == 0 ? nullptr : make_error(status->code, status->message);
-  mtf_status_clear(status);
-  return error;
+Error error_of_exception(Thrower thrower) {
+  const int thrown = thrower == Thrower::kPlugin ? 1 : 0;
+  try {
+    throw;
+  } catch (const std::bad_alloc& error) {
+    if (thrower == Thrower::kHost) return Error(&no_memory);
+    return make({kInternal, thrown, 0, nullptr}, error.what());
+  } catch (const std::exception& error) {
+    return make({kInternal, thrown, 0, nullptr}, error.what());
+  } catch (...) {
+    return make({kInternal, thrown, 0, nullptr}, "an exception that is not a std::exception");
+  }
 }
 
 }  // namespace mtf
@@ -37,4 +68,7 @@ extern "C" void mtf_error_free(mtf_error* error) {
   if (error == nullptr || error == &mtf::no_memory) return;
   std::free(error->message);
   std::free(error);
+  mtf::alive.fetch_sub(1, std::memory_order_relaxed);
 }
+
+extern "C" int64_t mtf_errors_alive(void) { return mtf::alive.load(); }

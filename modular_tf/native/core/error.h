@@ -18,6 +18,14 @@ typedef struct mtf_error {
 /* Free an error. [any thread] NULL is allowed. */
 void mtf_error_free(mtf_error* error);
 
+/* What the last failed function of this thread that returns no error has to say; the caller frees
+ * it. NULL where none failed since. */
+mtf_error* mtf_take_error(void);
+
+/* How many errors of this process were made and not freed. Where memory runs out, one error that is
+ * never freed stands for all; it does not count. [any thread] */
+int64_t mtf_errors_alive(void);
+
 #ifdef __cplusplus
 }
 #endif

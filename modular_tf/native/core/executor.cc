@@ -1,8 +1,6 @@
 // Executors: who may call, and how what is left is destroyed.
 #include "executor.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -14,17 +12,12 @@
 namespace mtf {
 namespace {
 
-std::atomic<unsigned> forks{0};
 std::atomic<bool> process_ends{false};
 thread_local mtf_error* kept_error = nullptr;
-
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
 
 constexpr std::chrono::microseconds kBetweenLooks(50);
 
 }  // namespace
-
-unsigned fork_generation() { return forks.load(std::memory_order_relaxed); }
 
 mtf_error* closed_executor_error() {
   mtf_error* error = make_error(9, "the device was closed");
@@ -60,7 +53,7 @@ bool mtf_executor::enter() {
 
 void mtf_executor::add(mtf::DeviceObject* object) {
   retain();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   mtf::DeviceObject*& head = objects[static_cast<int>(object->kind)];
   object->next = head;
   object->link = &head;
@@ -77,7 +70,7 @@ void mtf_executor::take_off(mtf::DeviceObject* object) {
 }
 
 bool mtf_executor::finish(mtf::DeviceObject* object) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   object->is_ending = false;
   if (--ending == 0) all_ended.notify_all();
   return object->is_freed;
@@ -88,7 +81,7 @@ void mtf_executor::end(mtf::DeviceObject* object) {
   if (is_foreign()) return;  // the parent's; the lock may be held by a thread that is not here
   bool is_listed = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const mtf::LockGuard lock(mutex);
     object->is_freed = true;
     if (object->is_ending) return;  // whoever destroys it frees it
     is_listed = object->link != nullptr;
@@ -103,7 +96,7 @@ void mtf_executor::end(mtf::DeviceObject* object) {
 }
 
 int mtf_executor::count(mtf::Kind its_kind) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   int found = 0;
   const mtf::DeviceObject* object = objects[static_cast<int>(its_kind)];
   for (; object != nullptr; object = object->next) ++found;
@@ -111,7 +104,7 @@ int mtf_executor::count(mtf::Kind its_kind) {
 }
 
 int mtf_executor::count_held() {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const mtf::LockGuard lock(mutex);
   int found = 0;
   for (const mtf::DeviceObject* object : objects) {
     for (; object != nullptr; object = object->next) found += object->is_region ? 0 : 1;
@@ -120,7 +113,7 @@ int mtf_executor::count_held() {
 }
 
 void mtf_executor::destroy_all() {
-  std::unique_lock<std::mutex> lock(mutex);
+  mtf::UniqueLock lock(mutex);
   for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
     mtf::DeviceObject*& head = objects[kind];
     while (head != nullptr) {
@@ -148,7 +141,7 @@ mtf_error* mtf_take_error(void) {
 
 mtf_executor* mtf_executor_new(const void* table, const void* device) {
   auto* executor = new (std::nothrow) mtf_executor;
-  if (executor == nullptr || mtf::watching_forks != 0) {
+  if (executor == nullptr || !mtf::watches_forks()) {
     delete executor;
     return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
   }

@@ -29,10 +29,6 @@ typedef struct mtf_stream mtf_stream;
 typedef struct mtf_event mtf_event;
 typedef struct mtf_timer mtf_timer;
 
-/* What the last failed function of this thread that returns an object has to say; the caller frees
- * it. NULL where none failed since. */
-mtf_error* mtf_take_error(void);
-
 /* -- the executor -- */
 
 /* `table` is an SP_StreamExecutor of the newest layout, which is copied; `device` an SP_Device that

@@ -1,6 +1,5 @@
 #include "executor_arena.h"
 
-#include <mutex>
 #include <new>
 #include <unordered_map>
 
@@ -11,7 +10,7 @@
 struct mtf_executor_memory {
   mtf_executor* executor;
   int32_t source;
-  std::mutex mutex;
+  mtf::Lock mutex;
   std::unordered_map<void*, mtf_memory*> regions;  // what an executor takes back, by address
 };
 
@@ -19,12 +18,11 @@ namespace {
 
 constexpr int kResourceExhausted = 8;
 
-// Reads why the executor gave nothing: NULL stands for exhaustion, anything else is thrown.
+// The executor gave nothing. NULL alone stands for exhaustion; any other error is kept.
 void* refuse() {
-  mtf_error* error = mtf_take_error();
-  if (error != nullptr && error->code != kResourceExhausted) throw mtf::SourceError{error};
-  mtf_error_free(error);
-  return nullptr;
+  mtf::Error error(mtf_take_error());
+  if (error.code() == kResourceExhausted) return nullptr;
+  return mtf::fail_with(error.release());
 }
 
 }  // namespace
@@ -47,7 +45,7 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
   if (region == nullptr) return refuse();
   region->is_region = true;
   void* address = mtf_memory_address(region);
-  const std::lock_guard<std::mutex> lock(memory->mutex);
+  const mtf::LockGuard lock(memory->mutex);
   try {
     if (memory->regions.emplace(address, region).second) return address;
   } catch (const std::bad_alloc&) {
@@ -55,14 +53,14 @@ void* mtf_executor_memory_allocate(void* context, uint64_t bytes) {
     throw;
   }
   // The plugin returned one address twice; freeing it here would take the first one away.
-  throw mtf::SourceError{mtf::make_error(13, "the plugin returned memory that is in use")};
+  return mtf::fail_with(mtf::make_error(13, "the plugin returned memory that is in use"));
 }
 
 void mtf_executor_memory_free(void* context, void* address, uint64_t) {
   auto* memory = static_cast<mtf_executor_memory*>(context);
   mtf_memory* region = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(memory->mutex);
+    const mtf::LockGuard lock(memory->mutex);
     const auto found = memory->regions.find(address);
     if (found == memory->regions.end()) return;
     region = found->second;

@@ -20,8 +20,7 @@ mtf_error* mtf_executor_memory_new(mtf_executor* executor, int32_t source,
                                    mtf_executor_memory** memory);
 
 /* A region source; `context` is the mtf_executor_memory. [any thread] What the executor reports
- * other than exhaustion becomes the error of the allocation that asked. For arenas only: it may
- * throw. */
+ * other than exhaustion becomes the error of the allocation that asked. */
 void* mtf_executor_memory_allocate(void* context, uint64_t bytes);
 void mtf_executor_memory_free(void* context, void* address, uint64_t bytes);
 

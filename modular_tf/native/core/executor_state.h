@@ -3,22 +3,18 @@
 #define MODULAR_TF_CORE_EXECUTOR_STATE_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
 
 #include "arena.h"
 #include "executor.h"
 #include "executor_allocator.h"
+#include "fork_lock.h"
 #include "guard.h"
 #include "modular_tf/device.h"
 
 namespace mtf {
-
-// Which fork this process is: objects of another belong to the parent.
-unsigned fork_generation();
 
 // The order in which what is left is destroyed. Memory that the host may be looking at comes last:
 // it stays until its owner frees it.
@@ -44,9 +40,6 @@ struct DeviceObject {
 mtf_error* closed_executor_error();
 mtf_error* missing_slot_error(const char* name);
 
-// Keeps `error` for mtf_take_error; returns NULL.
-std::nullptr_t fail_with(mtf_error* error);
-
 }  // namespace mtf
 
 struct mtf_executor {
@@ -54,13 +47,13 @@ struct mtf_executor {
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
   std::atomic<uint64_t (*)(SP_Timer)> nanoseconds{nullptr};
-  const unsigned generation = mtf::fork_generation();
+  const unsigned generation = mtf::fork_generation();  // objects of another belong to the parent
 
   std::atomic<int64_t> calls{0};
   std::atomic<bool> closed{false};
   std::atomic<int> references{1};
-  std::mutex mutex;  // of the lists
-  std::condition_variable all_ended;
+  mtf::Lock mutex;  // of the lists
+  mtf::Signal all_ended;
   mtf::DeviceObject* objects[static_cast<int>(mtf::Kind::kKinds)] = {};
   int ending = 0;  // objects that left their list and are being destroyed
 

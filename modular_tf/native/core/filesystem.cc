@@ -2,12 +2,13 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <memory>
+#include <utility>
 
 #include "filesystem_state.h"
 #include "shared_init.h"
 
-using mtf::FilesystemUse;
+using mtf::Error;
 using mtf::guarded;
 
 extern "C" mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info) {
@@ -31,25 +32,19 @@ extern "C" void mtf_string_free(char* string) { std::free(string); }
 
 namespace {
 
-using Init = void (*)(const TF_FilesystemOps&, TF_Filesystem*, TF_Status*);
+using Init = Error (*)(const TF_FilesystemOps&, TF_Filesystem*);
 
-void init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
-  plugin.init(handle, status);
+Error init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+  return guarded([&](TF_Status* status) { plugin.init(handle, status); });
 }
 
-mtf_error* make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
-  auto* made = new (std::nothrow) mtf_filesystem;
-  if (made == nullptr) return mtf::make_error(8, "no memory for a filesystem");
+Error make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
+  auto made = std::make_unique<mtf_filesystem>();
   made->tables = static_cast<const mtf::Tables*>(tables);
   made->is_shared = is_shared;
   const Init init = is_shared ? mtf::join_shared_init : init_own;
-  mtf_error* error = guarded(
-      [&](TF_Status* status) { init(made->tables->filesystem, &made->handle, status); });
-  if (error != nullptr) {
-    made->release();
-  } else {
-    *filesystem = made;
-  }
+  Error error = init(made->tables->filesystem, &made->handle);
+  if (!error) *filesystem = made.release();
   return error;
 }
 
@@ -65,40 +60,32 @@ extern "C" mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesyst
 
 extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
   const bool ends_here = filesystem->gate.close();
-  mtf_error* first = nullptr;
+  Error first;
   // Nothing can be opened any more: what is being opened right now closes itself.
   while (mtf::OpenFile* file = filesystem->take_open()) {
-    mtf_error* error = file->close(now == 0);
+    Error error = file->close(now == 0);
     file->release();
-    if (first == nullptr) {
-      first = error;
-    } else {
-      mtf_error_free(error);
-    }
+    if (!first) first = std::move(error);
   }
   if (ends_here) filesystem->run_cleanup();
   if (now != 0) filesystem->clean_up_in_time();
-  return first;
+  return first.release();
 }
 
 extern "C" void mtf_filesystem_release(mtf_filesystem* filesystem) {
   if (filesystem == nullptr) return;
-  mtf_error_free(mtf_filesystem_close(filesystem, 0));
+  mtf::drop(Error(mtf_filesystem_close(filesystem, 0)));
   filesystem->release();
 }
 
 extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int reinitialise) {
   filesystem->abandon_all();
-  mtf::unlock_shared_inits();
-  const bool closed = filesystem->gate.is_closed();
-  // Regions are memory, which the child has too; they end here as they would have there.
-  filesystem->gate.reset(closed, static_cast<uint64_t>(filesystem->regions.load()));
-  if (closed || reinitialise == 0) return nullptr;
+  filesystem->gate.after_fork();
+  filesystem->cleanup_done = filesystem->gate.has_ended();  // by the parent, soon if not yet
+  if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
-  return guarded([&](TF_Status* status) {
-    init(filesystem->tables->filesystem, &filesystem->handle, status);
-  });
+  return init(filesystem->tables->filesystem, &filesystem->handle);
 }
 
 extern "C" int mtf_filesystem_shares_store(const mtf_filesystem* filesystem,
@@ -112,8 +99,8 @@ extern "C" int mtf_filesystem_shares_store(const mtf_filesystem* filesystem,
 }
 
 extern "C" int64_t mtf_filesystem_open_count(mtf_filesystem* filesystem) {
-  std::lock_guard<std::mutex> lock(filesystem->open_mutex);
-  int64_t count = filesystem->regions.load();
+  const mtf::LockGuard lock(filesystem->open_lock);
+  auto count = static_cast<int64_t>(filesystem->gate.resting());
   for (mtf::OpenFile* file = filesystem->open_files; file != nullptr; file = file->next) ++count;
   return count;
 }

@@ -87,10 +87,8 @@ mtf_error* mtf_rename_file(mtf_filesystem* filesystem, const char* source, const
 mtf_error* mtf_copy_file(mtf_filesystem* filesystem, const char* source, const char* target);
 mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* path);
 
-/* 1 exists, 0 NOT_FOUND, -1 another failure, which is then in `error`. */
-int mtf_exists(mtf_filesystem* filesystem, const char* path, mtf_error** error);
-
-/* One error (or NULL) per path in `errors`; `all` is what the plugin returned. */
+/* One error (or NULL) per path in `errors`, which the caller has zeroed; `all` is what the plugin
+ * returned. */
 mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths, int count,
                            mtf_error** errors, int* all);
 /* `result` has the 24 bytes of a TF_FileStatistics: cffi hands a bytes object over faster than a

@@ -2,68 +2,84 @@
 // them has run, so the filesystem's own cleanup always comes last.
 #include <atomic>
 #include <cstdint>
-#include <new>
+#include <memory>
 
 #include "filesystem_state.h"
 
+using mtf::drop;
+using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
 using mtf::on_path;
+
+namespace {
+
+Error closed_file_error() { return mtf::make_closed_error("the file is closed"); }
+
+}  // namespace
 
 struct mtf_reader final : mtf::OpenFile {
   TF_RandomAccessFile handle = {};
   mtf::Gate gate;
 
-  mtf_error* close(bool) override {
-    return gate.close() ? end() : nullptr;
+  Error close(bool) override {
+    if (gate.close()) return end();
+    return nullptr;
   }
-  void abandon() override { gate.reset(true); }
+  void abandon() override { gate.abandon(); }
 
-  mtf_error* end() {
-    mtf_error* error = guarded([&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
+  Error end() {
+    Error error = guarded([&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
     owner->remove_open(this);
     owner->leave();
     return error;
   }
   void leave() {
-    if (gate.leave()) mtf_error_free(end());
+    if (gate.leave()) drop(end());
   }
 };
 
 struct mtf_writer final : mtf::OpenFile {
   TF_WritableFile handle = {};
-  std::mutex mutex;  // the header lets a plugin assume one thread at a time
+  mtf::Lock one_at_a_time;  // the header lets a plugin assume it
   bool closed = false;
   std::atomic<uint64_t> appended{0};
+  std::atomic<bool> is_left{false};  // to be closed by the thread that is in a call
 
-  mtf_error* close(bool wait) override {
-    std::unique_lock<std::mutex> lock(mutex, std::defer_lock);
+  Error close(bool wait) override {
+    mtf::UniqueLock lock(one_at_a_time, std::defer_lock);
     if (wait) {
       lock.lock();
     } else if (!lock.try_lock()) {
-      return mtf::make_error(14, "another thread writes to the file");
+      is_left = true;
+      if (!lock.try_lock()) return nullptr;  // that thread has yet to look
     }
     if (closed) return nullptr;
     closed = true;
     const auto& table = owner->tables->writer;
-    mtf_error* error = table.close == nullptr
-                           ? mtf::missing_operation("close")
-                           : guarded([&](TF_Status* status) { table.close(&handle, status); });
-    mtf_error_free(guarded([&](TF_Status*) { table.cleanup(&handle); }));
-    lock.unlock();  // before it leaves the list: a child forked now renews the locks on the list
+    Error error = table.close == nullptr
+                      ? mtf::missing_operation("close")
+                      : guarded([&](TF_Status* status) { table.close(&handle, status); });
+    drop(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    lock.unlock();
     owner->remove_open(this);
     owner->leave();
     return error;
   }
-  void abandon() override {
-    new (&mutex) std::mutex;
-    closed = true;
-  }
+  void abandon() override { closed = true; }
 
   template <class Call>
-  mtf_error* locked(Call&& call) {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (closed) return mtf::closed_error("the file");
+  Error locked(Call&& call) {
+    Error error = call_locked(call);
+    if (is_left) drop(close(true));
+    return error;
+  }
+
+ private:
+  template <class Call>
+  Error call_locked(Call& call) {
+    const mtf::LockGuard lock(one_at_a_time);
+    if (closed || is_left) return closed_file_error();
     return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
   }
 };
@@ -79,34 +95,30 @@ template <class File>
 void release_file(File* file) {
   if (file == nullptr) return;
   mtf_filesystem* owner = file->owner;
-  mtf_error_free(file->close(true));
+  drop(file->close(true));
   file->release();
   owner->release();
 }
 
 // Opens `file` by `slot` and lists it with its filesystem; deletes it where that fails.
 template <class File, class Slot>
-mtf_error* open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, File** file) {
+Error open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, File** file) {
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
-  auto* made = new (std::nothrow) File;
-  if (made == nullptr) return mtf::make_error(8, "no memory for a file");
+  if (!use) return mtf::closed_filesystem_error();
+  auto made = std::make_unique<File>();
   made->owner = filesystem;
-  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     slot(&filesystem->handle, translated, &made->handle, status);
   });
-  if (error != nullptr) {
-    delete made;
-    return error;
-  }
+  if (error) return error;
   filesystem->references.fetch_add(1);
-  filesystem->add_open(made);
+  filesystem->add_open(made.get());
   use.hand_over();
   if (filesystem->gate.is_closed()) {  // while the slot ran, so that the closer saw no such file
-    release_file(made);
-    return mtf::closed_error();
+    release_file(made.release());
+    return mtf::closed_filesystem_error();
   }
-  *file = made;
+  *file = made.release();
   return nullptr;
 }
 
@@ -120,9 +132,9 @@ size_t read_once(const mtf_reader& reader, uint64_t offset, char* buffer, size_t
   *more = false;
   if (status->code != 0 || (at_end && count < 0)) return 0;
   if (count < 0) {
-    mtf::set_status(status, 13, "read gave a negative count with an OK status");
+    mtf_status_set(status, 13, "read gave a negative count with an OK status");
   } else if (static_cast<uint64_t>(count) > size) {
-    mtf::set_status(status, 13, "read gave more bytes than were asked for");
+    mtf_status_set(status, 13, "read gave more bytes than were asked for");
   } else {
     *more = !at_end && count > 0;
     return static_cast<size_t>(count);
@@ -156,17 +168,17 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   const auto read = reader->owner->tables->reader.read;
   if (read == nullptr) return mtf::missing_operation("read");
   const bool open = reader->gate.enter();
-  mtf_error* error = nullptr;
+  Error error;
   if (!open) {
-    error = mtf::closed_error("the file");
+    error = closed_file_error();
   } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
     error = guarded([&](TF_Status* status) {
       *count = static_cast<int64_t>(read_all(*reader, offset, buffer, size, status));
     });
   }
   reader->leave();
-  if (error != nullptr) *count = 0;
-  return error;
+  if (error) *count = 0;
+  return error.release();
 }
 
 extern "C" mtf_error* mtf_reader_close(mtf_reader* reader) { return reader->close(true); }
@@ -198,7 +210,7 @@ extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
   return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
     *position = table.tell(&writer->handle, status);
     if (status->code == 0 && *position < 0) {
-      mtf::set_status(status, 13, "tell gave a negative position with an OK status");
+      mtf_status_set(status, 13, "tell gave a negative position with an OK status");
     }
   });
 }
@@ -224,44 +236,42 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
   const auto slot = filesystem->tables->filesystem.new_read_only_memory_region_from_file;
   if (slot == nullptr) return mtf::missing_operation("new_read_only_memory_region_from_file");
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
-  TF_ReadOnlyMemoryRegion handle = {};
-  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  if (!use) return mtf::closed_filesystem_error();
+  auto made = std::make_unique<mtf_region>();
+  made->owner = filesystem;
+  TF_ReadOnlyMemoryRegion& handle = made->handle;
+  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     slot(&filesystem->handle, translated, &handle, status);
   });
-  if (error != nullptr) return error;
+  if (error) return error.release();
   const auto& table = filesystem->tables->region;
-  *region = new (std::nothrow) mtf_region{filesystem, handle};
   error = guarded([&](TF_Status* status) {
     *data = static_cast<const char*>(table.data(&handle));
     *length = table.length(&handle);
-    if (*region == nullptr) mtf::set_status(status, 8, "no memory for a region");
     if (*data == nullptr && *length > 0) {
-      mtf::set_status(status, 13, "a region with a length has no data");
+      mtf_status_set(status, 13, "a region with a length has no data");
     } else if (*length > PTRDIFF_MAX) {
-      mtf::set_status(status, 13, "a region is longer than memory can be");
+      mtf_status_set(status, 13, "a region is longer than memory can be");
     }
   });
-  if (error != nullptr) {
-    mtf_error_free(guarded([&](TF_Status*) { table.cleanup(&handle); }));
-    delete *region;
-    *region = nullptr;
-    return error;
+  if (error) {
+    drop(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    return error.release();
   }
   filesystem->references.fetch_add(1);
-  filesystem->regions.fetch_add(1);
+  filesystem->gate.rest();
   use.hand_over();
+  *region = made.release();
   return nullptr;
 }
 
 extern "C" void mtf_region_release(mtf_region* region) {
   if (region == nullptr) return;
   mtf_filesystem* owner = region->owner;
-  if (!owner->cleaned_up) {  // else the process ends, and did not wait for this region
-    mtf_error_free(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+  if (owner->gate.wake()) {  // else the process ends, and did not wait for this region
+    drop(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+    owner->leave();
   }
   delete region;
-  owner->regions.fetch_sub(1);
-  owner->leave();
   owner->release();
 }

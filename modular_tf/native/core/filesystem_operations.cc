@@ -1,22 +1,24 @@
 // The path operations: translate, call the slot, copy the result out of the plugin's memory.
-#include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "copied_text.h"
 #include "filesystem_state.h"
+#include "plugin_strings.h"
 
+using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
 using mtf::on_path;
 using mtf::TranslatedPath;
+using mtf::with_path;
 
 namespace {
 
 // One slot of the shape (filesystem, path, status).
 template <auto Slot>
-mtf_error* path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
+Error path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
@@ -26,88 +28,48 @@ mtf_error* path_operation(mtf_filesystem* filesystem, const char* path, const ch
 
 // One slot of the shape (filesystem, source, target, status).
 template <auto Slot>
-mtf_error* two_path_operation(mtf_filesystem* filesystem, const char* source, const char* target,
-                              const char* name) {
+Error two_path_operation(mtf_filesystem* filesystem, const char* source, const char* target,
+                         const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
-  return on_path(filesystem, source, [&](const char* from, TF_Status* status) {
-    TranslatedPath to(*filesystem, target);
-    if (to.get() == nullptr) return mtf::set_status(status, 13, "translate_name returned NULL");
-    operation(&filesystem->handle, from, to.get(), status);
+  return with_path(filesystem, source, [&](const char* from) {
+    return on_path(filesystem, target, [&](const char* to, TF_Status* status) {
+      operation(&filesystem->handle, from, to, status);
+    });
   });
 }
 
-// Takes over a plugin's string array: copies it, checks it, frees it with the plugin's free.
-class PluginStrings {
- public:
-  PluginStrings(char** entries, int count, void (*plugin_free)(void*))
-      : entries_(entries), count_(count), free_(plugin_free) {}
-  ~PluginStrings() {
-    if (count_ < 0) return;  // a negative count says that no array was made
-    for (int i = 0; entries_ != nullptr && i < count_; ++i) free_(entries_[i]);
-    free_(entries_);
-  }
-  PluginStrings(const PluginStrings&) = delete;
-  PluginStrings& operator=(const PluginStrings&) = delete;
-
-  const char* fault() const {
-    if (count_ < 0) return "a negative count came with an OK status";
-    if (count_ > 0 && entries_ == nullptr) return "a positive count came with a NULL array";
-    for (int i = 0; i < count_; ++i) {
-      if (entries_[i] == nullptr) return "the array holds a NULL entry";
-    }
-    return nullptr;
-  }
-
-  void copy_to(mtf_strings* strings) const {
-    size_t size = 0;
-    for (int i = 0; i < count_; ++i) size += std::strlen(entries_[i]) + 1;
-    strings->bytes = static_cast<char*>(std::malloc(size > 0 ? size : 1));
-    if (strings->bytes == nullptr) throw std::bad_alloc();
-    strings->count = count_;
-    strings->size = size;
-    char* end = strings->bytes;
-    for (int i = 0; i < count_; ++i) {
-      const size_t length = std::strlen(entries_[i]) + 1;
-      std::memcpy(end, entries_[i], length);
-      end += length;
-    }
-  }
-
- private:
-  char** entries_;
-  int count_;
-  void (*free_)(void*);
-};
-
 using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
 
-void list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
-                  mtf_strings* strings, TF_Status* status) {
+Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
+                   mtf_strings* strings) {
   char** entries = nullptr;
-  const int count = slot(&filesystem->handle, path, &entries, status);
-  PluginStrings taken(entries, count, filesystem->tables->plugin_free);
-  if (status->code != 0) return;
-  if (const char* fault = taken.fault()) return mtf::set_status(status, 13, fault);
-  taken.copy_to(strings);
+  int count = -1;  // where the slot throws
+  Error error = guarded([&](TF_Status* status) {
+    count = slot(&filesystem->handle, path, &entries, status);
+  });
+  const mtf::PluginStrings taken(entries, count, filesystem->tables->plugin_free);
+  return error ? std::move(error) : taken.copy_to(strings);
 }
 
 }  // namespace
 
 extern "C" mtf_error* mtf_translate_name(mtf_filesystem* filesystem, const char* path,
                                          char** name) {
-  return on_path(filesystem, path, [&](const char* translated, TF_Status*) {
-    *name = strdup(translated);
-    if (*name == nullptr) throw std::bad_alloc();
+  return with_path(filesystem, path, [&](const char* translated) -> Error {
+    *name = mtf_copied_text(translated);
+    return *name != nullptr ? nullptr : mtf::make_error(8, "no memory for a name");
   });
 }
 
 extern "C" int mtf_is_same_name(mtf_filesystem* filesystem, const char* one, const char* other) {
   bool same = false;
-  mtf_error_free(on_path(filesystem, one, [&](const char* first, TF_Status*) {
-    const TranslatedPath second(*filesystem, other);
-    same = second.get() != nullptr && std::strcmp(first, second.get()) == 0;
-  }));
+  const Error ended = with_path(filesystem, one, [&](const char* first) {
+    return with_path(filesystem, other, [&](const char* second) -> Error {
+      same = std::strcmp(first, second) == 0;
+      return nullptr;
+    });
+  });
   return same ? 1 : 0;
 }
 
@@ -153,42 +115,29 @@ extern "C" mtf_error* mtf_path_exists(mtf_filesystem* filesystem, const char* pa
   return path_operation<&TF_FilesystemOps::path_exists>(filesystem, path, "path_exists");
 }
 
-extern "C" int mtf_exists(mtf_filesystem* filesystem, const char* path, mtf_error** error) {
-  mtf_error* failed = mtf_path_exists(filesystem, path);
-  if (failed == nullptr) return 1;
-  if (failed->code == 5) {
-    mtf_error_free(failed);
-    return 0;
-  }
-  *error = failed;
-  return -1;
-}
-
 extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* const* paths,
                                       int count, mtf_error** errors, int* all) {
   const auto operation = filesystem->tables->filesystem.paths_exist;
   if (operation == nullptr) return mtf::missing_operation("paths_exist");
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
-  std::vector<TF_Status> statuses(static_cast<size_t>(count));
-  mtf_error* error = guarded([&](TF_Status* status) {
-    std::vector<std::string> names;
-    std::vector<char*> arguments;
-    std::vector<TF_Status*> pointers;
-    for (int i = 0; i < count; ++i) {
-      TranslatedPath translated(*filesystem, paths[i]);
-      if (translated.get() == nullptr) {
-        return mtf::set_status(status, 13, "translate_name returned NULL");
-      }
-      names.emplace_back(translated.get());
-      pointers.push_back(&statuses[static_cast<size_t>(i)]);
-    }
-    for (auto& name : names) arguments.push_back(&name[0]);
+  if (!use) return mtf::closed_filesystem_error();
+  std::vector<mtf::CallStatus> statuses(static_cast<size_t>(count));
+  std::vector<std::string> names;
+  std::vector<char*> arguments;
+  std::vector<TF_Status*> pointers;
+  for (int i = 0; i < count; ++i) {
+    TranslatedPath translated;
+    if (Error error = translated.translate(*filesystem, paths[i])) return error.release();
+    names.emplace_back(translated.get());
+  }
+  for (auto& name : names) arguments.push_back(&name[0]);
+  for (auto& status : statuses) pointers.push_back(status.get());
+  Error error = guarded([&](TF_Status*) {
     *all = mtf::returning_byte(operation)(
         &filesystem->handle, arguments.data(), count, pointers.data()) != 0;
   });
-  for (int i = 0; i < count; ++i) errors[i] = mtf::take_status(&statuses[static_cast<size_t>(i)]);
-  return error;
+  for (int i = 0; i < count; ++i) errors[i] = mtf::take_status(pointers[static_cast<size_t>(i)]);
+  return error.release();
 }
 
 extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path,
@@ -197,18 +146,18 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   if (operation == nullptr) return mtf::missing_operation("stat");
   TF_FileStatistics statistics = {};
   statistics.length = INT64_MIN;  // no file has it: tells "not filled in" from "empty"
-  mtf_error* error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, &statistics, status);
     if (status->code != 0) return;
     if (statistics.length == INT64_MIN) {
-      mtf::set_status(status, 13, "stat succeeded without filling in its result");
+      mtf_status_set(status, 13, "stat succeeded without filling in its result");
     } else if (statistics.length < 0) {
-      mtf::set_status(status, 13, "stat gave a negative length");
+      mtf_status_set(status, 13, "stat gave a negative length");
     }
   });
   static_assert(sizeof statistics == 24, "what the caller has room for");
   std::memcpy(result, &statistics, sizeof statistics);
-  return error;
+  return error.release();
 }
 
 extern "C" mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
@@ -226,7 +175,7 @@ extern "C" mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* 
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
     *size = operation(&filesystem->handle, translated, status);
     if (status->code == 0 && *size < 0) {
-      mtf::set_status(status, 13, "get_file_size gave a negative size");
+      mtf_status_set(status, 13, "get_file_size gave a negative size");
     }
   });
 }
@@ -235,8 +184,8 @@ extern "C" mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* p
                                        mtf_strings* names) {
   const auto operation = filesystem->tables->filesystem.get_children;
   if (operation == nullptr) return mtf::missing_operation("get_children");
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
-    list_strings(filesystem, operation, translated, names, status);
+  return with_path(filesystem, path, [&](const char* translated) {
+    return list_strings(filesystem, operation, translated, names);
   });
 }
 
@@ -245,17 +194,15 @@ extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const c
   const auto operation = filesystem->tables->filesystem.get_matching_paths;
   if (operation == nullptr) return mtf::missing_operation("get_matching_paths");
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
+  if (!use) return mtf::closed_filesystem_error();
   // A pattern is passed as it is: TensorFlow does not translate it either.
-  return guarded([&](TF_Status* status) {
-    list_strings(filesystem, operation, pattern, paths, status);
-  });
+  return list_strings(filesystem, operation, pattern, paths);
 }
 
 extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
   const auto operation = filesystem->tables->filesystem.flush_caches;
   FilesystemUse use(filesystem);
-  if (!use) return mtf::closed_error();
+  if (!use) return mtf::closed_filesystem_error();
   if (operation == nullptr) return nullptr;
   return guarded([&](TF_Status*) { operation(&filesystem->handle); });
 }

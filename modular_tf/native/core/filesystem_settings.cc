@@ -1,10 +1,11 @@
 #include "filesystem_settings.h"
 
-#include <cstring>
-#include <new>
+#include <utility>
 
+#include "copied_text.h"
 #include "filesystem_state.h"
 
+using mtf::Error;
 using mtf::FilesystemUse;
 using mtf::guarded;
 using mtf::on_path;
@@ -18,28 +19,28 @@ namespace {
 // Transaction slots return an int of which the header defines only -1.
 void require_success(int result, TF_Status* status) {
   if (result == -1 && status->code == 0) {
-    mtf::set_status(status, 13, "the plugin returned -1 with an OK status");
+    mtf_status_set(status, 13, "the plugin returned -1 with an OK status");
   }
 }
 
 void require_token(int result, void* token, TF_Status* status) {
   require_success(result, status);
   if (status->code == 0 && token == nullptr) {
-    mtf::set_status(status, 13, "the plugin returned no token with an OK status");
+    mtf_status_set(status, 13, "the plugin returned no token with an OK status");
   }
 }
 
 template <class Call>
-mtf_error* in_use(mtf_filesystem* filesystem, Call&& call) {
+Error in_use(mtf_filesystem* filesystem, Call&& call) {
   FilesystemUse use(filesystem);
-  return use ? guarded(std::forward<Call>(call)) : mtf::closed_error();
+  return use ? guarded(std::forward<Call>(call)) : mtf::closed_filesystem_error();
 }
 
 TF_TransactionToken* as_token(void* token) { return static_cast<TF_TransactionToken*>(token); }
 
 template <auto Slot>
-mtf_error* token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
-                          const char* name) {
+Error token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
+                     const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
   return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
@@ -98,10 +99,10 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
   if (operation == nullptr) return mtf::missing_operation("decode_transaction_token");
   return in_use(filesystem, [&](TF_Status* status) {
     char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
-    if (made == nullptr) return mtf::set_status(status, 13, "the plugin returned NULL");
-    *text = strdup(made);
-    filesystem->tables->plugin_free(made);
-    if (*text == nullptr) throw std::bad_alloc();
+    if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
+    *text = mtf_copied_text(made);
+    if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
+    mtf::free_by_plugin(filesystem->tables->plugin_free, made);
   });
 }
 
@@ -113,7 +114,7 @@ extern "C" mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_opti
     operation(&filesystem->handle, reinterpret_cast<TF_Filesystem_Option**>(options), count,
               status);
     if (status->code == 0 && (*count < 0 || (*count > 0 && *options == nullptr))) {
-      mtf::set_status(status, 13, "the plugin returned a count that does not fit its array");
+      mtf_status_set(status, 13, "the plugin returned a count that does not fit its array");
     }
   });
 }
@@ -125,28 +126,27 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
   return in_use(filesystem, [&](TF_Status* status) {
     operation(&filesystem->handle, key, reinterpret_cast<TF_Filesystem_Option**>(option), status);
     if (status->code == 0 && *option == nullptr) {
-      mtf::set_status(status, 13, "the plugin returned no option with an OK status");
+      mtf_status_set(status, 13, "the plugin returned no option with an OK status");
     }
   });
 }
 
 extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
-  const auto release = filesystem->tables->plugin_free;
-  mtf_error_free(guarded([&](TF_Status*) {
-    for (int i = 0; options != nullptr && i < count; ++i) {
-      mtf_option_value* value = options[i].value;
-      const bool has_buffers =
-          value != nullptr && value->type_tag == 2 && value->values != nullptr;
-      for (int j = 0; has_buffers && j < value->num_values; ++j) {
-        release(value->values[j].buffer.bytes);
-      }
-      if (value != nullptr) release(value->values);
-      release(value);
-      release(options[i].name);
-      release(options[i].description);
+  const auto release = [filesystem](void* memory) {
+    mtf::free_by_plugin(filesystem->tables->plugin_free, memory);
+  };
+  for (int i = 0; options != nullptr && i < count; ++i) {
+    mtf_option_value* value = options[i].value;
+    const bool has_buffers = value != nullptr && value->type_tag == 2 && value->values != nullptr;
+    for (int j = 0; has_buffers && j < value->num_values; ++j) {
+      release(value->values[j].buffer.bytes);
     }
-    release(options);
-  }));
+    if (value != nullptr) release(value->values);
+    release(value);
+    release(options[i].name);
+    release(options[i].description);
+  }
+  release(options);
 }
 
 extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options,

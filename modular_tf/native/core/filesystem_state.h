@@ -3,42 +3,14 @@
 #define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
 
 #include <atomic>
-#include <cstdint>
-#include <mutex>
 
 #include "filesystem.h"
+#include "fork_lock.h"
+#include "gate.h"
 #include "guard.h"
 #include "modular_tf/filesystem.h"
 
 namespace mtf {
-
-// Counts the users of an object that can be closed under them. The end (`leave` of the last user
-// after `close`, or `close` without users) is reported to exactly one caller.
-class Gate {
- public:
-  bool enter() {
-    if ((state_.fetch_add(kUser) & kClosed) == 0) return true;
-    return false;  // the caller must still leave()
-  }
-  // True: the caller ends the object now.
-  bool leave() { return state_.fetch_sub(kUser) == (kUser | kClosed) && claim_end(); }
-  bool close() { return (state_.fetch_or(kClosed) & ~kClosed) == 0 && claim_end(); }
-  bool is_closed() const { return (state_.load() & kClosed) != 0; }
-  uint64_t users() const { return state_.load() / kUser; }
-  bool claim_end() { return !ended_.exchange(true); }
-  // In a forked child: the users that were other threads' calls do not exist here. What was closed
-  // and has no user left has been ended, or will be, by the parent.
-  void reset(bool closed, uint64_t users = 0) {
-    state_ = users * kUser | (closed ? kClosed : 0);
-    ended_ = closed && (users == 0 || ended_);
-  }
-
- private:
-  static constexpr uint64_t kClosed = 1;
-  static constexpr uint64_t kUser = 2;
-  std::atomic<uint64_t> state_{0};
-  std::atomic<bool> ended_{false};
-};
 
 // The protected block that registration builds: the host's canonical tables, in this order.
 struct Tables {
@@ -59,8 +31,8 @@ struct OpenFile {
   void take_off();  // nothing where it is not listed
   std::atomic<int> references{1};
 
-  // Without `wait` a file that another thread writes to stays open: UNAVAILABLE.
-  virtual mtf_error* close(bool wait) = 0;
+  // Without `wait` a file that another thread uses is closed by that one, when its call has ended.
+  virtual Error close(bool wait) = 0;
   virtual void abandon() = 0;  // in a forked child: the plugin's part belongs to the parent
   virtual ~OpenFile() = default;
 
@@ -69,9 +41,8 @@ struct OpenFile {
   }
 };
 
-// `what` was closed before: "the file", "the filesystem".
-mtf_error* closed_error(const char* what = "the filesystem");
-void set_status(TF_Status* status, int code, const char* message);
+Error closed_filesystem_error();
+Error missing_operation(const char* name);
 
 }  // namespace mtf
 
@@ -79,12 +50,10 @@ struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables = nullptr;
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
-  mtf::Gate gate;  // calls, open files and regions are its users
+  mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
-  std::atomic<int64_t> regions{0};
-  std::atomic<bool> cleaned_up{false};  // nothing of the plugin may be called any more
   std::atomic<bool> cleanup_done{false};
-  mutable std::mutex open_mutex;
+  mtf::Lock open_lock;  // of the lists
   mtf::OpenFile* open_files = nullptr;
   mtf::OpenFile* closing_files = nullptr;  // taken by a close that has not ended
 
@@ -94,7 +63,7 @@ struct mtf_filesystem {
   void add_open(mtf::OpenFile* file);
   void remove_open(mtf::OpenFile* file);
   mtf::OpenFile* take_open();  // a reference to some open file, which is closing now; NULL: no more
-  void abandon_all();          // in a forked child: all files, and the lock that a thread held
+  void abandon_all();          // in a forked child
   void release() {
     if (references.fetch_sub(1) == 1) delete this;
   }
@@ -124,35 +93,40 @@ class FilesystemUse {
 // A path as the plugin wants it, freed by whoever allocated it.
 class TranslatedPath {
  public:
-  TranslatedPath(const mtf_filesystem& filesystem, const char* path);
+  TranslatedPath() = default;
   ~TranslatedPath();
   TranslatedPath(const TranslatedPath&) = delete;
   TranslatedPath& operator=(const TranslatedPath&) = delete;
+  Error translate(const mtf_filesystem& filesystem, const char* path);  // once, before get()
   const char* get() const { return path_; }
 
  private:
+  Error translate_by_default(const char* path);
+
   static constexpr size_t kInline = 512;
-  char* path_;
+  char* path_ = nullptr;
   void (*plugin_free_)(void*) = nullptr;
   bool on_heap_ = false;
   char inline_[kInline];
 };
 
-// Runs call(translated path, status) if the filesystem is open.
+// Runs call(translated path), which returns an Error, if the filesystem is open.
 template <class Call>
-mtf_error* on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+Error with_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
   FilesystemUse use(filesystem);
-  if (!use) return closed_error();
-  return guarded([&](TF_Status* status) {
-    TranslatedPath translated(*filesystem, path);
-    if (translated.get() == nullptr) {
-      return set_status(status, 13, "translate_name returned NULL");
-    }
-    call(translated.get(), status);
-  });
+  if (!use) return closed_filesystem_error();
+  TranslatedPath translated;
+  if (Error error = translated.translate(*filesystem, path)) return error;
+  return call(translated.get());
 }
 
-mtf_error* missing_operation(const char* name);
+// The same for call(translated path, status), which calls the plugin.
+template <class Call>
+Error on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+  return with_path(filesystem, path, [&](const char* translated) {
+    return guarded([&](TF_Status* status) { call(translated, status); });
+  });
+}
 
 // The same slot with its C bool as a byte: only the low byte of the result is defined.
 template <class... Arguments>

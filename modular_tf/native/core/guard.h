@@ -1,44 +1,63 @@
-// A guarded call: a fresh OK status in, a C++ exception or a failed status out as mtf_error.
+// A guarded call: a fresh OK status in, a C++ exception or a failed status out as an error.
 //
 // Plugins are C by contract and C++ in practice; an exception that leaves one through our C frames
-// would end the process. Every call into a plugin goes through guarded().
+// would end the process. Every call into a plugin goes through guarded(). What our own code throws is
+// for the barrier (barrier.h): it is nothing that a plugin did.
 #ifndef MODULAR_TF_CORE_GUARD_H_
 #define MODULAR_TF_CORE_GUARD_H_
 
 #include <cxxabi.h>
 
-#include <exception>
 #include <utility>
 
-#include "error.h"
+#include "owned_error.h"
 #include "status.h"
 
 namespace mtf {
 
-// Makes an error with a copy of `message`; never NULL (a failed allocation ends in a shared constant).
-mtf_error* make_error(int code, const char* message, bool thrown = false);
+// The status of one call.
+class CallStatus {
+ public:
+  CallStatus() = default;
+  CallStatus(const CallStatus&) = delete;
+  CallStatus& operator=(const CallStatus&) = delete;
+  ~CallStatus() { mtf_status_clear(&status_); }
+  TF_Status* get() { return &status_; }
 
-// Turns a status into an error and releases what the status holds. NULL when the status is OK.
-mtf_error* take_status(TF_Status* status);
+ private:
+  TF_Status status_ = {};
+};
+
+// Runs `call()`, code of the host's that a plugin has called; returns what it threw.
+template <class Call>
+Error without_exceptions(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+    return nullptr;
+  } catch (abi::__forced_unwind&) {
+    throw;  // pthread_exit and cancellation must go on unwinding
+  } catch (...) {
+    return error_of_exception(Thrower::kHost);
+  }
+}
 
 // Runs `call(TF_Status*)`; returns NULL when it left the status OK.
 template <class Call>
-mtf_error* guarded(Call&& call) {
-  TF_Status status = {};
-  mtf_error* thrown = nullptr;
+Error guarded(Call&& call) {
+  CallStatus status;
   try {
-    std::forward<Call>(call)(&status);
+    std::forward<Call>(call)(status.get());
   } catch (abi::__forced_unwind&) {
-    throw;  // pthread_exit and cancellation must go on unwinding
-  } catch (const std::exception& e) {
-    thrown = make_error(13, e.what(), true);
+    throw;
   } catch (...) {
-    thrown = make_error(13, "an exception that is not a std::exception", true);
+    return error_of_exception(Thrower::kPlugin);
   }
-  mtf_error* failed = take_status(&status);
-  if (thrown == nullptr) return failed;
-  mtf_error_free(failed);
-  return thrown;
+  return take_status(status.get());
+}
+
+// Gives memory back to the plugin. Destructors do, which nothing may leave.
+inline void free_by_plugin(void (*plugin_free)(void*), void* memory) {
+  drop(guarded([&](TF_Status*) { plugin_free(memory); }));
 }
 
 }  // namespace mtf

@@ -3,25 +3,22 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <cstring>
+#include <cstdlib>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <string>
 #include <unordered_map>
 
+#include "copied_text.h"
 #include "executor_state.h"
 
 namespace {
 
 constexpr int kCancelled = 1;
-constexpr int kInternal = 13;
 
 struct Queue {
   std::deque<uint64_t> called;
-  std::condition_variable filled;
+  mtf::Signal filled;
 };
 
 struct Job {
@@ -29,35 +26,29 @@ struct Job {
   bool is_called = false;
   bool is_over = false;
   int code = 0;
-  std::string message;
-  std::condition_variable over;
+  std::unique_ptr<char, void (*)(void*)> message{nullptr, std::free};
+  mtf::Signal over;
 };
 
 // All jobs of the process; one lock, since callbacks are few and long.
 struct Jobs {
-  std::mutex mutex;
+  mtf::Lock lock;
   std::unordered_map<uint64_t, std::shared_ptr<Job>> by_number;
   uint64_t last = 0;
   bool ended = false;
 };
 
-Jobs* jobs = new Jobs;  // never destroyed: plugins' threads may outlive this library's destructors
+Jobs* const jobs = new Jobs;  // never destroyed: plugins' threads may outlive our destructors
 
-// A forked child has none of the parent's jobs, and maybe a lock that nobody will release.
-const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
-  auto* fresh = new (std::nothrow) Jobs;
-  if (fresh != nullptr) jobs = fresh;
-});
+// A forked child has none of the parent's jobs, and maybe half of a change to them.
+const int watching_forks = pthread_atfork(nullptr, nullptr, [] { new (jobs) Jobs; });
 
 // The job that this thread is handing to a plugin, and whether the plugin has called it meanwhile.
 thread_local uint64_t handing_over = 0;
 thread_local bool called_at_once = false;
 
 void set_status(TF_Status* status, int code, const char* message) {
-  if (status == nullptr) return;
-  mtf_status_clear(status);
-  status->code = code;
-  status->message = code == 0 ? nullptr : strdup(message);
+  if (status != nullptr) mtf_status_set(status, code, message);
 }
 
 std::shared_ptr<Job> find(uint64_t number) {
@@ -68,9 +59,15 @@ std::shared_ptr<Job> find(uint64_t number) {
 void finish(uint64_t number, Job& job, int code, const char* message) {
   job.is_over = true;
   job.code = code;
-  if (code != 0) job.message = message;
+  if (code != 0) job.message.reset(mtf_copied_text(message));  // NULL where memory has run out
   job.over.notify_all();
   jobs->by_number.erase(number);
+}
+
+void hand_to_worker(uint64_t number, Job& job) {
+  mtf::Error error = mtf::without_exceptions([&] { job.queue->called.push_back(number); });
+  if (error) finish(number, job, error.code(), error.message());
+  job.queue->filled.notify_one();
 }
 
 // What plugins are given to call.
@@ -79,7 +76,7 @@ void run_job(uint64_t number, TF_Status* status) {
     called_at_once = true;
     return set_status(status, 0, "");
   }
-  std::unique_lock<std::mutex> lock(jobs->mutex);
+  mtf::UniqueLock lock(jobs->lock);
   const std::shared_ptr<Job> job = find(number);
   if (job == nullptr || job->is_called) {
     lock.unlock();
@@ -87,21 +84,16 @@ void run_job(uint64_t number, TF_Status* status) {
   }
   job->is_called = true;
   if (jobs->ended) finish(number, *job, kCancelled, "the interpreter has ended");
-  if (!job->is_over) {
-    job->queue->called.push_back(number);
-    job->queue->filled.notify_one();
-    job->over.wait(lock, [&] { return job->is_over; });
-  }
+  if (!job->is_over) hand_to_worker(number, *job);
+  job->over.wait(lock, [&] { return job->is_over; });
   lock.unlock();
-  set_status(status, job->code, job->message.c_str());
+  set_status(status, job->code, job->message.get());
 }
 
 void called_by_plugin(void* const argument, TF_Status* const status) {
-  try {
-    run_job(reinterpret_cast<uintptr_t>(argument), status);
-  } catch (const std::exception& error) {  // no memory, most likely
-    set_status(status, kInternal, error.what());
-  }
+  mtf::Error error = mtf::without_exceptions(
+      [&] { run_job(reinterpret_cast<uintptr_t>(argument), status); });
+  if (error) set_status(status, error.code(), error.message());
 }
 
 }  // namespace
@@ -113,17 +105,13 @@ struct mtf_callback_queue {
 extern "C" {
 
 mtf_callback_queue* mtf_callback_queue_new(void) {
-  try {
-    return watching_forks == 0 ? new mtf_callback_queue : nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  return watching_forks == 0 ? new mtf_callback_queue : nullptr;
 }
 
 void mtf_callback_queue_free(mtf_callback_queue* queue) { delete queue; }
 
 uint64_t mtf_callback_new(mtf_callback_queue* queue) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   auto job = std::make_shared<Job>();
   job->queue = queue->queue;
   jobs->by_number.emplace(++jobs->last, std::move(job));
@@ -151,7 +139,7 @@ mtf_error* mtf_callback_enqueue(mtf_stream* stream, uint64_t job, int32_t* outco
 }
 
 uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds) {
-  std::unique_lock<std::mutex> lock(jobs->mutex);
+  mtf::UniqueLock lock(jobs->lock);
   Queue& its = *queue->queue;
   its.filled.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
                       [&] { return jobs->ended || !its.called.empty(); });
@@ -162,7 +150,7 @@ uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds) {
 }
 
 void mtf_callback_done(uint64_t number, int32_t code, const char* message) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   const std::shared_ptr<Job> job = find(number);
   if (job != nullptr) finish(number, *job, code, message);
 }
@@ -172,7 +160,7 @@ void mtf_callback_cancel(uint64_t number) {
 }
 
 void mtf_callbacks_end(void) {
-  const std::lock_guard<std::mutex> lock(jobs->mutex);
+  const mtf::LockGuard lock(jobs->lock);
   jobs->ended = true;
   while (!jobs->by_number.empty()) {
     const auto [number, job] = *jobs->by_number.begin();

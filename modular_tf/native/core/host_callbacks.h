@@ -27,7 +27,7 @@ void mtf_callback_queue_free(mtf_callback_queue* queue);
 
 enum { MTF_CALLBACK_ENQUEUED = 0, MTF_CALLBACK_RUN_NOW = 1, MTF_CALLBACK_REFUSED = 2 };
 
-/* A number for one job that will be enqueued; never 0. */
+/* A number for one job that will be enqueued; 0 where memory has run out. */
 uint64_t mtf_callback_new(mtf_callback_queue* queue);
 /* Has the stream call the job when it gets there. `outcome`: RUN_NOW when the plugin has called it
  * before its function returned, then the caller is to run it; REFUSED when the plugin said no. The

@@ -10,29 +10,32 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
 
 #include "guard.h"
 
 namespace {
 
-struct AddressQuery {
-  uintptr_t address;
-  bool executable;
-};
-
-int find_executable_segment(struct dl_phdr_info* info, size_t, void* data) {
-  auto* query = static_cast<AddressQuery*>(data);
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& header = info->dlpi_phdr[i];
-    if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0) continue;
-    const uintptr_t start = info->dlpi_addr + header.p_vaddr;
-    if (query->address - start < header.p_memsz) {
-      query->executable = true;
-      return 1;
-    }
+// Whether a mapped library has `address` in a segment of code. dl_iterate_phdr would know, but takes a
+// lock that a forked child of glibc may find taken for ever; this takes none.
+bool in_code_of_library(uintptr_t address) {
+#ifdef DLFO_STRUCT_HAS_EH_DBASE  // glibc 2.35
+  struct dl_find_object object;
+  if (_dl_find_object(reinterpret_cast<void*>(address), &object) != 0) return false;
+  const auto* base = static_cast<const char*>(object.dlfo_map_start);
+  ElfW(Ehdr) header;
+  if (mtf_try_read(base, &header, sizeof header) == 0) return false;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  for (int i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) segment;  // they need not be part of what is mapped
+    const char* place = base + header.e_phoff + i * sizeof segment;
+    if (mtf_try_read(place, &segment, sizeof segment) == 0) return false;
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+    if (address - object.dlfo_link_map->l_addr - segment.p_vaddr < segment.p_memsz) return true;
   }
-  return 0;
+#else
+  (void)address;
+#endif
+  return false;
 }
 
 struct Listing {
@@ -56,7 +59,7 @@ int list_object(struct dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Code that no library owns: a JIT's trampolines, for one. Slow, and only asked on a miss.
+// Code that no library is known to own: a JIT's trampolines, for one. Slow, and asked on a miss only.
 bool in_executable_mapping(uintptr_t address) {
   FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return false;
@@ -98,13 +101,9 @@ size_t whole_pages(size_t size) {
 }  // namespace
 
 extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handle) {
-  std::string reason;
-  mtf_error* error = mtf::guarded([&](TF_Status*) {
-    *handle = dlopen(path, flags);
-    if (*handle == nullptr) reason = dlerror();
-  });
-  if (error != nullptr || *handle != nullptr) return error;
-  return mtf::make_error(5, reason.c_str());
+  mtf::Error error = mtf::guarded([&](TF_Status*) { *handle = dlopen(path, flags); });
+  if (error || *handle != nullptr) return error.release();
+  return mtf::make_error(5, dlerror());
 }
 
 extern "C" void* mtf_library_find(const char* path) {
@@ -144,9 +143,8 @@ extern "C" int mtf_address_owner_of(const void* address, mtf_address_owner* owne
 }
 
 extern "C" int mtf_is_executable(const void* address) {
-  AddressQuery query = {reinterpret_cast<uintptr_t>(address), false};
-  dl_iterate_phdr(find_executable_segment, &query);
-  return query.executable || in_executable_mapping(query.address) ? 1 : 0;
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  return in_code_of_library(place) || in_executable_mapping(place) ? 1 : 0;
 }
 
 extern "C" int mtf_try_read(const void* source, void* destination, size_t size) {

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <cstring>
-#include <mutex>
 #include <new>
 
+#include "copied_text.h"
+#include "fork_lock.h"
 #include "host_runtime.h"
 
 namespace {
@@ -26,44 +25,47 @@ struct Message : mtf_plugin_message {
 };
 
 struct Queue {
-  std::mutex mutex;
-  std::condition_variable filled;   // or closed, or interrupted
-  std::condition_variable emptied;  // and the last message dealt with
+  mtf::Lock lock;
+  mtf::Signal filled;   // or closed, or interrupted
+  mtf::Signal emptied;  // and the last message dealt with
   Message* first = nullptr;
   Message** last = &first;
-  Message* fetched = nullptr;  // by the reader, who may still be at it
   size_t count = 0, n_bytes = 0;
+  size_t fetched = 0;  // by readers, who may still be at it
   uint64_t dropped = 0;
   int32_t least_level = 0;
   bool open = false, interrupted = false;
 };
 
-Queue* queue = new Queue;  // never destroyed: plugins' threads may outlive this library's destructors
+Queue* const queue = new Queue;  // never destroyed: plugins' threads may outlive our destructors
 decltype(&mtf_write_log_line) write_to_stderr = nullptr;
 
-// A forked child has none of its parent's messages and no reader, and maybe a lock that nobody will
-// release.
+thread_local Message* own_fetched = nullptr;  // by this thread
+
+// A forked child has none of its parent's messages and no reader. Some may be half in the queue.
 const int watching_forks = pthread_atfork(nullptr, nullptr, [] {
-  auto* fresh = new (std::nothrow) Queue;
-  if (fresh != nullptr) queue = fresh;
+  new (queue) Queue;
+  own_fetched = nullptr;
 });
 
 // One block: the message, its text and the name of its source file. NULL when there is no memory.
 Message* copy_of(const mtf_plugin_line& line) {
-  const size_t text = std::strlen(line.text) + 1;
-  const size_t source = line.file == nullptr ? 0 : std::strlen(line.file) + 1;
-  const size_t n_bytes = sizeof(Message) + text + source;
+  const size_t text = mtf_text_length(line.text);
+  const size_t source = line.file == nullptr ? 0 : mtf_text_length(line.file);
+  const size_t n_bytes = sizeof(Message) + text + 1 + source + 1;
   void* block = std::malloc(n_bytes);
   if (block == nullptr) return nullptr;
   auto* message = new (block) Message;
   char* words = reinterpret_cast<char*>(message + 1);
+  char* file = mtf_put_text(words, line.text, text);
   message->level = line.level;
   message->source_line = line.line;
   message->time_ns = line.time_ns;
   message->thread = syscall(SYS_gettid);
   message->caller = line.caller;
-  message->text = std::strcpy(words, line.text);
-  message->source = source == 0 ? nullptr : std::strcpy(words + text, line.file);
+  message->text = words;
+  message->source = line.file == nullptr ? nullptr : file;
+  if (line.file != nullptr) mtf_put_text(file, line.file, source);
   message->n_bytes = n_bytes;
   return message;
 }
@@ -101,8 +103,8 @@ void write_out_rest(Queue& its, const Message* except) {
 
 // The process ends by this line, so its thread may wait for the reader, for a while. Returns whether
 // the reader has dealt with everything; if not, nothing is left to it.
-bool handed_over(Queue& its, std::unique_lock<std::mutex>& lock, const Message* fatal) {
-  const auto all_done = [&] { return its.first == nullptr && its.fetched == nullptr; };
+bool handed_over(Queue& its, mtf::UniqueLock& lock, const Message* fatal) {
+  const auto all_done = [&] { return its.first == nullptr && its.fetched == 0; };
   if (its.emptied.wait_for(lock, kPatienceAtTheEnd, all_done)) return true;
   write_out_rest(its, fatal);
   return false;
@@ -110,7 +112,7 @@ bool handed_over(Queue& its, std::unique_lock<std::mutex>& lock, const Message* 
 
 int take_line(const mtf_plugin_line* line) {
   Queue& its = *queue;
-  std::unique_lock<std::mutex> lock(its.mutex);
+  mtf::UniqueLock lock(its.lock);
   if (!its.open) return 0;
   if (line->level < its.least_level) return 1;
   lock.unlock();
@@ -133,10 +135,18 @@ int take_line(const mtf_plugin_line* line) {
   return line->level != kFatal || handed_over(its, lock, message) ? 1 : 0;
 }
 
+// The calling thread has dealt with what it has fetched.
+void release_fetched(Queue& its) {
+  if (own_fetched == nullptr) return;
+  std::free(own_fetched);
+  own_fetched = nullptr;
+  its.fetched -= 1;
+}
+
 // exit() called by a plugin, or whatever else ends the process without Python's taking part.
 void write_out_at_exit() {
   Queue& its = *queue;
-  const std::lock_guard<std::mutex> lock(its.mutex);
+  const mtf::LockGuard lock(its.lock);
   its.open = false;
   write_out_rest(its, nullptr);
 }
@@ -153,22 +163,21 @@ void mtf_plugin_messages_attach(void* set_log_sink, void* write_log_line) {
 void mtf_plugin_messages_open(int32_t least_level) {
   static const int at_exit = std::atexit(write_out_at_exit);
   if (at_exit != 0 || watching_forks != 0) return;  // nothing is lost: stderr has it
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->least_level = least_level;
   queue->open = true;
 }
 
 void mtf_plugin_messages_close(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->open = false;
   queue->filled.notify_all();
 }
 
 const mtf_plugin_message* mtf_plugin_messages_next(void) {
   Queue& its = *queue;
-  std::unique_lock<std::mutex> lock(its.mutex);
-  std::free(its.fetched);
-  its.fetched = nullptr;
+  mtf::UniqueLock lock(its.lock);
+  release_fetched(its);
   if (its.first == nullptr) its.emptied.notify_all();
   its.filled.wait(lock, [&] {
     return its.first != nullptr || !its.open || its.interrupted || its.dropped != 0;
@@ -177,17 +186,19 @@ const mtf_plugin_message* mtf_plugin_messages_next(void) {
     its.interrupted = false;
     return nullptr;
   }
-  return its.fetched = take_first(its);
+  own_fetched = take_first(its);
+  if (own_fetched != nullptr) its.fetched += 1;
+  return own_fetched;
 }
 
 void mtf_plugin_messages_interrupt(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   queue->interrupted = true;
   queue->filled.notify_all();
 }
 
 uint64_t mtf_plugin_messages_dropped(void) {
-  const std::lock_guard<std::mutex> lock(queue->mutex);
+  const mtf::LockGuard lock(queue->lock);
   const uint64_t dropped = queue->dropped;
   queue->dropped = 0;
   return dropped;

@@ -35,9 +35,9 @@ void mtf_plugin_messages_open(int32_t least_level);
 /* From now on lines go to stderr again; queued ones can still be fetched. */
 void mtf_plugin_messages_close(void);
 
-/* Waits for a line and returns it; it lives until the next call, which also says that this one was
- * dealt with. NULL when it was interrupted, or when the queue is empty and closed or lines were
- * dropped. One thread at a time. */
+/* Waits for a line and returns it; it lives until the thread's next call, which also says that this
+ * one was dealt with. NULL when it was interrupted, or when the queue is empty and closed or lines
+ * were dropped; a thread goes on until it gets that. [any thread] */
 const mtf_plugin_message* mtf_plugin_messages_next(void);
 
 /* Lets `mtf_plugin_messages_next` return NULL once; no line is lost. */

@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <mutex>
-#include <new>
+#include "fork_lock.h"
 
-#include "status.h"
 
 namespace mtf {
 namespace {
@@ -19,7 +17,7 @@ struct SharedInit {
   pid_t process = 0;  // that called init
 };
 
-std::mutex mutex;
+Lock all;
 SharedInit* first = nullptr;
 
 SharedInit& of_plugin(const TF_FilesystemOps& plugin) {
@@ -30,37 +28,40 @@ SharedInit& of_plugin(const TF_FilesystemOps& plugin) {
   return *first;
 }
 
-void call_init(SharedInit& shared, TF_Status* status) {
+Error call_init(SharedInit& shared) {
   shared.handle = {};
-  shared.init(&shared.handle, status);
-  if (status->code == 0) shared.process = getpid();
+  Error error = guarded([&](TF_Status* status) { shared.init(&shared.handle, status); });
+  if (!error) shared.process = getpid();
+  return error;
 }
 
 }  // namespace
 
-void join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
-  std::lock_guard<std::mutex> lock(mutex);
+Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
-  if (shared.users == 0) call_init(shared, status);
-  if (status->code != 0) return;
+  if (shared.users == 0) {
+    if (Error error = call_init(shared)) return error;
+  }
   ++shared.users;
   *handle = shared.handle;
+  return nullptr;
 }
 
-void leave_shared_init(const TF_FilesystemOps& plugin) {
+Error leave_shared_init(const TF_FilesystemOps& plugin) {
   // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
-  std::lock_guard<std::mutex> lock(mutex);
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
-  if (--shared.users == 0) plugin.cleanup(&shared.handle);
+  if (--shared.users != 0) return nullptr;
+  return guarded([&](TF_Status*) { plugin.cleanup(&shared.handle); });
 }
 
-void repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status) {
-  std::lock_guard<std::mutex> lock(mutex);
+Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+  const LockGuard lock(all);
   SharedInit& shared = of_plugin(plugin);
-  if (shared.process != getpid()) call_init(shared, status);
+  Error error = shared.process == getpid() ? nullptr : call_init(shared);
   *handle = shared.handle;
+  return error;
 }
-
-void unlock_shared_inits() { new (&mutex) std::mutex; }
 
 }  // namespace mtf

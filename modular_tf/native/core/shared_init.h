@@ -3,21 +3,19 @@
 #ifndef MODULAR_TF_CORE_SHARED_INIT_H_
 #define MODULAR_TF_CORE_SHARED_INIT_H_
 
+#include "guard.h"
 #include "modular_tf/filesystem.h"
 
 namespace mtf {
 
 // Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
-void join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status);
+Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle);
 
 // Calls cleanup if nobody else uses it.
-void leave_shared_init(const TF_FilesystemOps& plugin);
+Error leave_shared_init(const TF_FilesystemOps& plugin);
 
 // In a forked child, before it has threads: the first caller calls init anew.
-void repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle, TF_Status* status);
-
-// In a forked child: another thread of the parent may have held the lock.
-void unlock_shared_inits();
+Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle);
 
 }  // namespace mtf
 #endif

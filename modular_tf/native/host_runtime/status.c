@@ -9,10 +9,6 @@ static int32_t known_code(TF_Code code) {
   return (int)code >= TF_OK && (int)code <= TF_UNAUTHENTICATED ? (int32_t)code : TF_UNKNOWN;
 }
 
-static char* copy_unless_empty(const char* text) {
-  return text == NULL || *text == '\0' ? NULL : strdup(text);
-}
-
 TF_Status* TF_NewStatus(void) { return calloc(1, sizeof(TF_Status)); }
 
 void TF_DeleteStatus(TF_Status* status) {
@@ -21,17 +17,19 @@ void TF_DeleteStatus(TF_Status* status) {
   free(status);
 }
 
+/* Plugins do not look whether TF_NewStatus gave them one: NULL says that memory has run out. */
+
 void TF_SetStatus(TF_Status* status, TF_Code code, const char* message) {
-  /* Copied first: the message may be the one that clearing frees. */
-  char* copy = code == TF_OK ? NULL : copy_unless_empty(message);
-  mtf_status_clear(status);
-  status->code = known_code(code);
-  status->message = copy;
+  if (status == NULL) return;
+  mtf_status_set(status, known_code(code), message);
 }
 
-TF_Code TF_GetCode(const TF_Status* status) { return (TF_Code)status->code; }
+TF_Code TF_GetCode(const TF_Status* status) {
+  return status == NULL ? TF_RESOURCE_EXHAUSTED : (TF_Code)status->code;
+}
 
 const char* TF_Message(const TF_Status* status) {
+  if (status == NULL) return "out of memory";
   return status->message == NULL ? "" : status->message;
 }
 
@@ -44,7 +42,7 @@ static struct mtf_payload* find_payload(const TF_Status* status, const char* key
 /* Takes over `value`, which may be NULL when memory ran out. */
 static void add_payload(TF_Status* status, const char* key, char* value) {
   struct mtf_payload* payload = calloc(1, sizeof(*payload));
-  char* key_copy = strdup(key);
+  char* key_copy = mtf_copied_text(key);
   if (payload == NULL || key_copy == NULL || value == NULL) {
     free(payload);
     free(key_copy);
@@ -56,8 +54,8 @@ static void add_payload(TF_Status* status, const char* key, char* value) {
 }
 
 void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
-  if (status->code == TF_OK) return;
-  char* copy = strdup(value);
+  if (status == NULL || status->code == TF_OK) return;
+  char* copy = mtf_copied_text(value);
   struct mtf_payload* present = find_payload(status, key);
   if (present == NULL) {
     add_payload(status, key, copy);
@@ -68,7 +66,7 @@ void TF_SetPayload(TF_Status* status, const char* key, const char* value) {
 }
 
 void TF_ForEachPayload(const TF_Status* status, TF_PayloadVisitor visitor, void* capture) {
-  const struct mtf_payload* payload = status->payloads;
+  const struct mtf_payload* payload = status == NULL ? NULL : status->payloads;
   for (; payload != NULL; payload = payload->next) visitor(payload->key, payload->value, capture);
 }
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "copied_text.h"
+
 struct mtf_payload {
   struct mtf_payload* next;
   char* key;   /* malloc */
@@ -38,6 +40,16 @@ static inline void mtf_status_clear(struct TF_Status* status) {
   status->code = 0;
   status->message = NULL;
   status->payloads = NULL;
+}
+
+/* Replaces what a status holds. OK has no message; where memory is out there is none either. */
+static inline void mtf_status_set(struct TF_Status* status, int32_t code, const char* message) {
+  /* Copied first: the message may be the one that clearing frees. */
+  const int has_text = code != 0 && message != NULL && *message != '\0';
+  char* copy = has_text ? mtf_copied_text(message) : NULL;
+  mtf_status_clear(status);
+  status->code = code;
+  status->message = copy;
 }
 
 #endif

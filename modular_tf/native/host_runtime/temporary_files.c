@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "copied_text.h"
 #include "log_line.h"
 #include "modular_tf/env.h"
 #include "string_stream.h"
@@ -43,12 +44,13 @@ TF_StringStream* TF_GetLocalTempDirectories(void) {
 /* Creates an empty file of a new name, for this user alone. NULL when the directory refuses. */
 static char* create_in(const char* directory, const char* extension) {
   char* path = NULL;
-  const char* dot = *extension == '\0' ? "" : ".";
-  if (asprintf(&path, "%s%smodular_tf_XXXXXX%s%s", directory, slash_after(directory), dot,
+  const int length = (int)mtf_text_length(extension);
+  const char* dot = length == 0 ? "" : ".";
+  if (asprintf(&path, "%s%smodular_tf_XXXXXX%s%.*s", directory, slash_after(directory), dot, length,
                extension) < 0) {
     return NULL;
   }
-  const int file = mkstemps(path, (int)(strlen(dot) + strlen(extension)));
+  const int file = mkstemps(path, (int)strlen(dot) + length);
   if (file < 0) {
     free(path);
     return NULL;

@@ -3,7 +3,9 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "copied_text.h"
 #include "local_path.h"
 #include "modular_tf/env.h"
 
@@ -20,7 +22,13 @@ void TF_DeleteRecursively(const char* dirname, int64_t* undeleted_file_count,
   *undeleted_dir_count = 1;
   const char* path = mtf_local_path(dirname, status);
   if (path == NULL) return;
-  const TreeRemoval removal = posix_remove_tree(path);
+  char* copy = mtf_copied_text(path); /* the plugin may change its own */
+  if (copy == NULL) {
+    TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "no memory for a path");
+    return;
+  }
+  const TreeRemoval removal = posix_remove_tree(copy);
+  free(copy);
   *undeleted_file_count = (int64_t)removal.undeleted_files;
   *undeleted_dir_count = (int64_t)removal.undeleted_dirs;
   report(&removal, dirname, status);

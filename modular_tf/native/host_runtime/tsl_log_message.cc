@@ -1,6 +1,8 @@
 #include "tsl_log_message.h"
 
 #include <cstdlib>
+#include <new>
+#include <string>
 
 #include "log_levels.h"
 #include "log_line.h"
@@ -11,8 +13,8 @@ namespace tsl {
 namespace internal {
 namespace {
 
+// Throws std::bad_alloc. Never destroyed: plugins log from destructors that run at exit.
 const mtf::VmoduleLevels& vmodule_levels() {
-  // Never destroyed: plugins log from destructors that run at exit.
   static const auto* const levels = [] {
     const char* text = std::getenv("TF_CPP_VMODULE");
     return new mtf::VmoduleLevels(mtf::parse_vmodule(text == nullptr ? "" : text));
@@ -25,9 +27,15 @@ const mtf::VmoduleLevels& vmodule_levels() {
 LogMessage::LogMessage(const char* file_name, int line, int severity)
     : file_name_(file_name), line_(line), severity_(severity) {}
 
+// Destructors call it, which no exception may leave.
 void LogMessage::write(const void* caller) const {
-  const std::string text = str();
-  const mtf_plugin_line line = {severity_, line_, 0, file_name_, text.c_str(), caller};
+  mtf_plugin_line line = {severity_, line_, 0, file_name_, "a line without memory for it", caller};
+  std::string text;
+  try {
+    text = str();
+    line.text = text.c_str();
+  } catch (const std::bad_alloc&) {
+  }
   mtf_log_line(&line);
 }
 
@@ -37,9 +45,13 @@ LogMessage::~LogMessage() {
 
 bool LogMessage::VmoduleActivated(const char* file_name, int level) {
   if (level <= mtf_max_vlog_level()) return true;
-  const auto& levels = vmodule_levels();
-  const auto found = levels.find(mtf::module_of(file_name));
-  return found != levels.end() && level <= found->second;
+  try {
+    const auto& levels = vmodule_levels();
+    const auto found = levels.find(mtf::module_of(file_name));
+    return found != levels.end() && level <= found->second;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 LogMessageFatal::LogMessageFatal(const char* file_name, int line)

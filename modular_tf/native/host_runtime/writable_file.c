@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "copied_text.h"
 #include "local_path.h"
 #include "modular_tf/env.h"
 
@@ -15,9 +15,10 @@ struct TF_WritableFileHandle {
 
 /* NULL and errno set on failure. */
 static TF_WritableFileHandle* open_file(const char* path, const char* name) {
-  TF_WritableFileHandle* file = malloc(sizeof(*file) + strlen(name) + 1);
+  const size_t length = mtf_text_length(name);
+  TF_WritableFileHandle* file = malloc(sizeof(*file) + length + 1);
   if (file == NULL) return NULL;
-  strcpy(file->name, name);
+  mtf_put_text(file->name, name, length);
   file->stream = fopen(path, "we");
   if (file->stream != NULL) return file;
   const int error = errno;

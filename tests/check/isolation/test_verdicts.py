@@ -35,6 +35,8 @@ def _middle(outcomes):
         ("CRASH", signal.SIGSEGV, "crashed with SIGSEGV"),
         ("CALL_NULL", signal.SIGSEGV, "crashed with SIGSEGV"),
         ("OVERFLOW", signal.SIGSEGV, "overflowed the stack"),
+        ("OVERFLOW_IN_A_THREAD", signal.SIGSEGV, "overflowed the stack"),
+        ("CRASH_IN_THREADS", signal.SIGSEGV, "crashed with SIGSEGV"),
         ("ABORT", signal.SIGABRT, "aborted with SIGABRT"),
         ("KILLED", signal.SIGKILL, "was killed with SIGKILL"),
         ("TERMINATE", signal.SIGTERM, "was ended by SIGTERM"),

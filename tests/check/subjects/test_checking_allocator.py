@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from modular_tf.native.checking_allocator import (
-    LIBRARY,
     allocator_path,
     checking_allocator,
     preload_environment,
 )
+from modular_tf.native.preloading import CHECKING_ALLOCATOR
 from tests.fixtures.compiler import compile_object, link_library
 
 pytestmark = pytest.mark.skipif(
@@ -201,11 +201,12 @@ def test_a_sanitizer_stays_the_only_one():
 def test_programs_of_the_process_can_do_without(run_python):
     code = """
         import os
-        from modular_tf.native.checking_allocator import checking_allocator, forget_preload
+        from modular_tf.native.checking_allocator import checking_allocator
+        from modular_tf.native.preloading import forget_preload
         forget_preload()
         print(os.environ.get("LD_PRELOAD"), checking_allocator() is not None)
         """
     child = run_python(code, env=preload_environment({}))
 
     assert child.stdout == "None True\n"
-    assert LIBRARY in (allocator_path() or "")
+    assert CHECKING_ALLOCATOR in (allocator_path() or "")

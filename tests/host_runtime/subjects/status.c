@@ -75,6 +75,21 @@ CASE(a_code_outside_the_list_is_unknown) {
 
 CASE(deleting_no_status_is_allowed) { TF_DeleteStatus(NULL); }
 
+static void unseen(const char* key, const char* value, void* capture) {
+  (void)key, (void)value, (void)capture;
+  exit(1);
+}
+
+/* What TF_NewStatus gives then, at which plugins do not look. */
+CASE(a_status_that_there_was_no_memory_for) {
+  TF_SetStatus(NULL, TF_OK, "");
+  TF_SetPayload(NULL, "a", "1");
+  TF_SetStatusFromIOError(NULL, ENOENT, "/a");
+  TF_ForEachPayload(NULL, unseen, NULL);
+  CHECK_CODE(TF_RESOURCE_EXHAUSTED, NULL);
+  CHECK_TEXT("out of memory", TF_Message(NULL));
+}
+
 struct seen {
   int count;
   char keys[64];

@@ -138,6 +138,35 @@ CASE(log_messages_of_each_severity) {
   }
 }
 
+static bool has_memory = true;
+
+void* operator new(std::size_t size) {
+  void* block = has_memory ? std::malloc(size) : nullptr;
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+
+static int lines = 0;
+
+CASE(a_message_without_memory_is_a_line_nevertheless) {
+  setenv("TF_CPP_VMODULE", "source=3", 1);
+  mtf_set_log_sink([](const mtf_plugin_line* line) {
+    CHECK_TEXT("a line without memory for it", line->text);
+    return ++lines;
+  });
+  {
+    tsl::internal::LogMessage message("dir/source.cc", 42, 2);
+    message << std::string(1000, 'x');
+    has_memory = false;
+    CHECK(!tsl::internal::LogMessage::VmoduleActivated("dir/source.cc", 3));
+  }
+  has_memory = true;
+  CHECK(lines == 1);
+  CHECK(tsl::internal::LogMessage::VmoduleActivated("dir/source.cc", 3));
+}
+
 CASE(print_vmodule) {
   using tsl::internal::LogMessage;
   for (const char* file : {"dir/oss_filesystem.cc", "other.cc", "plain"}) {

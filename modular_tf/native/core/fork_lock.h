@@ -1,0 +1,73 @@
+// Locks that a forked child never finds taken by a thread of its parent.
+//
+// The word of a lock says in which process it was taken: fork_generation() differs in a child. What
+// another process took is free here, since nobody is there who could release it. So a lock may be in
+// any object, nothing has to be done at a fork, and no fork waits for a lock. What the lock protects
+// is found as it was at that moment: whoever uses it in a child has to be able to.
+#ifndef MODULAR_TF_CORE_FORK_LOCK_H_
+#define MODULAR_TF_CORE_FORK_LOCK_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+
+namespace mtf {
+
+// How many forks lie between the process that loaded the core and this one.
+unsigned fork_generation();
+
+// False: the process has no memory for handlers of forks, and fork_generation() stays as it is.
+bool watches_forks();
+
+// For std::lock_guard and std::unique_lock. Not recursive.
+class Lock {
+ public:
+  Lock() = default;
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+  void lock();
+  bool try_lock();
+  void unlock();
+
+ private:
+  std::atomic<uint32_t> state_{0};  // the generation, and two bits of what is so in it
+};
+
+using LockGuard = std::lock_guard<Lock>;
+using UniqueLock = std::unique_lock<Lock>;
+
+// A condition that threads wait for, as std::condition_variable.
+class Signal {
+ public:
+  Signal() = default;
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  void notify_one();
+  void notify_all();
+
+  template <class Predicate>
+  void wait(UniqueLock& lock, Predicate holds) {
+    while (!holds()) sleep(lock, nullptr);
+  }
+
+  // False: the time is over, and it does not hold.
+  template <class Predicate>
+  bool wait_for(UniqueLock& lock, std::chrono::nanoseconds time, Predicate holds) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (!holds()) {
+      const std::chrono::nanoseconds left = end - std::chrono::steady_clock::now();
+      if (left.count() <= 0) return false;
+      sleep(lock, &left);
+    }
+    return true;
+  }
+
+ private:
+  void sleep(UniqueLock& lock, const std::chrono::nanoseconds* most);  // may wake for no reason
+
+  std::atomic<uint32_t> count_{0};  // of notifications
+};
+
+}  // namespace mtf
+#endif

@@ -1,0 +1,60 @@
+// An mtf_error with an owner: it is freed at its end unless somebody takes it over.
+#ifndef MODULAR_TF_CORE_OWNED_ERROR_H_
+#define MODULAR_TF_CORE_OWNED_ERROR_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "error.h"
+#include "status.h"
+
+namespace mtf {
+
+class [[nodiscard]] Error {
+ public:
+  Error() = default;
+  Error(std::nullptr_t) {}  // success
+  explicit Error(mtf_error* error) : error_(error) {}
+  Error(Error&& other) noexcept : error_(other.release()) {}
+  Error& operator=(Error&& other) noexcept {
+    std::swap(error_, other.error_);
+    return *this;
+  }
+  ~Error() {
+    if (error_ != nullptr) mtf_error_free(error_);
+  }
+
+  explicit operator bool() const { return error_ != nullptr; }
+  int code() const { return error_ == nullptr ? 0 : error_->code; }
+  const char* message() const { return error_ == nullptr ? "" : error_->message; }
+  mtf_error* release() { return std::exchange(error_, nullptr); }
+  // The caller of an entry takes it over.
+  operator mtf_error*() && { return release(); }
+
+ private:
+  mtf_error* error_ = nullptr;
+};
+
+// What is done with an error that nobody can be told.
+inline void drop(Error) {}
+
+// Makes an error with a copy of `message`. Where there is no memory for it, the error says that; it
+// is one for all, and nobody may write to it.
+Error make_error(int code, const char* message);
+
+// The error of a use after close. `message` says what is closed.
+Error make_closed_error(const char* message);
+
+// Turns a status into an error and releases what the status holds. NULL when the status is OK.
+Error take_status(TF_Status* status);
+
+// Keeps `error` for mtf_take_error; returns NULL.
+std::nullptr_t fail_with(mtf_error* error);
+
+enum class Thrower { kPlugin, kHost };
+
+// Within a catch block: the exception as an error.
+Error error_of_exception(Thrower thrower);
+
+}  // namespace mtf
+#endif

@@ -1,0 +1,91 @@
+"""Every operation fails with every code, and no native error is left behind."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from modular_tf.codes import Code
+from modular_tf.errors import ModularTFError
+from modular_tf.native.ffi import lib
+from modular_tf.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+from tests.fixtures.native_errors import errors_alive, none_is_left
+
+_CODES = [code for code in Code if code is not Code.OK]
+
+_ON_PATHS = {
+    "new_random_access_file": lambda fs, uri: fs.new_random_access_file(uri),
+    "new_writable_file": lambda fs, uri: fs.new_writable_file(uri),
+    "new_appendable_file": lambda fs, uri: fs.new_appendable_file(uri),
+    "region": lambda fs, uri: fs.new_read_only_memory_region_from_file(uri),
+    "create_dir": lambda fs, uri: fs.create_dir(uri),
+    "recursively_create_dir": lambda fs, uri: fs.recursively_create_dir(uri),
+    "delete_file": lambda fs, uri: fs.delete_file(uri),
+    "delete_dir": lambda fs, uri: fs.delete_dir(uri),
+    "delete_recursively": lambda fs, uri: fs.delete_recursively(uri),
+    "rename_file": lambda fs, uri: fs.rename_file(uri, uri),
+    "copy_file": lambda fs, uri: fs.copy_file(uri, uri),
+    "path_exists": lambda fs, uri: fs.path_exists(uri),
+    "paths_exist": lambda fs, uri: fs.paths_exist([uri, uri, uri]),
+    "stat": lambda fs, uri: fs.stat(uri),
+    "is_directory": lambda fs, uri: fs.is_directory(uri),
+    "get_file_size": lambda fs, uri: fs.get_file_size(uri),
+    "get_children": lambda fs, uri: fs.get_children(uri),
+    "get_matching_paths": lambda fs, uri: fs.get_matching_paths(uri),
+    "option": lambda fs, uri: fs.get_filesystem_configuration_option(uri.rpartition("/")[2]),
+    "start_transaction": lambda fs, _uri: fs.start_transaction(),
+}
+_ON_FILES = {
+    "read": lambda fs, uri: fs.new_random_access_file(uri).read(0, 5),
+    "append": lambda fs, uri: fs.new_writable_file(uri).append(b"x"),
+    "tell": lambda fs, uri: fs.new_writable_file(uri).tell(),
+    "flush": lambda fs, uri: fs.new_writable_file(uri).flush(),
+    "sync": lambda fs, uri: fs.new_writable_file(uri).sync(),
+    "close": lambda fs, uri: fs.new_writable_file(uri).close(),
+}
+
+
+@pytest.fixture(scope="module")
+def failing():
+    source = Path(__file__).with_name("failing_plugin.c")
+    library = link_library("libfailing.so", [compile_object(source)])
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        service.load()
+        yield service.filesystem("fail")
+
+
+@pytest.mark.parametrize("operation", _ON_PATHS)
+def test_an_operation_on_a_path(operation, failing):
+    with none_is_left():
+        for code in _CODES:
+            for other in _CODES:
+                with suppress(ModularTFError):
+                    _ON_PATHS[operation](failing, f"fail://h/{code:d}/{other:d}")
+
+
+@pytest.mark.parametrize("operation", _ON_FILES)
+def test_an_operation_on_a_file(operation, failing):
+    with none_is_left():
+        for code in _CODES:
+            with suppress(ModularTFError):
+                _ON_FILES[operation](failing, f"fail://h/open/{code:d}")
+
+
+@pytest.mark.parametrize("code", _CODES)
+def test_a_code_is_the_one_that_is_raised(code, failing):
+    with pytest.raises(ModularTFError) as caught:
+        failing.stat(f"fail://h/{code:d}")
+
+    assert caught.value.code is code
+
+
+def test_an_error_that_is_not_taken_is_noticed(failing):
+    before = errors_alive()
+    error = lib.mtf_stat_path(failing._handle, b"fail://h/5", bytes(24))
+
+    assert errors_alive() == before + 1
+    lib.mtf_error_free(error)
+    assert errors_alive() == before

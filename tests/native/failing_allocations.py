@@ -1,0 +1,213 @@
+"""Do what users do, with an allocation of the core's that fails: the first, the second, and so on.
+
+Arguments: a part, and a plugin for it. Prints how many allocations failed. What does not end in
+success or an error of the package raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from modular_tf.device.arena import Arena
+from modular_tf.device.arena_source import HostMemory
+from modular_tf.errors import ModularTFError
+from modular_tf.native.ffi import lib
+from modular_tf.native.library import Library
+from modular_tf.native.readonly_memory import ReadOnlyCopy
+from modular_tf.service import PluginService
+from tests.fixtures.native_errors import none_is_left
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_allocator = ctypes.CDLL(None)
+_MOST = 100
+Step = tuple["Callable[[], object]", "Callable[[object], object]"]
+
+
+def attempt(use: Callable[[object], object], given: object, n: int, *, all_fail: bool) -> int:
+    """Let an allocation after the next `n` fail in a step; return how many did."""
+    _allocator.fail_allocations(ctypes.c_long(n), int(all_fail))
+    try:
+        with suppress(ModularTFError, MemoryError):
+            use(given)
+    finally:
+        failed = _allocator.end_failures()
+    return int(failed)
+
+
+def exhaust(name: str, prepare: Callable[[], object], use: Callable[[object], object]) -> int:
+    """Try a step until it needs no more; return how many allocations failed."""
+    total = 0
+    for all_fail in (False, True):
+        for n in range(_MOST):
+            with none_is_left():
+                failed = attempt(use, prepare(), n, all_fail=all_fail)
+            total += failed
+            if not failed:
+                break
+        else:
+            raise AssertionError(f"{name} allocates for ever")
+    with suppress(ModularTFError):
+        use(prepare())  # and once more as ever
+    return total
+
+
+def nothing() -> None:
+    """Prepare nothing."""
+
+
+def filesystem_steps(plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what can be done with the fixture's filesystem."""
+    service = PluginService(plugin_paths=[plugin], bundled=False)
+    service.load()
+    fs = service.filesystem("fixture")
+    file, missing = "fixture://h/file", "fixture://h/missing"
+    long = "fixture://h/" + "x" * 5000  # longer than what needs no allocation
+    for name, call in {
+        "open": lambda uri: fs.new_random_access_file(uri).close(),
+        "region": lambda uri: fs.new_read_only_memory_region_from_file(uri).close(),
+        "create_dir": fs.create_dir,
+        "recursively_create_dir": fs.recursively_create_dir,
+        "delete_dir": fs.delete_dir,
+        "delete_recursively": fs.delete_recursively,
+        "copy_file": lambda uri: fs.copy_file(uri, uri + "2"),
+        "rename_file": lambda uri: fs.rename_file(uri + "2", uri + "3"),
+        "path_exists": fs.path_exists,
+        "paths_exist": lambda uri: fs.paths_exist([uri, missing, uri]),
+        "stat": fs.stat,
+        "is_directory": fs.is_directory,
+        "get_file_size": fs.get_file_size,
+        "get_children": fs.get_children,
+        "get_matching_paths": lambda uri: fs.get_matching_paths(uri + "*"),
+        "translate_name": fs.translate_name,
+        "flush_caches": lambda _uri: fs.flush_caches(),
+        "options": lambda _uri: fs.get_filesystem_configuration(),
+        "start_transaction": lambda _uri: fs.start_transaction(),
+    }.items():
+        for uri in (file, missing, long):
+            yield name, (lambda uri=uri: uri, call)
+    with fs.new_writable_file(file) as writer:
+        writer.append(b"content")
+    yield "read", (lambda: fs.new_random_access_file(file), lambda reader: reader.read(0, 100))
+    yield "close a reader", (lambda: fs.new_random_access_file(file), lambda file: file.close())
+    for name in ("tell", "flush", "sync", "close"):
+        yield name, (lambda: fs.new_writable_file(missing), lambda w, name=name: getattr(w, name)())
+    yield "append", (lambda: fs.new_writable_file(missing), lambda writer: writer.append(b"x"))
+    yield "open a closed one", (lambda: closed(plugin), lambda fs: fs.stat(file))
+    yield "init", (lambda: loaded(plugin), lambda service: service.filesystem("fixture"))
+    yield "close", (lambda: opened(plugin), lambda service: service.close())
+
+
+def loaded(plugin: str) -> PluginService:
+    """Return a service that has opened no filesystem."""
+    service = PluginService(plugin_paths=[plugin], bundled=False)
+    service.load()
+    return service
+
+
+def opened(plugin: str) -> PluginService:
+    """Return a service with a filesystem and an open file."""
+    service = loaded(plugin)
+    service.filesystem("fixture").new_writable_file("fixture://h/left")
+    return service
+
+
+def closed(plugin: str) -> object:
+    """Return a filesystem that is closed."""
+    service = opened(plugin)
+    fs = service.filesystem("fixture")
+    service.close()
+    return fs
+
+
+def device_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what can be done with the device of the host, and with arenas."""
+    service = PluginService()
+    service.load()
+    device = service.device("CPU:0")
+    stream, other = device.create_stream(), device.create_stream()
+    memory, event = device.allocate(64), device.create_event()
+    for name, call in {
+        "allocate": lambda: device.allocate(64).close(),
+        "allocate_host": lambda: device.allocate_host(64).close(),
+        "allocate_unified": lambda: device.allocate_unified(64).close(),
+        "put": lambda: device.put(b"bytes" * 100).to_numpy(),
+        "create_stream": lambda: device.create_stream().close(),
+        "create_event": lambda: device.create_event().close(),
+        "create_timer": lambda: device.create_timer().close(),
+        "memory_usage": device.memory_usage,
+        "allocator_stats": device.allocator_stats,
+        "memcpy_htod": lambda: stream.memcpy_htod(memory, bytes(64)),
+        "memcpy_dtoh": lambda: stream.memcpy_dtoh(bytearray(64), memory),
+        "memcpy_dtod": lambda: stream.memcpy_dtod(memory, memory),
+        "too much": lambda: stream.memcpy_htod(memory, bytes(65)),
+        "mem_zero": lambda: stream.mem_zero(memory),
+        "memset32": lambda: stream.memset32(memory, 1),
+        "wait_for": lambda: stream.wait_for(other),
+        "record_event": lambda: event.record(stream),
+        "wait_event": lambda: stream.wait_event(event),
+        "event status": lambda: event.status,
+        "wait": event.wait,
+        "block_until_done": stream.block_until_done,
+        "synchronize": device.synchronize,
+    }.items():
+        yield name, (nothing, lambda _nothing, call=call: call())
+    yield "callback", (device.create_stream, call_back)
+    yield "closed", (lambda: gone(service), lambda memory: stream.memcpy_htod(memory, b"x"))
+    for name, arena_call in {
+        "allocate": lambda arena: arena.allocate(1000),
+        "grow": lambda arena: arena.allocate(8 << 20),
+        "too much": lambda arena: arena.allocate(1 << 40),
+        "free": lambda arena: arena.free(12345),
+        "picture": lambda arena: arena.picture(),
+        "close": lambda arena: arena.close(),
+    }.items():
+        yield f"arena: {name}", (lambda: Arena(HostMemory().source, 64 << 20), arena_call)
+    yield "make an arena", (nothing, lambda _nothing: Arena(HostMemory().source, 1 << 20))
+
+
+def call_back(stream: object) -> None:
+    """Have a stream call a function, and wait for it."""
+    stream.add_callback(int)
+    stream.block_until_done()
+
+
+def gone(service: PluginService) -> object:
+    """Return memory that is freed."""
+    memory = service.device("CPU:0").allocate(8)
+    memory.close()
+    return memory
+
+
+def library_steps(plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what loading does with the core."""
+    library = Library.open("libc.so.6")
+    for name, call in {
+        "open": lambda: Library.open("libc.so.6"),
+        "open nothing": lambda: Library.open("/nowhere.so"),
+        "find": lambda: Library.find(plugin),
+        "symbol": lambda: library.symbol("malloc"),
+        "copy": lambda: ReadOnlyCopy(bytes(100)),
+        "load": lambda: loaded(plugin).close(),
+    }.items():
+        yield name, (nothing, lambda _nothing, call=call: call())
+
+
+_PARTS = {"filesystem": filesystem_steps, "device": device_steps, "library": library_steps}
+
+
+def main() -> None:
+    """Try all steps of a part."""
+    part, plugin = sys.argv[1:]
+    total = 0
+    for name, (prepare, use) in _PARTS[part](plugin):
+        total += exhaust(name, prepare, use)
+    print(total)
+    assert lib.mtf_errors_alive() == 0
+
+
+main()
