@@ -61,12 +61,21 @@ class DeviceArray(Tensor):
 
         Args:
             device: Where it is.
-            memory: Of that device; the array closes it.
+            memory: Of that device, with as many bytes as the array; the array closes it.
             shape: Sizes.
             dtype: Code, bits and lanes of DLPack.
             is_padded: Whether elements of less than 8 bits have bytes of their own.
             is_copied: Whether the array is for a consumer who asked for a copy.
+
+        Raises:
+            InvalidArgumentError: The memory has more or fewer bytes.
+            ClosedError: The memory was closed.
         """
+        n_bytes = n_bytes_of(shape, dtype, is_padded=is_padded)
+        if n_bytes != len(memory):
+            raise InvalidArgumentError(
+                f"an array of {n_bytes} bytes cannot lie in a memory of {len(memory)}"
+            )
         is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
         place = dlpack_device(
             device.platform, device.ordinal, is_host_readable=is_host_readable,
@@ -152,8 +161,7 @@ class DeviceArray(Tensor):
 
     def _copy(self, device: Device, *, is_copied: bool) -> DeviceArray:
         source = self._open()
-        size = n_bytes_of(self.shape, self.dlpack_dtype, is_padded=self.is_padded)
-        target = device.allocate(size)
+        target = device.allocate(self.nbytes)
         try:
             array_memory.copy(self._executor, source, device.executor, target)
             return DeviceArray(
@@ -221,8 +229,7 @@ class DeviceArray(Tensor):
         return out
 
     def _read(self) -> memoryview:
-        size = n_bytes_of(self.shape, self.dlpack_dtype, is_padded=self.is_padded)
-        data = fresh_host_memory(size)
+        data = fresh_host_memory(self.nbytes)
         array_memory.read(self._executor, data, self._open())
         return data
 

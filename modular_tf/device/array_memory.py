@@ -111,4 +111,8 @@ def _finish(event: Event, *streams: Stream) -> None:
 
 
 def _copy_bytes(target: Any, source: Any) -> None:
+    if len(target) != len(source):
+        raise InvalidArgumentError(
+            f"{len(source)} bytes cannot be copied over a memory of {len(target)}"
+        )
     ffi.memmove(target, source, len(source))

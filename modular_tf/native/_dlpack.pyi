@@ -118,6 +118,13 @@ def consume(capsule: object, /) -> Tensor:
         ValueError: It is no DLPack capsule, or a consumed one.
     """
 
+def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padded: bool, /) -> int:
+    """Return the bytes of elements without gaps; padding gives each lane whole bytes of its own.
+
+    Raises:
+        ValueError: There is no such element type, or no memory is so large.
+    """
+
 def import_by_table(producer: object, /) -> Tensor | None:
     """Take an object by its type's C exchange table; None where that has none of our version."""
 

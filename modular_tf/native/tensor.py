@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from modular_tf.native._dlpack import Tensor, consume, export_by_table, import_by_table
+from modular_tf.native._dlpack import (
+    Tensor,
+    bytes_of_elements,
+    consume,
+    export_by_table,
+    import_by_table,
+)
 
-__all__ = ["Tensor", "consume", "export_by_table", "import_by_table"]
+__all__ = ["Tensor", "bytes_of_elements", "consume", "export_by_table", "import_by_table"]

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
+from modular_tf.device.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from modular_tf.native.tensor import Tensor
 from modular_tf.service import PluginService
+from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
@@ -264,7 +266,10 @@ def test_what_no_array_can_be_is_refused(cpu):
         ((1,) * 65, "float32", "at most 64"),
         ((1,), "float31", "float31"),
         ((1,), "M8[s]", "M8"),
-        ((1 << 40, 1 << 40), "float32", "more than memory"),
+        ((1 << 40, 1 << 40), "float32", "larger than memory"),
+        ((1 << 70,), "float32", "larger than memory"),
+        ((1 << 62,), (0, 4, 3), "larger than memory"),
+        ((1,), (0, 256, 1), "256"),
     ]:
         with pytest.raises(InvalidArgumentError, match=says):
             cpu.empty(shape, dtype)
@@ -274,6 +279,32 @@ def test_what_no_array_can_be_is_refused(cpu):
         cpu.empty(1 << 60, "int8")
     assert isinstance(caught.value, MemoryError)
     assert cpu.put(b"still works").to_bytes() == b"still works"
+
+
+@pytest.mark.parametrize("memory", ["host", "unified", "device"])
+@pytest.mark.parametrize("n_bytes", [0, 15, 17, 1 << 20])
+def test_an_array_describes_exactly_its_memory(cpu, memory, n_bytes):
+    allocate = {
+        "host": cpu.allocate_host,
+        "unified": cpu.allocate_unified,
+        "device": cpu.allocate,
+    }[memory]
+    with allocate(16) as room:
+        assert DeviceArray(cpu, room, (4,), (2, 32, 1)).nbytes == 16
+    with (
+        allocate(n_bytes) as room,
+        pytest.raises(InvalidArgumentError, match=f"16 bytes .* memory of {n_bytes}"),
+    ):
+        DeviceArray(cpu, room, (4,), (2, 32, 1))
+
+
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_room_is_as_large_as_what_it_describes(cpu, memory):
+    for dtype in DTYPES:
+        with cpu.empty((3, 5), dtype, memory=memory) as room:
+            assert room.nbytes == len(room.memory) == len(room.to_bytes())
+            layout = padded if room.is_padded else packed
+            assert room.nbytes == len(layout(dtype, lane_values(dtype, 15)))
 
 
 def test_dtypes_of_numpy_name_elements_too(cpu):

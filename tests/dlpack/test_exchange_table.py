@@ -30,7 +30,8 @@ def delete(managed) -> None:
 def allocate(**fields):
     """Call the allocator as consumers do, without the GIL; return its result and what it said."""
     said = []
-    shape = (ctypes.c_int64 * 2)(*fields.pop("shape", (3, 5)))
+    sizes = fields.pop("shape", (3, 5))
+    shape = sizes and (ctypes.c_int64 * 2)(*sizes)
     prototype = foreign.Tensor(device_type=1, ndim=2, code=2, bits=32, lanes=1, shape=shape)
     for name, value in fields.items():
         setattr(prototype, name, value)
@@ -160,7 +161,11 @@ def test_the_allocator_gives_no_address_to_nothing():
     [
         ({"device_type": 2}, b"BufferError"),
         ({"ndim": 65}, b"ValueError"),
+        ({"ndim": -1}, b"ValueError"),
+        ({"shape": None}, b"ValueError"),
         ({"bits": 0}, b"ValueError"),
+        ({"lanes": 0}, b"ValueError"),
+        ({"code": 18}, b"ValueError"),
         ({"shape": (-1, 1)}, b"ValueError"),
         ({"shape": (2**40, 2**40)}, b"ValueError"),
         ({"shape": (2**50, 4)}, b"MemoryError"),

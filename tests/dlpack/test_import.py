@@ -81,6 +81,14 @@ def _set_shape(producer):
     producer.shape[0] = -4
 
 
+def _set_strides(producer):
+    producer.strides[0] = 1 << 62
+
+
+def _set_offset(producer):
+    producer.dl.byte_offset = (1 << 64) - 8
+
+
 REFUSED = {
     "another major version": (_set(major=2), "found 2"),
     "major version 0": (_set(major=0), "found 0"),
@@ -94,6 +102,8 @@ REFUSED = {
     "too many dimensions": (_set(ndim=65), "dimensions"),
     "no shape": (_set(shape=None), "no shape"),
     "a negative shape": (_set_shape, "negative"),
+    "strides that wrap": (_set_strides, "address space"),
+    "an offset that wraps": (_set_offset, "address space"),
 }
 
 

@@ -46,8 +46,8 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* c
   if (prototype->device.device_type != kDLCPU) {
     return report(set_error, context, "BufferError", "only kDLCPU memory is allocated here");
   }
-  if (prototype->ndim < 0 || prototype->ndim > MTF_MAX_NDIM || prototype->dtype.bits == 0 ||
-      prototype->dtype.lanes == 0 || !mtf_count(prototype, 0, &size, &n_bytes)) {
+  if (!mtf_has_extents(prototype) || !mtf_is_dtype(prototype->dtype) ||
+      !mtf_count(prototype, 0, &size, &n_bytes)) {
     return report(set_error, context, "ValueError", "the prototype describes no tensor");
   }
   const size_t extents = 2 * (size_t)prototype->ndim * sizeof(int64_t);

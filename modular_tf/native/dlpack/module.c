@@ -8,6 +8,7 @@ static PyMethodDef functions[] = {
     {"consume", mtf_consume, METH_O, NULL},
     {"import_by_table", mtf_import_by_table, METH_O, NULL},
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
+    {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -47,6 +47,9 @@ int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, Py
 /* tp_init: Tensor(address, shape, strides, dlpack_dtype, dlpack_device, owner, ...). */
 int mtf_tensor_init(PyObject* self, PyObject* args, PyObject* keywords);
 
+/* bytes_of_elements(shape, dtype, is_padded): of so many elements without gaps. */
+PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments);
+
 /* Returns the tensor that an object is; NULL with an exception where it is another object, or where
  * a subclass has not called __init__. Borrowed. */
 Tensor* mtf_tensor_from(PyObject* object);
