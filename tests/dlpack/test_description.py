@@ -112,6 +112,32 @@ def test_a_tensor_is_described_once():
     assert tensor.shape == (2,)
 
 
+class DescribesItself:
+    """A shape whose reading describes the tensor that is being described."""
+
+    def __init__(self, tensor, owner):
+        self.tensor = tensor
+        self.owner = owner
+
+    def __iter__(self):
+        self.tensor.__init__(self.owner.address, (1,) * 10, None, FLOAT32, CPU, self.owner)
+        return iter((1,))
+
+
+def test_a_tensor_that_describes_itself_meanwhile_is_described_once():
+    memory = Memory(4)
+    watched = memory.watch()
+    tensor = Tensor.__new__(Tensor)
+    with pytest.raises(ValueError, match="already"):
+        tensor.__init__(64, DescribesItself(tensor, memory), None, FLOAT32, CPU, object())
+
+    assert tensor.shape == (1,) * 10
+    assert tensor.owner is memory
+    del tensor, memory
+    gc.collect()
+    assert watched() is None
+
+
 def test_a_description_that_was_refused_may_be_given_again():
     tensor = Tensor.__new__(Tensor)
     for _ in range(3):

@@ -166,6 +166,7 @@ static int read_dtype(int code, int bits, int lanes, DLDataType* dtype) {
   return -1;
 }
 
+/* Reading runs the arguments' own code, which may describe the tensor. */
 static int describe(Tensor* self, const Arguments* a) {
   int64_t shape[MTF_MAX_NDIM], strides[MTF_MAX_NDIM];
   DLTensor dl = {
@@ -180,7 +181,9 @@ static int describe(Tensor* self, const Arguments* a) {
       read_extents(a->shape, a->strides, &dl) < 0) {
     return -1;
   }
-  return mtf_tensor_describe(self, &dl, flags, PyExc_ValueError);
+  if (!self->is_described) return mtf_tensor_describe(self, &dl, flags, PyExc_ValueError);
+  PyErr_SetString(PyExc_ValueError, "the tensor is described already; make another one");
+  return -1;
 }
 
 /* A number that C cannot hold is as impossible as others are. */
@@ -193,10 +196,6 @@ static void name_overflow(void) {
 int mtf_tensor_init(PyObject* object, PyObject* args, PyObject* keywords) {
   Tensor* self = (Tensor*)object;
   Arguments a = {0};
-  if (self->is_described) {
-    PyErr_SetString(PyExc_ValueError, "the tensor is described already; make another one");
-    return -1;
-  }
   if (parse(args, keywords, &a) < 0 || describe(self, &a) < 0) {
     name_overflow();
     return -1;
