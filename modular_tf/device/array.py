@@ -45,7 +45,7 @@ class DeviceArray(Tensor):
     stay readable until they are closed themselves.
     """
 
-    __slots__ = ("__weakref__", "_device", "_executor", "_kept", "_memory")
+    __slots__ = ("__weakref__", "_device", "_executor", "_memory")
 
     def __init__(
         self,
@@ -81,15 +81,16 @@ class DeviceArray(Tensor):
             device.platform, device.ordinal, is_host_readable=is_host_readable,
             kind=device.dlpack_type,
         )  # fmt: skip
+        # Closing a memory drops its own hold; consumers need it until they let the array go.
+        # (Not the view: whoever gets hold of that one could release it.)
+        kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
         super().__init__(
-            memory.address, shape, None, dtype, place, None, is_copied=is_copied,
+            memory.address, shape, None, dtype, place, kept, is_copied=is_copied,
             is_padded=is_padded,
         )  # fmt: skip
         self._device = device
         self._executor = device.executor
         self._memory = memory
-        # Closing a memory drops its own hold; consumers need it until they let the array go.
-        self._kept: Any = memory.view if is_host_readable else memory.hold  # type: ignore[union-attr]
         self._needs_sync = not is_host_readable
 
     # -- what it is -------------------------------------------------------------------------------
@@ -246,6 +247,7 @@ class DeviceArray(Tensor):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
             array_memory.settle(self._executor)
+            self._open()  # or it was closed meanwhile
 
     def _export_elsewhere(
         self,
@@ -272,12 +274,11 @@ class DeviceArray(Tensor):
     def close(self) -> None:
         """Give the memory back as soon as nobody uses it. Safe to call twice.
 
-        Memory that another library took goes when that has let it go and the array is dropped.
+        Memory that another library took goes when that has let it go; where it took a description
+        only, as C functions of tvm-ffi do, when the array is dropped too.
         """
-        self._needs_sync = True  # refuses further exports
+        self._end_memory()
         self._memory.close()
-        if not self._n_exports:
-            self._kept = None
 
     def __enter__(self) -> Self:
         self._open()

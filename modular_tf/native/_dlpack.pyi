@@ -14,7 +14,8 @@ class Tensor:
 
     A subclass that works on a stream sets `_needs_sync` while there is work in flight; then
     `_before_export` is called before anybody sees the memory. It may raise to refuse, as a closed
-    array does. `_export_elsewhere` is asked for copies and other devices.
+    array does. `_export_elsewhere` is asked for copies and other devices. A subclass that can be
+    closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
 
     Args:
         address: Of the first element. 0 only where there is no element.
@@ -74,10 +75,11 @@ class Tensor:
     @property
     def is_padded(self) -> bool: ...
     @property
-    def owner(self) -> object: ...
+    def owner(self) -> object:
+        """What keeps the memory: what was given, or the tensor that this one is a view of."""
     @property
     def _n_exports(self) -> int:
-        """How many managed tensors and buffers consumers hold."""
+        """How many managed tensors, buffers and views there are, with exports under way."""
 
     def __dlpack__(
         self,
@@ -107,6 +109,12 @@ class Tensor:
 
         Raises:
             BufferError: It cannot be done, or only with a copy and `copy` is False.
+        """
+    def _end_memory(self) -> None:
+        """Drop the owner once nobody uses the memory, and ask `_before_export` for each export.
+
+        Where that does not raise, exports are refused with a BufferError. A description that was
+        borrowed by the C exchange table keeps the memory as long as the tensor.
         """
 
 def consume(capsule: object, /) -> Tensor:

@@ -21,8 +21,10 @@ static struct PyModuleDef definition = {
 static int prepare(void) {
   if (mtf_tensor_type != NULL) return 0;
   if (mtf_export_prepare() < 0) return -1;
-  PyObject* type = mtf_tensor_type_new(); /* kept by mtf_tensor_type for good */
-  return type == NULL ? -1 : mtf_publish_exchange_table(type);
+  PyObject* type = mtf_tensor_type_new();
+  if (type != NULL && mtf_publish_exchange_table(type) < 0) Py_CLEAR(type);
+  mtf_tensor_type = (PyTypeObject*)type; /* kept for good */
+  return type == NULL ? -1 : 0;
 }
 
 static int fill(PyObject* module) {
