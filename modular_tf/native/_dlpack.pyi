@@ -17,6 +17,9 @@ class Tensor:
     array does. `_export_elsewhere` is asked for copies and other devices. A subclass that can be
     closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
 
+    A tensor that is made of another one by DLPack keeps that one, so that a tensor which comes back
+    again and again keeps one other and no chain.
+
     Args:
         address: Of the first element. 0 only where there is no element.
         shape: At most 64 sizes.

@@ -1,5 +1,7 @@
 #include "import.h"
 
+#include <stdlib.h>
+
 #include "managed_tensor.h"
 
 static void release_versioned(void* pointer) {
@@ -43,15 +45,31 @@ static int describe_versioned(Tensor* self, const DLManagedTensorVersioned* mana
   return describe(self, &managed->dl_tensor, managed->flags & known, mtf_is_our_versioned(managed));
 }
 
+/* Of one of ours only the tensor is kept that has the memory: otherwise tensors that come back again
+ * and again would form a chain. The managed tensor's use of the memory becomes the view's. */
+static void become_view(Tensor* self, PyObject* root, void* managed) {
+  self->owner = root;
+  self->is_view = true;
+  free(managed);
+}
+
 static void take_over_versioned(Tensor* self, DLManagedTensorVersioned* managed) {
-  self->managed = managed;
-  self->release = release_versioned;
+  if (mtf_is_our_versioned(managed)) {
+    become_view(self, managed->manager_ctx, managed);
+  } else {
+    self->managed = managed;
+    self->release = release_versioned;
+  }
 }
 
 static void take_over_legacy(Tensor* self, DLManagedTensor* managed) {
-  self->managed = managed;
-  self->release = release_legacy;
   self->is_mutability_unknown = true;
+  if (mtf_is_our_legacy(managed)) {
+    become_view(self, managed->manager_ctx, managed);
+  } else {
+    self->managed = managed;
+    self->release = release_legacy;
+  }
 }
 
 Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {

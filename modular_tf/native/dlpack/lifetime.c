@@ -2,6 +2,16 @@
 
 #include <stdlib.h>
 
+/* How many tensors a thread destroys one inside of the other, where one keeps the next. */
+enum { MOST_NESTED = 16 };
+
+typedef struct {
+  int depth;
+  Tensor* postponed; /* linked by dl.data, which nobody needs any more */
+} Nesting;
+
+static _Thread_local Nesting nesting;
+
 /* Runs code of the producer's, or of the owner's class. */
 void mtf_release_memory(Tensor* self) {
   PyObject *type, *value, *traceback;
@@ -34,12 +44,32 @@ PyObject* mtf_end_memory(PyObject* object, PyObject* unused) {
   Py_RETURN_NONE;
 }
 
-void mtf_tensor_deallocate(PyObject* object) {
-  Tensor* self = (Tensor*)object;
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject_GC_UnTrack(object);
+static void destroy(Tensor* self) {
+  PyTypeObject* type = Py_TYPE((PyObject*)self);
   mtf_release_memory(self);
   free(self->extents_on_heap);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
+}
+
+static Tensor* take_postponed(Nesting* here) {
+  Tensor* next = here->postponed;
+  if (next != NULL) here->postponed = next->dl.data;
+  return next;
+}
+
+/* Chains of tensors and of other libraries' arrays may be of any length; the stack is not. */
+void mtf_tensor_deallocate(PyObject* object) {
+  Nesting* here = &nesting;
+  Tensor* self = (Tensor*)object;
+  PyObject_GC_UnTrack(object);
+  if (here->depth == MOST_NESTED) {
+    self->dl.data = here->postponed;
+    here->postponed = self;
+    return;
+  }
+  ++here->depth;
+  destroy(self);
+  while (here->depth == 1 && (self = take_postponed(here)) != NULL) destroy(self);
+  --here->depth;
 }
