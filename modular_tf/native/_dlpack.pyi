@@ -136,6 +136,9 @@ def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padd
         ValueError: There is no such element type, or no memory is so large.
     """
 
+def note_interpreter_ends() -> None:
+    """Note that Python is about to end on this thread, which can still run deleters then."""
+
 def import_by_table(producer: object, /) -> Tensor | None:
     """Take an object by its type's C exchange table; None where that has none of our version."""
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+
 from modular_tf.native._dlpack import (
     Tensor,
     bytes_of_elements,
     consume,
     export_by_table,
     import_by_table,
+    note_interpreter_ends,
 )
 
 __all__ = ["Tensor", "bytes_of_elements", "consume", "export_by_table", "import_by_table"]
+
+atexit.register(note_interpreter_ends)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpreter_end.h"
 #include "lifetime.h"
 
 const char mtf_legacy_name[] = "dltensor";
@@ -10,9 +11,9 @@ const char mtf_used_legacy_name[] = "used_dltensor";
 const char mtf_versioned_name[] = "dltensor_versioned";
 const char mtf_used_versioned_name[] = "used_dltensor_versioned";
 
-/* Where Python has ended, its memory is no longer ours to touch: leak. */
+/* Leaks where nobody can run Python any more. */
 static void release(void* managed, Tensor* tensor) {
-  if (!Py_IsInitialized()) return;
+  if (!mtf_can_take_gil()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   free(managed);
   mtf_let_go(tensor);

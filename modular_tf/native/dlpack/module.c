@@ -2,6 +2,7 @@
 #include "exchange_table.h"
 #include "export.h"
 #include "import.h"
+#include "interpreter_end.h"
 #include "tensor.h"
 
 static PyMethodDef functions[] = {
@@ -9,6 +10,7 @@ static PyMethodDef functions[] = {
     {"import_by_table", mtf_import_by_table, METH_O, NULL},
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
+    {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
