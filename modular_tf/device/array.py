@@ -13,7 +13,7 @@ from modular_tf.device.array_shape import checked_shape, element_type_of, n_byte
 from modular_tf.device.dlpack_numbers import dlpack_device
 from modular_tf.device.host_tensor import new_host_tensor
 from modular_tf.device.memory import HostMemory, UnifiedMemory
-from modular_tf.device.packed_elements import unpack
+from modular_tf.device.packed_elements import has_two_layouts, in_other_layout
 from modular_tf.device.stream import Stream
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.fresh_host_memory import fresh_host_memory
@@ -134,7 +134,8 @@ class DeviceArray(Tensor):
         """Overwrite the elements; done when it returns.
 
         Args:
-            source: As `Device.put` takes it, of the same shape and element type.
+            source: As `Device.put` takes it, of the same shape and element type. Elements of less
+                than 8 bits are packed or padded as the array has them.
 
         Raises:
             InvalidArgumentError: It has another shape or element type.
@@ -142,13 +143,15 @@ class DeviceArray(Tensor):
             ModularTFError: As the operations of `Stream`.
         """
         content = content_of(source)
-        found, expected = _summary(content), _summary(self)
-        if found != expected:
-            raise InvalidArgumentError(f"{found} cannot be copied over an array of {expected}")
+        if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
+            raise InvalidArgumentError(
+                f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
+            )
+        data = content.bytes_in_layout(is_padded=self.is_padded)
         memory = self._open()
         if isinstance(memory, HostMemory):  # written without a stream, which would have waited
             array_memory.settle(self._executor)
-        array_memory.write(self._executor, memory, content.data)
+        array_memory.write(self._executor, memory, data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.
@@ -223,8 +226,8 @@ class DeviceArray(Tensor):
                 f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"
             )
         data = out.reshape(-1).view(numpy.uint8)
-        if element.is_subbyte and not self.is_padded:
-            data[:] = unpack(self._read(), element, self.size)
+        if has_two_layouts(self.dlpack_dtype) and not self.is_padded:
+            data[:] = in_other_layout(self._read(), self.shape, self.dlpack_dtype, is_padded=False)
         else:
             array_memory.read(self._executor, data, self._open())
         return out

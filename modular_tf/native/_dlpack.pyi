@@ -129,6 +129,15 @@ def consume(capsule: object, /) -> Tensor:
         ValueError: It is no DLPack capsule, or a consumed one.
     """
 
+def repacked(tensor: Tensor, is_padded: bool, /) -> Tensor:
+    """Return a copy in host memory whose elements of less than 8 bits are packed, or padded.
+
+    Bits above a padded element are 0 in the copy.
+
+    Raises:
+        BufferError: The tensor is not in host memory, or not compact.
+    """
+
 def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padded: bool, /) -> int:
     """Return the bytes of elements without gaps; padding gives each lane whole bytes of its own.
 

@@ -11,8 +11,16 @@ from modular_tf.native._dlpack import (
     export_by_table,
     import_by_table,
     note_interpreter_ends,
+    repacked,
 )
 
-__all__ = ["Tensor", "bytes_of_elements", "consume", "export_by_table", "import_by_table"]
+__all__ = [
+    "Tensor",
+    "bytes_of_elements",
+    "consume",
+    "export_by_table",
+    "import_by_table",
+    "repacked",
+]
 
 atexit.register(note_interpreter_ends)

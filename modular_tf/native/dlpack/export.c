@@ -1,5 +1,6 @@
 #include "export.h"
 
+#include "host_copy.h"
 #include "lifetime.h"
 #include "managed_tensor.h"
 
@@ -131,7 +132,7 @@ static Tensor* elsewhere(Tensor* self, DLDevice wanted, int copy) {
     return NULL;
   }
   if (is_moved && copy != 1) return mtf_tensor_view_on(self, host);
-  if (copy != 0) return mtf_tensor_host_copy(self);
+  if (copy != 0) return mtf_tensor_host_copy(self, self->flags & DLPACK_FLAG_SUBBYTE_PADDED);
   PyErr_SetString(PyExc_BufferError,
                   "strides are negative, which consumers do not bear, and copy=False was asked for");
   return NULL;

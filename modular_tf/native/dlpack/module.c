@@ -1,6 +1,7 @@
 /* modular_tf.native._dlpack: tensors that other libraries take without a copy, and theirs. */
 #include "exchange_table.h"
 #include "export.h"
+#include "host_copy.h"
 #include "import.h"
 #include "interpreter_end.h"
 #include "tensor.h"
@@ -9,6 +10,7 @@ static PyMethodDef functions[] = {
     {"consume", mtf_consume, METH_O, NULL},
     {"import_by_table", mtf_import_by_table, METH_O, NULL},
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
+    {"repacked", mtf_repacked, METH_VARARGS, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
     {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},

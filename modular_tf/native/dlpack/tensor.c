@@ -1,8 +1,5 @@
 #include "tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "buffer_view.h"
 #include "export.h"
 #include "lifetime.h"
@@ -45,43 +42,6 @@ Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device) {
   view->owner = (PyObject*)mtf_root(self);
   view->is_view = true;
   return view;
-}
-
-/* Bytes to copy at once and how many times: packed sub-byte elements only as they lie. */
-static int copy_bytes(Tensor* self, char* to) {
-  const int64_t item = mtf_item_size(self->dl.dtype, self->flags);
-  if (item == 0 && !mtf_is_c_contiguous(&self->dl)) {
-    PyErr_SetString(PyExc_BufferError,
-                    "elements that share bytes can be copied only where they are compact");
-    return -1;
-  }
-  PyThreadState* thread = PyEval_SaveThread();
-  if (item != 0) {
-    mtf_copy_elements(&self->dl, (size_t)item, to);
-  } else if (self->n_bytes > 0) {
-    memcpy(to, self->dl.data, (size_t)self->n_bytes);
-  }
-  PyEval_RestoreThread(thread);
-  return 0;
-}
-
-Tensor* mtf_tensor_host_copy(Tensor* self) {
-  Tensor* copy = mtf_tensor_new();
-  if (copy == NULL) return NULL;
-  DLTensor dl = self->dl;
-  const uint64_t padded = self->flags & DLPACK_FLAG_SUBBYTE_PADDED;
-  dl.strides = NULL;
-  dl.device = (DLDevice){kDLCPU, 0};
-  dl.data = mtf_aligned_memory(self->n_bytes);
-  copy->managed = dl.data;
-  copy->release = free;
-  if (dl.data == NULL) PyErr_NoMemory();
-  if (dl.data == NULL || copy_bytes(self, dl.data) < 0 ||
-      mtf_tensor_describe(copy, &dl, padded | DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
-    Py_DECREF((PyObject*)copy);
-    return NULL;
-  }
-  return copy;
 }
 
 static int visit_references(PyObject* object, visitproc visit, void* arg) {

@@ -63,8 +63,4 @@ bool mtf_is_host_readable(DLDevice device);
 /* A view of the same memory that says another device. NULL with an exception. */
 Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device);
 
-/* A compact copy in new host memory, with IS_COPIED. The GIL is released while bytes are copied, so
- * that the caller has to hold the memory. */
-Tensor* mtf_tensor_host_copy(Tensor* self);
-
 #endif
