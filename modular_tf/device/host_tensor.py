@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import TypeCode
+from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
@@ -23,8 +24,9 @@ def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, mem
         is_copied: Whether the tensor is for the consumer who asked for a copy.
     """
     data = fresh_host_memory(array.nbytes)
+    owner = ffi.from_buffer("char[]", data.obj)  # not the view, which anybody could release
     tensor = Tensor(
-        address_of(data), array.shape, None, array.dlpack_dtype, HOST, data,
+        address_of(data), array.shape, None, array.dlpack_dtype, HOST, owner,
         is_copied=is_copied, is_padded=array.is_padded,
     )  # fmt: skip
     return tensor, data

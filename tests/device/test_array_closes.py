@@ -109,3 +109,23 @@ def test_a_borrowed_description_keeps_the_memory_as_long_as_the_array(host_devic
         describe(array)
     del array
     assert host_memories(host_device) == before
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+def test_views_that_are_released_end_nothing(host_device, memory):
+    before = host_memories(host_device)
+    array = host_device.put(VALUES, memory=memory)
+    with array.memory.view as view:
+        assert view.nbytes == VALUES.nbytes
+    array.memory.view.release()
+
+    assert host_memories(host_device) == before + 1
+    np.testing.assert_array_equal(np.from_dlpack(array), VALUES)
+
+
+@pytest.mark.parametrize("memory", ["host", "unified", "device"])
+def test_owners_cannot_be_released(host_device, memory):
+    array = host_device.put(VALUES, memory=memory)
+
+    assert not hasattr(array.owner, "release")
+    assert not hasattr(array.to_host().owner, "release")
