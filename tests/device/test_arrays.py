@@ -260,6 +260,35 @@ def test_what_is_no_array_is_refused(cpu, found, error, says):
         cpu.put(found)
 
 
+class Producer:
+    """Says what it likes."""
+
+    def __init__(self, device, capsule):
+        self._device = device
+        self._capsule = capsule
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, **_):
+        return self._capsule
+
+
+@pytest.mark.parametrize(
+    ("device", "capsule", "says"),
+    [
+        ((5, 0), None, r"'Producer' object .* unknown DLPack device \(5, 0\)"),
+        ((99, 0), None, "unknown DLPack device"),
+        ((1, 0), "no capsule", "'Producer' object .* gave nothing to take"),
+        ((12, 0), None, "gave nothing to take"),
+    ],
+)
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_producers_that_say_nonsense_are_named(cpu, device, capsule, says, memory):
+    with pytest.raises(InvalidArgumentError, match=says):
+        cpu.put(Producer(device, capsule), memory=memory)
+
+
 def test_what_no_array_can_be_is_refused(cpu):
     for shape, dtype, says in [
         ((-1,), "float32", "none below 0"),
