@@ -148,10 +148,7 @@ class DeviceArray(Tensor):
                 f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
             )
         data = content.bytes_in_layout(is_padded=self.is_padded)
-        memory = self._open()
-        if isinstance(memory, HostMemory):  # written without a stream, which would have waited
-            array_memory.settle(self._executor)
-        array_memory.write(self._executor, memory, data)
+        array_memory.overwrite(self._executor, self._open(), data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.

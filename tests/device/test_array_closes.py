@@ -81,6 +81,45 @@ def test_an_export_that_waits_keeps_the_memory_of_an_array_that_is_closed(
     assert host_memories(host_device) == before
 
 
+def has_begun_to_close(executor):
+    try:
+        executor.create_event()
+    except ClosedError:
+        return True
+    return False
+
+
+USES = {
+    **EXPORTS,
+    "to_numpy": lambda array: array.to_numpy(),
+    "to_host": lambda array: array.to_host(),
+    "copy_from": lambda array: array.copy_from(VALUES),
+}
+
+
+@pytest.mark.parametrize("memory", ["host", "unified"])
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+def test_while_a_device_is_closed_nobody_sees_what_it_still_writes(host_device, use, memory):
+    executor = host_device.executor
+    array = host_device.put(VALUES, memory=memory)
+    view = array.memory.view
+    gate = threading.Event()
+    executor.context.compute.add_callback(lambda: gate.wait(60))
+    executor.context.compute.add_callback(lambda: view.__setitem__(slice(None), bytes(len(view))))
+    closing = threading.Thread(target=executor.close)
+    closing.start()
+    try:
+        wait_until(lambda: has_begun_to_close(executor))
+        with pytest.raises(ClosedError):
+            use(array)
+    finally:
+        gate.set()
+        closing.join()
+
+    np.testing.assert_array_equal(np.from_dlpack(array), VALUES * 0)
+    use(array)
+
+
 @pytest.mark.parametrize("memory", ["host", "unified"])
 @pytest.mark.parametrize("take", [np.from_dlpack, memoryview, np.asarray, dlpack.from_dlpack])
 def test_the_last_consumer_ends_the_memory_of_a_closed_array(host_device, take, memory):
