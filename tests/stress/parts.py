@@ -25,4 +25,13 @@ class Part(NamedTuple):
     sample: int
 
 
-PARTS: dict[str, Part] = {}
+_PARTS = (
+    Part(
+        "array_closes",
+        "closes of arrays, their memory, device and service against exports and copies",
+        rounds=1000,
+        sample=12,
+    ),
+)
+
+PARTS: dict[str, Part] = {part.name: part for part in _PARTS}
