@@ -13,7 +13,7 @@ from modular_tf.device.array_shape import checked_shape, element_type_of, n_byte
 from modular_tf.device.dlpack_numbers import dlpack_device
 from modular_tf.device.host_tensor import new_host_tensor
 from modular_tf.device.memory import HostMemory, UnifiedMemory
-from modular_tf.device.packed_elements import unpack
+from modular_tf.device.packed_elements import has_two_layouts, in_other_layout
 from modular_tf.device.stream import Stream
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.fresh_host_memory import fresh_host_memory
@@ -45,7 +45,7 @@ class DeviceArray(Tensor):
     stay readable until they are closed themselves.
     """
 
-    __slots__ = ("__weakref__", "_device", "_executor", "_kept", "_memory")
+    __slots__ = ("__weakref__", "_device", "_executor", "_memory")
 
     def __init__(
         self,
@@ -61,26 +61,36 @@ class DeviceArray(Tensor):
 
         Args:
             device: Where it is.
-            memory: Of that device; the array closes it.
+            memory: Of that device, with as many bytes as the array; the array closes it.
             shape: Sizes.
             dtype: Code, bits and lanes of DLPack.
             is_padded: Whether elements of less than 8 bits have bytes of their own.
             is_copied: Whether the array is for a consumer who asked for a copy.
+
+        Raises:
+            InvalidArgumentError: The memory has more or fewer bytes.
+            ClosedError: The memory was closed.
         """
+        n_bytes = n_bytes_of(shape, dtype, is_padded=is_padded)
+        if n_bytes != len(memory):
+            raise InvalidArgumentError(
+                f"an array of {n_bytes} bytes cannot lie in a memory of {len(memory)}"
+            )
         is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
         place = dlpack_device(
             device.platform, device.ordinal, is_host_readable=is_host_readable,
             kind=device.dlpack_type,
         )  # fmt: skip
+        # Closing a memory drops its own hold; consumers need it until they let the array go.
+        # (Not the view: whoever gets hold of that one could release it.)
+        kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
         super().__init__(
-            memory.address, shape, None, dtype, place, None, is_copied=is_copied,
+            memory.address, shape, None, dtype, place, kept, is_copied=is_copied,
             is_padded=is_padded,
         )  # fmt: skip
         self._device = device
         self._executor = device.executor
         self._memory = memory
-        # Closing a memory drops its own hold; consumers need it until they let the array go.
-        self._kept: Any = memory.view if is_host_readable else memory.hold  # type: ignore[union-attr]
         self._needs_sync = not is_host_readable
 
     # -- what it is -------------------------------------------------------------------------------
@@ -124,7 +134,8 @@ class DeviceArray(Tensor):
         """Overwrite the elements; done when it returns.
 
         Args:
-            source: As `Device.put` takes it, of the same shape and element type.
+            source: As `Device.put` takes it, of the same shape and element type. Elements of less
+                than 8 bits are packed or padded as the array has them.
 
         Raises:
             InvalidArgumentError: It has another shape or element type.
@@ -132,13 +143,12 @@ class DeviceArray(Tensor):
             ModularTFError: As the operations of `Stream`.
         """
         content = content_of(source)
-        found, expected = _summary(content), _summary(self)
-        if found != expected:
-            raise InvalidArgumentError(f"{found} cannot be copied over an array of {expected}")
-        memory = self._open()
-        if isinstance(memory, HostMemory):  # written without a stream, which would have waited
-            array_memory.settle(self._executor)
-        array_memory.write(self._executor, memory, content.data)
+        if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
+            raise InvalidArgumentError(
+                f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
+            )
+        data = content.bytes_in_layout(is_padded=self.is_padded)
+        array_memory.overwrite(self._executor, self._open(), data)
 
     def copy_to(self, device: Device) -> DeviceArray:
         """Return a copy in device memory, on this device or another; through the host if need be.
@@ -152,8 +162,7 @@ class DeviceArray(Tensor):
 
     def _copy(self, device: Device, *, is_copied: bool) -> DeviceArray:
         source = self._open()
-        size = n_bytes_of(self.shape, self.dlpack_dtype, is_padded=self.is_padded)
-        target = device.allocate(size)
+        target = device.allocate(self.nbytes)
         try:
             array_memory.copy(self._executor, source, device.executor, target)
             return DeviceArray(
@@ -214,15 +223,14 @@ class DeviceArray(Tensor):
                 f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"
             )
         data = out.reshape(-1).view(numpy.uint8)
-        if element.is_subbyte and not self.is_padded:
-            data[:] = unpack(self._read(), element, self.size)
+        if has_two_layouts(self.dlpack_dtype) and not self.is_padded:
+            data[:] = in_other_layout(self._read(), self.shape, self.dlpack_dtype, is_padded=False)
         else:
             array_memory.read(self._executor, data, self._open())
         return out
 
     def _read(self) -> memoryview:
-        size = n_bytes_of(self.shape, self.dlpack_dtype, is_padded=self.is_padded)
-        data = fresh_host_memory(size)
+        data = fresh_host_memory(self.nbytes)
         array_memory.read(self._executor, data, self._open())
         return data
 
@@ -239,6 +247,7 @@ class DeviceArray(Tensor):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
             array_memory.settle(self._executor)
+            self._open()  # or it was closed meanwhile
 
     def _export_elsewhere(
         self,
@@ -265,12 +274,11 @@ class DeviceArray(Tensor):
     def close(self) -> None:
         """Give the memory back as soon as nobody uses it. Safe to call twice.
 
-        Memory that another library took goes when that has let it go and the array is dropped.
+        Memory that another library took goes when that has let it go; where it took a description
+        only, as C functions of tvm-ffi do, when the array is dropped too.
         """
-        self._needs_sync = True  # refuses further exports
+        self._end_memory()
         self._memory.close()
-        if not self._n_exports:
-            self._kept = None
 
     def __enter__(self) -> Self:
         self._open()

@@ -11,6 +11,7 @@ from modular_tf.device.buffer_formats import element_of_format
 from modular_tf.device.foreign_tensor import compact_host_tensor
 from modular_tf.device.host_tensor import bytes_of
 from modular_tf.device.memory import HostMemory
+from modular_tf.device.packed_elements import has_two_layouts, in_other_layout
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ class ArrayContent:
     dtype: tuple[int, int, int]
     is_padded: bool
     data: Buffer
+
+    def bytes_in_layout(self, *, is_padded: bool) -> Buffer:
+        """Return the bytes with elements of less than 8 bits padded, or packed."""
+        if is_padded == self.is_padded or not has_two_layouts(self.dtype):
+            return self.data
+        return in_other_layout(self.data, self.shape, self.dtype, is_padded=self.is_padded)
 
 
 def content_of(found: Any) -> ArrayContent:

@@ -14,6 +14,8 @@ from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from modular_tf.device.device import Device
     from modular_tf.device.event import Event
     from modular_tf.device.executor import Executor
@@ -46,17 +48,24 @@ def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
 
 
 def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
-    """Copy bytes of the host into a memory; raises as the operations of `Stream`."""
-    if isinstance(target, DeviceMemory) and not _is_left_to_host(executor, target):
+    """Copy bytes of the host into new memory; raises as the operations of `Stream`."""
+    if _is_reached_by_streams(target, executor):
         context = executor.context
         _finish(context.copy_host_to_device(target, data), context.host_to_device)
     else:
         _copy_bytes(writable_host_buffer(_host_side(target)), host_buffer(data))
 
 
+def overwrite(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
+    """Copy bytes of the host into memory that may be in use; raises as `write`."""
+    if not _is_reached_by_streams(target, executor):  # no stream waits for what is in flight
+        settle(executor)
+    write(executor, target, data)
+
+
 def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
     """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
-    if isinstance(source, DeviceMemory) and not _is_left_to_host(executor, source):
+    if _is_reached_by_streams(source, executor):
         context = executor.context
         _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
@@ -66,7 +75,7 @@ def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
 
 def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
     """Copy a memory to another device, or to the same; raises as the operations of `Stream`."""
-    if not isinstance(source, DeviceMemory) or _is_left_to_host(from_, source):
+    if not _is_reached_by_streams(source, from_):
         settle(from_)
         write(to, target, _host_side(source))
     elif from_ is to:
@@ -80,12 +89,13 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
 
 
 def settle(executor: Executor) -> None:
-    """Wait until the device neither reads nor writes; a closed one does not.
+    """Wait until the device neither reads nor writes; one that has ended does not.
 
     Raises:
+        ClosedError: The device is being closed, and works until that has ended.
         ModularTFError: As `Executor.synchronize`.
     """
-    if not executor.closed:
+    if executor.may_work:
         executor.synchronize()
 
 
@@ -94,9 +104,10 @@ def is_ended(memory: ArrayMemory) -> bool:
     return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
 
 
-def _is_left_to_host(executor: Executor, memory: ArrayMemory) -> bool:
-    """Whether this is unified memory whose device was closed."""
-    return executor.closed and isinstance(memory, UnifiedMemory)
+def _is_reached_by_streams(memory: ArrayMemory, executor: Executor) -> TypeGuard[DeviceMemory]:
+    """Whether this is memory of a device; unified memory is the host's when that was closed."""
+    is_left_to_host = executor.closed and isinstance(memory, UnifiedMemory)
+    return isinstance(memory, DeviceMemory) and not is_left_to_host
 
 
 def _host_side(memory: ArrayMemory) -> memoryview:
@@ -111,4 +122,8 @@ def _finish(event: Event, *streams: Stream) -> None:
 
 
 def _copy_bytes(target: Any, source: Any) -> None:
+    if len(target) != len(source):
+        raise InvalidArgumentError(
+            f"{len(source)} bytes cannot be copied over a memory of {len(target)}"
+        )
     ffi.memmove(target, source, len(source))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from importlib import import_module
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.dlpack_elements import ElementType, by_dtype, by_name, by_numpy
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.tensor import bytes_of_elements
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _MOST_DIMENSIONS = 64  # numpy's limit too
-_MOST_BYTES = (1 << 63) - 1
 
 
 def checked_shape(shape: Sequence[int] | int) -> tuple[int, ...]:
@@ -40,14 +39,12 @@ def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded
             packed.
 
     Raises:
-        InvalidArgumentError: No memory is so large.
+        InvalidArgumentError: No memory is so large, or there are no such elements.
     """
-    _, bits, lanes = dtype
-    element_bits = -(-bits * lanes // 8) * 8 if is_padded else bits * lanes
-    n_bytes = -(-prod(shape) * element_bits // 8)
-    if n_bytes > _MOST_BYTES:
-        raise InvalidArgumentError(f"shape {shape}: {n_bytes} bytes are more than memory can be")
-    return n_bytes
+    try:
+        return bytes_of_elements(shape, dtype, is_padded)
+    except ValueError as error:
+        raise InvalidArgumentError(f"shape {shape}, elements {dtype}: {error}") from None
 
 
 def element_type_of(dtype: Any) -> ElementType:

@@ -97,6 +97,7 @@ class Executor:
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
         self._closed = False
+        self._closers: set[int] = set()  # threads that are closing it
         self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
@@ -267,6 +268,11 @@ class Executor:
         return self._closed
 
     @property
+    def may_work(self) -> bool:
+        """Whether it may still read or write memory: until `close` has ended its work."""
+        return not self._closed or bool(self._closers)
+
+    @property
     def host_memories(self) -> int:
         """How many host and unified memories somebody may still look at."""
         return int(lib.mtf_executor_host_memories(self.native))
@@ -288,8 +294,13 @@ class Executor:
         if len(self.events):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
             self.events.drain(_LAST_LOOK_S)
-        self._closed = True
-        error = lib.mtf_executor_close(self.native)
+        closer = threading.get_ident()
+        try:
+            self._closers.add(closer)
+            self._closed = True
+            error = lib.mtf_executor_close(self.native)
+        finally:
+            self._closers.discard(closer)
         if self._arenas is not None:
             self._arenas.close()
         for callbacks in list(self._callbacks):

@@ -29,12 +29,19 @@ def compact_host_tensor(producer: Any) -> Tensor:
 
 
 def _on_host(producer: Any) -> Tensor:
-    kind = DeviceType(int(producer.__dlpack_device__()[0]))
+    kind = _type_of(producer.__dlpack_device__())
     wishes: dict[str, Any] = {} if kind is DeviceType.CPU else {"dl_device": HOST}
-    tensor = consume(_capsule(producer, wishes))
+    tensor = _consumed(_capsule(producer, wishes))
     if not DeviceType(tensor.dlpack_device[0]).is_host_readable:
         raise BufferError(f"its memory is on DLPack device {tensor.dlpack_device}")
     return tensor
+
+
+def _type_of(device: tuple[int, int]) -> DeviceType:
+    try:
+        return DeviceType(int(device[0]))
+    except ValueError:
+        raise BufferError(f"its memory is on the unknown DLPack device {device}") from None
 
 
 def _capsule(producer: Any, wishes: dict[str, Any]) -> object:
@@ -45,6 +52,13 @@ def _capsule(producer: Any, wishes: dict[str, Any]) -> object:
         if wishes:
             raise BufferError(f"it cannot be asked for host memory: {error}") from None
         return producer.__dlpack__()
+
+
+def _consumed(capsule: object) -> Tensor:
+    try:
+        return consume(capsule)
+    except ValueError as error:
+        raise BufferError(f"its __dlpack__ gave nothing to take: {error}") from error
 
 
 def _compact_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import TypeCode
-from modular_tf.device.array_shape import n_bytes_of
+from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import address_of, fresh_host_memory
 from modular_tf.native.tensor import Tensor
 
@@ -23,9 +23,10 @@ def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, mem
         array: Tells shape and elements.
         is_copied: Whether the tensor is for the consumer who asked for a copy.
     """
-    data = fresh_host_memory(n_bytes_of(array.shape, array.dlpack_dtype, is_padded=array.is_padded))
+    data = fresh_host_memory(array.nbytes)
+    owner = ffi.from_buffer("char[]", data.obj)  # not the view, which anybody could release
     tensor = Tensor(
-        address_of(data), array.shape, None, array.dlpack_dtype, HOST, data,
+        address_of(data), array.shape, None, array.dlpack_dtype, HOST, owner,
         is_copied=is_copied, is_padded=array.is_padded,
     )  # fmt: skip
     return tensor, data
@@ -36,6 +37,5 @@ def bytes_of(tensor: Tensor) -> memoryview:
 
     A read-only tensor gives read-only bytes.
     """
-    n_bytes = n_bytes_of(tensor.shape, tensor.dlpack_dtype, is_padded=tensor.is_padded)
-    flat = Tensor(tensor.address, (n_bytes,), None, _BYTE, HOST, tensor, tensor.read_only)
+    flat = Tensor(tensor.address, (tensor.nbytes,), None, _BYTE, HOST, tensor, tensor.read_only)
     return memoryview(flat)

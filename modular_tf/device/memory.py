@@ -106,7 +106,7 @@ class HostMemory:
 
     @property
     def view(self) -> memoryview:
-        """The bytes, writable.
+        """The bytes, writable; a new view each time, so that who releases it releases no other.
 
         Raises:
             ClosedError: The memory was closed.
@@ -114,7 +114,7 @@ class HostMemory:
         view = self._view
         if view is None:
             raise self._executor.closed_error("the host memory")
-        return view
+        return memoryview(view)
 
     @property
     def closed(self) -> bool:

@@ -1,25 +1,39 @@
-"""Elements of less than 8 bits: from several in a byte, as DLPack packs them, to one in each."""
+"""Elements of less than 8 bits: several in a byte, as DLPack packs them, or one in each."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.device.host_buffer import host_buffer
+from modular_tf.device.host_tensor import bytes_of
+from modular_tf.native.ffi import ffi
+from modular_tf.native.tensor import Tensor, repacked
 
 if TYPE_CHECKING:
-    from modular_tf.abi.dlpack_elements import ElementType
+    from typing_extensions import Buffer
 
 
-def unpack(data: Any, element: ElementType, count: int) -> Any:
-    """Return a numpy array of bytes, one for each element, whose upper bits are 0.
+def has_two_layouts(dtype: tuple[int, int, int]) -> bool:
+    """Whether padding changes how elements lie."""
+    return dtype[1] % 8 != 0
 
-    So ml_dtypes stores them, negative numbers too.
+
+def in_other_layout(
+    data: Buffer, shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded: bool
+) -> memoryview:
+    """Return packed elements as padded ones, whose upper bits are 0, or padded ones packed.
+
+    With upper bits of 0 ml_dtypes stores them too, negative numbers included.
 
     Args:
-        data: The packed bytes; the first element is in the lowest bits of the first byte.
-        element: Of one lane and less than 8 bits.
-        count: Of elements.
+        data: The elements in C order. Packed, the first one is in the lowest bits of the first
+            byte.
+        shape: Of the array.
+        dtype: Code, bits and lanes.
+        is_padded: Whether those in `data` are padded.
     """
-    numpy = import_module("numpy")
-    packed = numpy.frombuffer(data, numpy.uint8)
-    bits = numpy.unpackbits(packed, count=count * element.bits, bitorder="little")
-    return numpy.packbits(bits.reshape(count, element.bits), axis=1, bitorder="little").reshape(-1)
+    with host_buffer(data) as held:
+        address = int(ffi.cast("uintptr_t", held))
+        found = Tensor(address, shape, None, dtype, HOST, held, is_padded=is_padded)
+        return bytes_of(repacked(found, not is_padded))

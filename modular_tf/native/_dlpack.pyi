@@ -14,7 +14,11 @@ class Tensor:
 
     A subclass that works on a stream sets `_needs_sync` while there is work in flight; then
     `_before_export` is called before anybody sees the memory. It may raise to refuse, as a closed
-    array does. `_export_elsewhere` is asked for copies and other devices.
+    array does. `_export_elsewhere` is asked for copies and other devices. A subclass that can be
+    closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
+
+    A tensor that is made of another one by DLPack keeps that one, so that a tensor which comes back
+    again and again keeps one other and no chain.
 
     Args:
         address: Of the first element. 0 only where there is no element.
@@ -74,10 +78,11 @@ class Tensor:
     @property
     def is_padded(self) -> bool: ...
     @property
-    def owner(self) -> object: ...
+    def owner(self) -> object:
+        """What keeps the memory: what was given, or the tensor that this one is a view of."""
     @property
     def _n_exports(self) -> int:
-        """How many managed tensors and buffers consumers hold."""
+        """How many managed tensors, buffers and views there are, with exports under way."""
 
     def __dlpack__(
         self,
@@ -108,6 +113,12 @@ class Tensor:
         Raises:
             BufferError: It cannot be done, or only with a copy and `copy` is False.
         """
+    def _end_memory(self) -> None:
+        """Drop the owner once nobody uses the memory, and ask `_before_export` for each export.
+
+        Where that does not raise, exports are refused with a BufferError. A description that was
+        borrowed by the C exchange table keeps the memory as long as the tensor.
+        """
 
 def consume(capsule: object, /) -> Tensor:
     """Take over what a capsule of either kind holds; the capsule is left alone on an error.
@@ -117,6 +128,25 @@ def consume(capsule: object, /) -> Tensor:
             device, unknown numbers, elements at NULL.
         ValueError: It is no DLPack capsule, or a consumed one.
     """
+
+def repacked(tensor: Tensor, is_padded: bool, /) -> Tensor:
+    """Return a copy in host memory whose elements of less than 8 bits are packed, or padded.
+
+    Bits above a padded element are 0 in the copy.
+
+    Raises:
+        BufferError: The tensor is not in host memory, or not compact.
+    """
+
+def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padded: bool, /) -> int:
+    """Return the bytes of elements without gaps; padding gives each lane whole bytes of its own.
+
+    Raises:
+        ValueError: There is no such element type, or no memory is so large.
+    """
+
+def note_interpreter_ends() -> None:
+    """Note that Python is about to end on this thread, which can still run deleters then."""
 
 def import_by_table(producer: object, /) -> Tensor | None:
     """Take an object by its type's C exchange table; None where that has none of our version."""

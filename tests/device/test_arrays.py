@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
+from modular_tf.device.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from modular_tf.native.tensor import Tensor
 from modular_tf.service import PluginService
+from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
@@ -258,13 +260,45 @@ def test_what_is_no_array_is_refused(cpu, found, error, says):
         cpu.put(found)
 
 
+class Producer:
+    """Says what it likes."""
+
+    def __init__(self, device, capsule):
+        self._device = device
+        self._capsule = capsule
+
+    def __dlpack_device__(self):
+        return self._device
+
+    def __dlpack__(self, **_):
+        return self._capsule
+
+
+@pytest.mark.parametrize(
+    ("device", "capsule", "says"),
+    [
+        ((5, 0), None, r"'Producer' object .* unknown DLPack device \(5, 0\)"),
+        ((99, 0), None, "unknown DLPack device"),
+        ((1, 0), "no capsule", "'Producer' object .* gave nothing to take"),
+        ((12, 0), None, "gave nothing to take"),
+    ],
+)
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_producers_that_say_nonsense_are_named(cpu, device, capsule, says, memory):
+    with pytest.raises(InvalidArgumentError, match=says):
+        cpu.put(Producer(device, capsule), memory=memory)
+
+
 def test_what_no_array_can_be_is_refused(cpu):
     for shape, dtype, says in [
         ((-1,), "float32", "none below 0"),
         ((1,) * 65, "float32", "at most 64"),
         ((1,), "float31", "float31"),
         ((1,), "M8[s]", "M8"),
-        ((1 << 40, 1 << 40), "float32", "more than memory"),
+        ((1 << 40, 1 << 40), "float32", "larger than memory"),
+        ((1 << 70,), "float32", "larger than memory"),
+        ((1 << 62,), (0, 4, 3), "larger than memory"),
+        ((1,), (0, 256, 1), "256"),
     ]:
         with pytest.raises(InvalidArgumentError, match=says):
             cpu.empty(shape, dtype)
@@ -274,6 +308,32 @@ def test_what_no_array_can_be_is_refused(cpu):
         cpu.empty(1 << 60, "int8")
     assert isinstance(caught.value, MemoryError)
     assert cpu.put(b"still works").to_bytes() == b"still works"
+
+
+@pytest.mark.parametrize("memory", ["host", "unified", "device"])
+@pytest.mark.parametrize("n_bytes", [0, 15, 17, 1 << 20])
+def test_an_array_describes_exactly_its_memory(cpu, memory, n_bytes):
+    allocate = {
+        "host": cpu.allocate_host,
+        "unified": cpu.allocate_unified,
+        "device": cpu.allocate,
+    }[memory]
+    with allocate(16) as room:
+        assert DeviceArray(cpu, room, (4,), (2, 32, 1)).nbytes == 16
+    with (
+        allocate(n_bytes) as room,
+        pytest.raises(InvalidArgumentError, match=f"16 bytes .* memory of {n_bytes}"),
+    ):
+        DeviceArray(cpu, room, (4,), (2, 32, 1))
+
+
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+def test_room_is_as_large_as_what_it_describes(cpu, memory):
+    for dtype in DTYPES:
+        with cpu.empty((3, 5), dtype, memory=memory) as room:
+            assert room.nbytes == len(room.memory) == len(room.to_bytes())
+            layout = padded if room.is_padded else packed
+            assert room.nbytes == len(layout(dtype, lane_values(dtype, 15)))
 
 
 def test_dtypes_of_numpy_name_elements_too(cpu):

@@ -62,11 +62,23 @@ def test_elements_of_less_than_a_byte_share_bytes_unless_padded(dtype, padded, n
     ("wrong", "said"),
     [
         ({"address": 0}, "NULL"),
+        ({"address": -1}, "negative"),
+        ({"address": 1 << 64}, "larger"),
+        ({"shape": (1 << 64,)}, "larger"),
+        ({"strides": (1 << 64,)}, "larger"),
+        ({"dlpack_device": (1, 1 << 32)}, "larger"),
         ({"shape": (-1,)}, "negative"),
         ({"shape": (2**40, 2**40)}, "larger"),
         ({"shape": (2**61 + 1,)}, "larger"),
         ({"shape": (1,) * 65}, "64"),
         ({"strides": (1, 1)}, "strides"),
+        ({"strides": (1 << 61,)}, "out of the address space"),
+        ({"strides": (-(1 << 61),)}, "out of the address space"),
+        ({"strides": (1 << 60,)}, "out of the address space"),
+        ({"strides": (-16,)}, "out of the address space"),
+        ({"shape": (2, 2), "strides": (1 << 60, 1 << 60)}, "out of the address space"),
+        ({"dlpack_dtype": (0, 4, 1), "strides": (1 << 61,)}, "out of the address space"),
+        ({"address": (1 << 64) - 8}, "out of the address space"),
         ({"dlpack_dtype": (18, 32, 1)}, "code 18"),
         ({"dlpack_dtype": (2, 0, 1)}, "0 bits"),
         ({"dlpack_dtype": (2, 32, 0)}, "0 lanes"),
@@ -98,6 +110,60 @@ def test_a_tensor_is_described_once():
     with pytest.raises(ValueError, match="already"):
         tensor.__init__(64, (1,), None, FLOAT32, CPU, None)
     assert tensor.shape == (2,)
+
+
+class DescribesItself:
+    """A shape whose reading describes the tensor that is being described."""
+
+    def __init__(self, tensor, owner):
+        self.tensor = tensor
+        self.owner = owner
+
+    def __iter__(self):
+        self.tensor.__init__(self.owner.address, (1,) * 10, None, FLOAT32, CPU, self.owner)
+        return iter((1,))
+
+
+def test_a_tensor_that_describes_itself_meanwhile_is_described_once():
+    memory = Memory(4)
+    watched = memory.watch()
+    tensor = Tensor.__new__(Tensor)
+    with pytest.raises(ValueError, match="already"):
+        tensor.__init__(64, DescribesItself(tensor, memory), None, FLOAT32, CPU, object())
+
+    assert tensor.shape == (1,) * 10
+    assert tensor.owner is memory
+    del tensor, memory
+    gc.collect()
+    assert watched() is None
+
+
+def test_a_description_that_was_refused_may_be_given_again():
+    tensor = Tensor.__new__(Tensor)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="address space"):
+            tensor.__init__(64, (2,) * 9, (1 << 62,) * 9, FLOAT32, CPU, None)
+    with pytest.raises(ValueError, match="did not call"):
+        tensor.shape  # noqa: B018
+
+    tensor.__init__(64, (3,), None, FLOAT32, CPU, None)
+    assert tensor.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((1, 2), (1 << 61, 1)), ((0, 3), (1 << 61, -5)), ((5, 1 << 61, 0), None)]
+)
+def test_strides_that_lead_nowhere_may_be_anything(shape, strides):
+    tensor = tensor_of([1, 2], shape, strides=strides)
+
+    assert tensor.strides[0] == 0
+    assert memoryview(tensor).nbytes == tensor.nbytes
+
+
+def test_on_a_device_an_address_is_what_the_plugin_says():
+    at_the_end = Tensor((1 << 64) - 1, (4,), None, FLOAT32, (12, 0), None)
+
+    assert at_the_end.address == (1 << 64) - 1
 
 
 @pytest.mark.parametrize("use", ["shape", "address", "__dlpack__", "__dlpack_device__"])

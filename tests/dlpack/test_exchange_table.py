@@ -9,28 +9,15 @@ import pytest
 from modular_tf.dlpack import from_dlpack, to_dlpack
 from modular_tf.native.tensor import Tensor, export_by_table, import_by_table
 from tests.dlpack import foreign
+from tests.dlpack.exchange import NAME, OURS, delete, describe, managed_from
 from tests.dlpack.memory import CPU, FLOAT32, tensor_of
-
-NAME = b"dlpack_exchange_api"
-OURS = foreign.ExchangeTable.from_address(
-    ctypes.pythonapi.PyCapsule_GetPointer(Tensor.__dlpack_c_exchange_api__, NAME)
-)
-
-
-def managed_from(thing) -> foreign.Versioned:
-    out = ctypes.c_void_p()
-    assert OURS.from_object(thing, ctypes.byref(out)) == 0
-    return foreign.Versioned.from_address(out.value)
-
-
-def delete(managed) -> None:
-    managed.deleter(ctypes.addressof(managed))
 
 
 def allocate(**fields):
     """Call the allocator as consumers do, without the GIL; return its result and what it said."""
     said = []
-    shape = (ctypes.c_int64 * 2)(*fields.pop("shape", (3, 5)))
+    sizes = fields.pop("shape", (3, 5))
+    shape = sizes and (ctypes.c_int64 * 2)(*sizes)
     prototype = foreign.Tensor(device_type=1, ndim=2, code=2, bits=32, lanes=1, shape=shape)
     for name, value in fields.items():
         setattr(prototype, name, value)
@@ -75,9 +62,8 @@ def test_there_and_back():
 
 def test_a_borrowed_description():
     tensor = tensor_of([1, 2, 3, 4], (2, 2))
-    described = foreign.Tensor()
+    described = describe(tensor)
 
-    assert OURS.describe(tensor, ctypes.byref(described)) == 0
     assert (described.data, described.shape[:2]) == (tensor.address, [2, 2])
     assert described.strides[:2] == [2, 1]
     assert tensor._n_exports == 0
@@ -117,7 +103,7 @@ def test_work_in_flight_is_waited_for_first():
     tensor = tensor_of([1], cls=Pending, dlpack_device=(12, 0))
     tensor._needs_sync = True
     delete(managed_from(tensor))
-    OURS.describe(tensor, ctypes.byref(foreign.Tensor()))
+    describe(tensor)
 
     assert tensor.waited_for == (None, None)
 
@@ -131,7 +117,22 @@ def test_negative_strides_are_copied_or_refused():
     assert (ctypes.c_float * 3).from_address(managed.dl_tensor.data)[:] == [3, 2, 1]
     delete(managed)
     with pytest.raises(BufferError, match="negative"):
-        OURS.describe(tensor, ctypes.byref(foreign.Tensor()))
+        describe(tensor)
+
+
+@pytest.mark.parametrize("made", [5, None, Tensor.__new__(Tensor), Tensor])
+def test_what_a_subclass_returns_has_to_be_a_tensor(made):
+    class Wrong(Tensor):
+        def _export_elsewhere(self, *_):
+            return made
+
+    memory = tensor_of([1, 2, 3]).owner
+    backwards = Wrong(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory)
+
+    for export in (managed_from, import_by_table, from_dlpack):
+        with pytest.raises(BufferError, match=r"Wrong.*expected a tensor that has memory"):
+            export(backwards)
+    assert backwards._n_exports == 0
 
 
 def test_the_allocator_makes_compact_aligned_memory():
@@ -160,7 +161,11 @@ def test_the_allocator_gives_no_address_to_nothing():
     [
         ({"device_type": 2}, b"BufferError"),
         ({"ndim": 65}, b"ValueError"),
+        ({"ndim": -1}, b"ValueError"),
+        ({"shape": None}, b"ValueError"),
         ({"bits": 0}, b"ValueError"),
+        ({"lanes": 0}, b"ValueError"),
+        ({"code": 18}, b"ValueError"),
         ({"shape": (-1, 1)}, b"ValueError"),
         ({"shape": (2**40, 2**40)}, b"ValueError"),
         ({"shape": (2**50, 4)}, b"MemoryError"),

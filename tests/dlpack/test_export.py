@@ -144,9 +144,10 @@ def test_the_hook_is_asked_before_memory_leaves():
     assert tensor.waits == []
     exported(tensor, stream=stream)
     assert tensor.waits == [stream]
+    exported(tensor, stream=(stream, stream))
     tensor._needs_sync = True
     exported(tensor)
-    assert tensor.waits == [stream, None]
+    assert tensor.waits == [stream, (stream, stream), None]
 
 
 def test_what_the_hook_raises_ends_the_export():
@@ -184,6 +185,27 @@ def test_a_subclass_that_brings_it_to_the_wrong_place_is_told():
 
     with pytest.raises(BufferError, match=r"\(1, 0\) instead of \(2, 1\)"):
         exported(tensor, dl_device=(2, 1))
+
+
+@pytest.mark.parametrize("made", [5, None, Tensor.__new__(Tensor), Tensor])
+def test_a_subclass_that_brings_no_tensor_is_told(made):
+    class Wrong(Tensor):
+        def _export_elsewhere(self, *_):
+            return made
+
+    for request in ({}, {"max_version": (1, 0)}):
+        with pytest.raises(BufferError, match=r"Wrong.*expected a tensor that has memory"):
+            tensor_of([1], cls=Wrong).__dlpack__(copy=True, **request)
+
+
+def test_a_subclass_that_brings_negative_strides_is_told():
+    class Wrong(Tensor):
+        def _export_elsewhere(self, *_):
+            return self
+
+    memory = tensor_of([1, 2, 3]).owner
+    with pytest.raises(BufferError, match=r"Wrong.*negative"):
+        exported(Wrong(memory.address + 8, (3,), (-1,), FLOAT32, CPU, memory))
 
 
 def test_a_copy_of_host_memory_is_compact_and_aligned():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import suppress
+
 import pytest
 
 from modular_tf.dlpack import from_dlpack
@@ -24,6 +27,36 @@ def test_a_capsule_is_consumed_once_and_freed_once(versioned, used):
         consume(producer.capsule)
     assert producer.deleted == 0
     del tensor
+    assert producer.deleted == 1
+
+
+def test_the_collector_may_consume_the_capsule_first():
+    """It runs when the tensor is allocated, and with it whatever code somebody left to it."""
+    producer = Producer()
+    taken = []
+
+    class Thief:
+        def __del__(self):
+            taken.append(consume(producer.capsule))
+
+    def leave_a_cycle():
+        thief = Thief()
+        thief.itself = thief
+
+    gc.collect()
+    gc.disable()
+    leave_a_cycle()
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        with suppress(ValueError):
+            gc.enable()
+            taken.append(consume(producer.capsule))
+    finally:
+        gc.set_threshold(*threshold)
+    assert len(taken) == 1
+    taken.clear()
+    gc.collect()
     assert producer.deleted == 1
 
 
@@ -81,6 +114,14 @@ def _set_shape(producer):
     producer.shape[0] = -4
 
 
+def _set_strides(producer):
+    producer.strides[0] = 1 << 62
+
+
+def _set_offset(producer):
+    producer.dl.byte_offset = (1 << 64) - 8
+
+
 REFUSED = {
     "another major version": (_set(major=2), "found 2"),
     "major version 0": (_set(major=0), "found 0"),
@@ -94,6 +135,8 @@ REFUSED = {
     "too many dimensions": (_set(ndim=65), "dimensions"),
     "no shape": (_set(shape=None), "no shape"),
     "a negative shape": (_set_shape, "negative"),
+    "strides that wrap": (_set_strides, "address space"),
+    "an offset that wraps": (_set_offset, "address space"),
 }
 
 

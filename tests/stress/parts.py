@@ -44,5 +44,11 @@ _ALL = (
         rounds=200,
         sample=4,
     ),
+    Part(
+        "array_closes",
+        "closes of arrays, their memory, device and service against exports and copies",
+        rounds=1000,
+        sample=12,
+    ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

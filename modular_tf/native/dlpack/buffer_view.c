@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "lifetime.h"
+
 /* PyBUF_*, as Python 3.11 froze them. */
 enum {
   WRITABLE = 0x1,
@@ -92,18 +94,18 @@ int mtf_get_buffer(PyObject* object, BufferView* view, int flags) {
   static char nothing; /* of an empty tensor: views want an address */
   Tensor* self = mtf_tensor_from(object);
   view->obj = NULL;
-  if (self == NULL || check(self, flags) < 0 || mtf_tensor_synchronise(self, Py_None) < 0 ||
-      fill(self, view, flags) < 0) {
+  if (self == NULL || check(self, flags) < 0 || mtf_hold_when_done(self, Py_None) < 0) return -1;
+  if (fill(self, view, flags) < 0) {
+    mtf_let_go(self);
     return -1;
   }
   if (view->buf == NULL) view->buf = &nothing;
   Py_INCREF(object);
   view->obj = object;
-  ++self->n_exports;
   return 0;
 }
 
 void mtf_release_buffer(PyObject* self, BufferView* view) {
   free(view->internal);
-  --((Tensor*)self)->n_exports;
+  mtf_let_go((Tensor*)self);
 }

@@ -29,23 +29,21 @@ static int check_device(DLDevice device, PyObject* error) {
 }
 
 static int check_dtype(DLDataType dtype, PyObject* error) {
-  if (dtype.code <= kDLFloat4_e2m1fn && dtype.bits > 0 && dtype.lanes > 0) return 0;
+  if (mtf_is_dtype(dtype)) return 0;
   PyErr_Format(error, "no such DLPack data type: code %d, %d bits, %d lanes", (int)dtype.code,
                (int)dtype.bits, (int)dtype.lanes);
   return -1;
 }
 
 static int check_extents(const DLTensor* source, PyObject* error) {
-  if (source->ndim < 0 || source->ndim > MTF_MAX_NDIM) {
+  if (mtf_has_extents(source)) return 0;
+  if (source->ndim > 0 && source->ndim <= MTF_MAX_NDIM) {
+    PyErr_SetString(error, "the tensor has dimensions and no shape");
+  } else {
     PyErr_Format(error, "expected 0 to %d dimensions, found %d", (int)MTF_MAX_NDIM,
                  (int)source->ndim);
-    return -1;
   }
-  if (source->ndim > 0 && source->shape == NULL) {
-    PyErr_SetString(error, "the tensor has dimensions and no shape");
-    return -1;
-  }
-  return 0;
+  return -1;
 }
 
 static int check_memory(const Tensor* self, const DLTensor* source, PyObject* error) {
@@ -76,6 +74,27 @@ static int copy_extents(Tensor* self, const DLTensor* source) {
   return 0;
 }
 
+/* Where the first element is; false: nowhere in the address space. */
+static bool find_data(Tensor* self, const DLTensor* source) {
+  uintptr_t address = 0;
+  if (__builtin_add_overflow((uintptr_t)source->data, source->byte_offset, &address)) return false;
+  self->dl.data = self->size == 0 ? NULL : (void*)address;
+  self->dl.byte_offset = 0;
+  return true;
+}
+
+static int fill(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error) {
+  self->dl = *source;
+  self->flags = flags;
+  if (copy_extents(self, source) < 0) return -1;
+  if (find_data(self, source) &&
+      mtf_fit_strides(&self->dl, self->size, flags, mtf_is_host_readable(self->dl.device))) {
+    return 0;
+  }
+  PyErr_SetString(error, "the strides or the offset lead out of the address space");
+  return -1;
+}
+
 int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error) {
   if (check_device(source->device, error) < 0 || check_dtype(source->dtype, error) < 0 ||
       check_extents(source, error) < 0) {
@@ -86,13 +105,11 @@ int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, Py
     return -1;
   }
   if (check_memory(self, source, error) < 0) return -1;
-  self->dl = *source;
-  if (copy_extents(self, source) < 0) return -1;
-  self->dl.data = self->size == 0 ? NULL : (char*)source->data + source->byte_offset;
-  self->dl.byte_offset = 0;
-  self->flags = flags;
-  self->is_described = true;
-  return 0;
+  self->is_described = fill(self, source, flags, error) == 0;
+  if (self->is_described) return 0;
+  free(self->extents_on_heap);
+  self->extents_on_heap = NULL;
+  return -1;
 }
 
 /* Reads a tuple of at most MTF_MAX_NDIM integers; returns how many, or -1 with an exception. */
@@ -142,41 +159,76 @@ static int parse(PyObject* args, PyObject* keywords, Arguments* a) {
              : -1;
 }
 
-static int check_ranges(const Arguments* a) {
-  if (a->code >= 0 && a->code <= UINT8_MAX && a->bits >= 0 && a->bits <= UINT8_MAX &&
-      a->lanes >= 0 && a->lanes <= UINT16_MAX) {
-    return 0;
-  }
-  PyErr_Format(PyExc_ValueError, "no such DLPack data type: (%d, %d, %d)", a->code, a->bits,
-               a->lanes);
+static int read_dtype(int code, int bits, int lanes, DLDataType* dtype) {
+  *dtype = (DLDataType){(uint8_t)code, (uint8_t)bits, (uint16_t)lanes};
+  if (code == dtype->code && bits == dtype->bits && lanes == dtype->lanes) return 0;
+  PyErr_Format(PyExc_ValueError, "no such DLPack data type: (%d, %d, %d)", code, bits, lanes);
   return -1;
 }
 
+/* Reading runs the arguments' own code, which may describe the tensor. */
 static int describe(Tensor* self, const Arguments* a) {
   int64_t shape[MTF_MAX_NDIM], strides[MTF_MAX_NDIM];
-  DLTensor dl = {.shape = shape,
-                 .strides = strides,
-                 .device = {a->device_type, a->device_id},
-                 .dtype = {(uint8_t)a->code, (uint8_t)a->bits, (uint16_t)a->lanes}};
+  DLTensor dl = {
+      .shape = shape, .strides = strides, .device = {a->device_type, a->device_id}};
   const uint64_t flags = (a->read_only ? DLPACK_FLAG_READ_ONLY : 0) |
                          (a->is_copied ? DLPACK_FLAG_IS_COPIED : 0) |
                          (a->is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0);
   const unsigned long long address = PyLong_AsUnsignedLongLong(a->address);
   if (address == (unsigned long long)-1 && PyErr_Occurred()) return -1;
   dl.data = (void*)(uintptr_t)address;
-  if (read_extents(a->shape, a->strides, &dl) < 0) return -1;
-  return mtf_tensor_describe(self, &dl, flags, PyExc_ValueError);
+  if (read_dtype(a->code, a->bits, a->lanes, &dl.dtype) < 0 ||
+      read_extents(a->shape, a->strides, &dl) < 0) {
+    return -1;
+  }
+  if (!self->is_described) return mtf_tensor_describe(self, &dl, flags, PyExc_ValueError);
+  PyErr_SetString(PyExc_ValueError, "the tensor is described already; make another one");
+  return -1;
+}
+
+/* A number that C cannot hold is as impossible as others are. */
+static void name_overflow(void) {
+  if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    PyErr_SetString(PyExc_ValueError, "a number is negative, or larger than memory can be");
+  }
 }
 
 int mtf_tensor_init(PyObject* object, PyObject* args, PyObject* keywords) {
   Tensor* self = (Tensor*)object;
   Arguments a = {0};
-  if (self->is_described) {
-    PyErr_SetString(PyExc_ValueError, "the tensor is described already; make another one");
+  if (parse(args, keywords, &a) < 0 || describe(self, &a) < 0) {
+    name_overflow();
     return -1;
   }
-  if (parse(args, keywords, &a) < 0 || check_ranges(&a) < 0 || describe(self, &a) < 0) return -1;
   Py_INCREF(a.owner);
   self->owner = a.owner;
   return 0;
+}
+
+static int read_elements(PyObject* arguments, DLTensor* dl, int* is_padded) {
+  PyObject* shape = NULL;
+  int code = 0, bits = 0, lanes = 0;
+  return PyArg_ParseTuple(arguments, "O(iii)p:bytes_of_elements", &shape, &code, &bits, &lanes,
+                          is_padded) &&
+                 read_dtype(code, bits, lanes, &dl->dtype) == 0 &&
+                 check_dtype(dl->dtype, PyExc_ValueError) == 0 &&
+                 read_extents(shape, Py_None, dl) == 0
+             ? 0
+             : -1;
+}
+
+PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments) {
+  (void)module;
+  int64_t shape[MTF_MAX_NDIM], size = 0, n_bytes = 0;
+  int is_padded = 0;
+  DLTensor dl = {.shape = shape};
+  if (read_elements(arguments, &dl, &is_padded) < 0) {
+    name_overflow();
+    return NULL;
+  }
+  if (mtf_count(&dl, is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0, &size, &n_bytes)) {
+    return PyLong_FromLongLong(n_bytes);
+  }
+  PyErr_SetString(PyExc_ValueError, "the shape is negative somewhere, or larger than memory can be");
+  return NULL;
 }

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
 #include "import.h"
+#include "lifetime.h"
 #include "managed_tensor.h"
 
 static const char table_name[] = "dlpack_exchange_api";
@@ -46,8 +48,8 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* c
   if (prototype->device.device_type != kDLCPU) {
     return report(set_error, context, "BufferError", "only kDLCPU memory is allocated here");
   }
-  if (prototype->ndim < 0 || prototype->ndim > MTF_MAX_NDIM || prototype->dtype.bits == 0 ||
-      prototype->dtype.lanes == 0 || !mtf_count(prototype, 0, &size, &n_bytes)) {
+  if (!mtf_has_extents(prototype) || !mtf_is_dtype(prototype->dtype) ||
+      !mtf_count(prototype, 0, &size, &n_bytes)) {
     return report(set_error, context, "ValueError", "the prototype describes no tensor");
   }
   const size_t extents = 2 * (size_t)prototype->ndim * sizeof(int64_t);
@@ -62,24 +64,14 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* c
   return 0;
 }
 
-/* What an object exports: itself, or a host copy where no consumer could bear it as it is. */
-static Tensor* exportable(PyObject* object) {
-  Tensor* self = mtf_tensor_from(object);
-  if (self == NULL || mtf_tensor_synchronise(self, Py_None) < 0) return NULL;
-  if (mtf_has_negative_stride(&self->dl)) {
-    return (Tensor*)PyObject_CallMethod(object, "_export_elsewhere", "OOO", Py_None, Py_None,
-                                        Py_None);
-  }
-  Py_INCREF(object);
-  return self;
-}
-
 static int from_object(void* object, DLManagedTensorVersioned** out) {
-  Tensor* self = exportable(object);
-  if (self == NULL) return -1;
-  const bool is_itself = (void*)self == object;
-  *out = mtf_managed_versioned(self, is_itself ? self->flags & ~DLPACK_FLAG_IS_COPIED : self->flags);
-  Py_DECREF((PyObject*)self);
+  PyObject* const nothing_asked[MTF_KEYWORDS] = {Py_None, Py_None, Py_None, Py_None};
+  uint64_t flags = 0;
+  Tensor* self = mtf_tensor_from(object);
+  Tensor* exported = self == NULL ? NULL : mtf_hold_exported(self, nothing_asked, &flags);
+  if (exported == NULL) return -1;
+  *out = mtf_managed_versioned(exported, flags);
+  mtf_let_go(exported);
   return *out == NULL ? -1 : 0;
 }
 
@@ -88,15 +80,18 @@ static int to_object(DLManagedTensorVersioned* managed, void** out_object) {
   return *out_object == NULL ? -1 : 0;
 }
 
-/* Borrowed: what it points at lives as long as the object does. */
+/* Borrowed: what it points at lives as long as the object does, and so does the memory. */
 static int describe_object(void* object, DLTensor* out) {
   Tensor* self = mtf_tensor_from(object);
-  if (self == NULL || mtf_tensor_synchronise(self, Py_None) < 0) return -1;
+  if (self == NULL) return -1;
   if (mtf_has_negative_stride(&self->dl)) {
     PyErr_SetString(PyExc_BufferError, "negative strides cannot be lent without a copy");
     return -1;
   }
+  if (mtf_hold_when_done(self, Py_None) < 0) return -1;
   *out = self->dl;
+  self->is_lent = true;
+  mtf_let_go(self);
   return 0;
 }
 

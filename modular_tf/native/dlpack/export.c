@@ -1,14 +1,15 @@
 #include "export.h"
 
+#include "host_copy.h"
+#include "lifetime.h"
 #include "managed_tensor.h"
 
-enum { STREAM, MAX_VERSION, DL_DEVICE, COPY, KEYWORDS };
-
-static const char* const keyword_texts[KEYWORDS] = {"stream", "max_version", "dl_device", "copy"};
-static PyObject* keyword_names[KEYWORDS];
+static const char* const keyword_texts[MTF_KEYWORDS] = {"stream", "max_version", "dl_device",
+                                                        "copy"};
+static PyObject* keyword_names[MTF_KEYWORDS];
 
 int mtf_export_prepare(void) {
-  for (int i = 0; i < KEYWORDS; ++i) {
+  for (int i = 0; i < MTF_KEYWORDS; ++i) {
     keyword_names[i] = PyUnicode_InternFromString(keyword_texts[i]);
     if (keyword_names[i] == NULL) return -1;
   }
@@ -17,10 +18,10 @@ int mtf_export_prepare(void) {
 
 /* Names in calls are interned nearly always, so that addresses tell; a built one is compared. */
 static int find_keyword(PyObject* name) {
-  for (int i = 0; i < KEYWORDS; ++i) {
+  for (int i = 0; i < MTF_KEYWORDS; ++i) {
     if (name == keyword_names[i]) return i;
   }
-  for (int i = 0; i < KEYWORDS; ++i) {
+  for (int i = 0; i < MTF_KEYWORDS; ++i) {
     if (PyUnicode_CompareWithASCIIString(name, keyword_texts[i]) == 0) return i;
   }
   PyErr_Format(PyExc_TypeError, "__dlpack__() got an unexpected keyword argument %R", name);
@@ -34,7 +35,7 @@ static int read_request(PyObject* const* arguments, Py_ssize_t count, PyObject* 
     PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
     return -1;
   }
-  for (int i = 0; i < KEYWORDS; ++i) request[i] = Py_None;
+  for (int i = 0; i < MTF_KEYWORDS; ++i) request[i] = Py_None;
   for (Py_ssize_t i = 0; i < n_keywords; ++i) {
     const int found = find_keyword(PyTuple_GetItem(keywords, i));
     if (found < 0) return -1;
@@ -123,14 +124,15 @@ static PyObject* refuse_elsewhere(const Tensor* self, DLDevice wanted) {
 }
 
 /* The base class: another name for host memory without a copy, or a copy in host memory. */
-static PyObject* elsewhere(Tensor* self, DLDevice wanted, int copy) {
+static Tensor* elsewhere(Tensor* self, DLDevice wanted, int copy) {
   const DLDevice host = {kDLCPU, 0};
   const bool is_moved = !is_same_device(self->dl.device, wanted);
   if (!mtf_is_host_readable(self->dl.device) || !is_same_device(wanted, host)) {
-    return refuse_elsewhere(self, wanted);
+    refuse_elsewhere(self, wanted);
+    return NULL;
   }
-  if (is_moved && copy != 1) return (PyObject*)mtf_tensor_view_on(self, host);
-  if (copy != 0) return (PyObject*)mtf_tensor_host_copy(self);
+  if (is_moved && copy != 1) return mtf_tensor_view_on(self, host);
+  if (copy != 0) return mtf_tensor_host_copy(self, self->flags & DLPACK_FLAG_SUBBYTE_PADDED);
   PyErr_SetString(PyExc_BufferError,
                   "strides are negative, which consumers do not bear, and copy=False was asked for");
   return NULL;
@@ -144,61 +146,94 @@ PyObject* mtf_export_elsewhere(PyObject* object, PyObject* arguments) {
   DLDevice wanted;
   Tensor* self = mtf_tensor_from(object);
   if (self == NULL ||
-      !PyArg_ParseTuple(arguments, "OOO:_export_elsewhere", &stream, &dl_device, &copy) ||
-      read_device(self, dl_device, &wanted) < 0 || check_stream(wanted, stream) < 0 ||
-      mtf_tensor_synchronise(self, Py_None) < 0) {
+      !PyArg_ParseTuple(arguments, "OOO:_export_elsewhere", &stream, &dl_device, &copy)) {
     return NULL;
   }
   const int truth = read_copy(copy);
-  return PyErr_Occurred() ? NULL : elsewhere(self, wanted, truth);
+  if (PyErr_Occurred() || read_device(self, dl_device, &wanted) < 0 ||
+      check_stream(wanted, stream) < 0 || mtf_hold_when_done(self, Py_None) < 0) {
+    return NULL;
+  }
+  Tensor* result = elsewhere(self, wanted, truth);
+  mtf_let_go(self);
+  return (PyObject*)result;
 }
 
-/* What a subclass returned must be what was asked for. */
-static Tensor* check_elsewhere(PyObject* result, DLDevice wanted) {
-  Tensor* tensor = result == NULL ? NULL : mtf_tensor_from(result);
-  if (tensor != NULL && is_same_device(tensor->dl.device, wanted)) return tensor;
-  if (tensor != NULL) {
+/* What a subclass returned is used only if it is a tensor with memory, and what was asked for. */
+static int check_elsewhere(const Tensor* self, PyObject* result, DLDevice wanted) {
+  const Tensor* tensor = (Tensor*)result;
+  if (!PyObject_TypeCheck(result, mtf_tensor_type) || !tensor->is_described || tensor->is_ended) {
+    PyErr_Format(PyExc_BufferError,
+                 "%R: _export_elsewhere returned %R, expected a tensor that has memory",
+                 Py_TYPE((PyObject*)self), Py_TYPE(result));
+    return -1;
+  }
+  if (!is_same_device(tensor->dl.device, wanted)) {
     PyErr_Format(PyExc_BufferError, "the export went to DLPack device (%d, %d) instead of (%d, %d)",
                  (int)tensor->dl.device.device_type, (int)tensor->dl.device.device_id,
                  (int)wanted.device_type, (int)wanted.device_id);
+    return -1;
   }
-  return NULL;
+  if (!mtf_has_negative_stride(&tensor->dl)) return 0;
+  PyErr_Format(PyExc_BufferError, "%R: _export_elsewhere returned a tensor with negative strides",
+               Py_TYPE((PyObject*)self));
+  return -1;
 }
 
-static PyObject* export_elsewhere(Tensor* self, PyObject** request, DLDevice wanted,
-                                  bool is_versioned) {
+static Tensor* hold_elsewhere(Tensor* self, PyObject* const* request, DLDevice wanted) {
   PyObject* result = PyObject_CallMethod((PyObject*)self, "_export_elsewhere", "OOO",
-                                         request[STREAM], request[DL_DEVICE], request[COPY]);
-  Tensor* tensor = check_elsewhere(result, wanted);
-  PyObject* capsule = tensor == NULL ? NULL : capsule_of(tensor, is_versioned, tensor->flags);
-  Py_XDECREF(result);
-  return capsule;
-}
-
-/* Where something is asked for, or the tensor is not plain. */
-static PyObject* export_as_asked(Tensor* self, PyObject** request, bool is_versioned) {
-  DLDevice wanted;
-  const int copy = read_copy(request[COPY]);
-  if (PyErr_Occurred() || read_device(self, request[DL_DEVICE], &wanted) < 0 ||
-      check_stream(wanted, request[STREAM]) < 0) {
+                                         request[MTF_STREAM], request[MTF_DL_DEVICE],
+                                         request[MTF_COPY]);
+  if (result == NULL) return NULL;
+  if (check_elsewhere(self, result, wanted) < 0) {
+    Py_DECREF(result);
     return NULL;
   }
-  if (copy == 1 || !is_same_device(wanted, self->dl.device) || mtf_has_negative_stride(&self->dl)) {
-    return export_elsewhere(self, request, wanted, is_versioned);
+  mtf_hold((Tensor*)result);
+  Py_DECREF(result);
+  return (Tensor*)result;
+}
+
+/* 1: as it is; 0: a copy, or memory of another device; -1 with an exception. */
+static int is_exported_as_it_is(const Tensor* self, PyObject* const* request, DLDevice* wanted) {
+  const int copy = read_copy(request[MTF_COPY]);
+  if (PyErr_Occurred() || read_device(self, request[MTF_DL_DEVICE], wanted) < 0 ||
+      check_stream(*wanted, request[MTF_STREAM]) < 0) {
+    return -1;
   }
-  if (mtf_tensor_synchronise(self, request[STREAM]) < 0) return NULL;
-  return capsule_of(self, is_versioned, self->flags & ~DLPACK_FLAG_IS_COPIED);
+  return copy != 1 && is_same_device(*wanted, self->dl.device) &&
+         !mtf_has_negative_stride(&self->dl);
+}
+
+Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flags) {
+  DLDevice wanted;
+  const int as_it_is = is_exported_as_it_is(self, request, &wanted);
+  if (as_it_is < 0) return NULL;
+  if (as_it_is != 0) {
+    *flags = self->flags & ~DLPACK_FLAG_IS_COPIED;
+    return mtf_hold_when_done(self, request[MTF_STREAM]) < 0 ? NULL : self;
+  }
+  mtf_hold(self);
+  Tensor* exported = hold_elsewhere(self, request, wanted);
+  mtf_let_go(self);
+  if (exported != NULL) *flags = exported->flags;
+  return exported;
 }
 
 PyObject* mtf_dlpack(PyObject* object, PyObject* const* arguments, Py_ssize_t count,
                      PyObject* keywords) {
-  PyObject* request[KEYWORDS];
+  PyObject* request[MTF_KEYWORDS];
+  uint64_t flags = 0;
   Tensor* self = (Tensor*)object;
   if (!self->is_described) self = mtf_tensor_from(object);
   if (self == NULL || read_request(arguments, count, keywords, request) < 0) return NULL;
-  const int is_versioned = wants_versioned(request[MAX_VERSION]);
+  const int is_versioned = wants_versioned(request[MTF_MAX_VERSION]);
   if (is_versioned < 0) return NULL;
-  return export_as_asked(self, request, is_versioned != 0);
+  Tensor* exported = mtf_hold_exported(self, request, &flags);
+  if (exported == NULL) return NULL;
+  PyObject* capsule = capsule_of(exported, is_versioned != 0, flags);
+  mtf_let_go(exported);
+  return capsule;
 }
 
 PyObject* mtf_dlpack_device(PyObject* object, PyObject* unused) {

@@ -5,32 +5,47 @@
 
 enum { ALIGNMENT = 256 };
 
+bool mtf_is_dtype(DLDataType dtype) {
+  return dtype.code <= kDLFloat4_e2m1fn && dtype.bits > 0 && dtype.lanes > 0;
+}
+
+bool mtf_has_extents(const DLTensor* tensor) {
+  return tensor->ndim == 0 ||
+         (tensor->ndim > 0 && tensor->ndim <= MTF_MAX_NDIM && tensor->shape != NULL);
+}
+
+/* Padding gives each lane bytes of its own. */
 int64_t mtf_item_size(DLDataType dtype, uint64_t flags) {
   const int64_t bits = (int64_t)dtype.bits * dtype.lanes;
   if ((flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0) return (dtype.bits + 7) / 8 * (int64_t)dtype.lanes;
   return bits % 8 == 0 ? bits / 8 : 0;
 }
 
-static bool bytes_of(int64_t size, DLDataType dtype, uint64_t flags, int64_t* n_bytes) {
+/* What strides are multiplied by: the bytes of an element, or its bits where elements share bytes. */
+static int64_t unit_of(DLDataType dtype, uint64_t flags) {
   const int64_t item = mtf_item_size(dtype, flags);
-  if (item != 0) return !__builtin_mul_overflow(size, item, n_bytes);
-  if (__builtin_mul_overflow(size, (int64_t)dtype.bits * dtype.lanes, n_bytes)) return false;
-  *n_bytes = *n_bytes / 8 + (*n_bytes % 8 != 0);
-  return true;
+  return item != 0 ? item : (int64_t)dtype.bits * dtype.lanes;
+}
+
+static bool elements_of(const DLTensor* tensor, int64_t* size) {
+  bool is_empty = false, is_within_bounds = true;
+  *size = 1;
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    if (tensor->shape[i] < 0) return false;
+    is_empty |= tensor->shape[i] == 0;
+    is_within_bounds &= mtf_multiply_add(*size, tensor->shape[i], 0, size);
+  }
+  if (is_empty) *size = 0;
+  return is_empty || is_within_bounds;
 }
 
 bool mtf_count(const DLTensor* tensor, uint64_t flags, int64_t* size, int64_t* n_bytes) {
-  int64_t product = 1;
-  bool is_empty = false;
-  for (int32_t i = 0; i < tensor->ndim; ++i) {
-    if (tensor->shape[i] < 0) return false;
-    if (tensor->shape[i] == 0) is_empty = true;
-  }
-  for (int32_t i = 0; i < tensor->ndim && !is_empty; ++i) {
-    if (__builtin_mul_overflow(product, tensor->shape[i], &product)) return false;
-  }
-  *size = is_empty ? 0 : product;
-  return bytes_of(*size, tensor->dtype, flags, n_bytes);
+  const int64_t unit = unit_of(tensor->dtype, flags);
+  if (!elements_of(tensor, size)) return false;
+  if (mtf_item_size(tensor->dtype, flags) != 0) return mtf_multiply_add(*size, unit, 0, n_bytes);
+  if (!mtf_multiply_add(*size, unit, 7, n_bytes)) return false;
+  *n_bytes /= 8;
+  return true;
 }
 
 void mtf_compact_strides(int32_t ndim, const int64_t* shape, int64_t* strides) {
@@ -38,15 +53,42 @@ void mtf_compact_strides(int32_t ndim, const int64_t* shape, int64_t* strides) {
   for (int32_t i = ndim; i-- > 0;) {
     strides[i] = stride;
     /* Of an empty tensor no stride is ever used, and a product may overflow. */
-    if (shape[i] > 0 && __builtin_mul_overflow(stride, shape[i], &stride)) stride = 0;
+    if (shape[i] > 0 && !mtf_multiply_add(stride, shape[i], 0, &stride)) stride = 0;
   }
 }
 
-/* A dimension of one element may have any stride. */
-static bool follows(const DLTensor* tensor, int32_t i, int64_t* expected) {
-  if (tensor->shape[i] != 1 && tensor->strides[i] != *expected) return false;
-  *expected *= tensor->shape[i];
-  return true;
+static bool is_within_memory(const DLTensor* tensor, int64_t first, int64_t end) {
+  uintptr_t address = 0;
+  const uintptr_t data = (uintptr_t)tensor->data;
+  return !__builtin_add_overflow(data, first, &address) &&
+         !__builtin_add_overflow(data, end, &address);
+}
+
+/* Tells of nearly all tensors, by few multiplications, that no stride leads far: none is negative,
+ * and as many steps as there are elements end within memory, each as long as all strides together. */
+static bool is_surely_within_memory(const DLTensor* tensor, int64_t size, int64_t unit) {
+  int64_t step = 0, end = 0;
+  for (int32_t i = 0; i < tensor->ndim; ++i) step |= tensor->strides[i];
+  return step >= 0 && size > 0 && mtf_multiply_add(step, unit, 0, &step) &&
+         mtf_multiply_add(size, step, unit, &end) && is_within_memory(tensor, 0, end);
+}
+
+bool mtf_fit_strides(DLTensor* tensor, int64_t size, uint64_t flags, bool is_address) {
+  const int64_t unit = unit_of(tensor->dtype, flags);
+  if (is_surely_within_memory(tensor, size, unit)) return true;
+  int64_t lowest = 0, highest = unit, step = 0;
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    const bool fits = mtf_multiply_add(tensor->strides[i], unit, 0, &step);
+    if (size == 0 || tensor->shape[i] == 1) {
+      if (!fits) tensor->strides[i] = 0;
+      continue;
+    }
+    int64_t* end = step < 0 ? &lowest : &highest;
+    if (!fits || !mtf_multiply_add(tensor->shape[i] - 1, step, *end, end)) return false;
+  }
+  if (!is_address || size == 0) return true;
+  if (mtf_item_size(tensor->dtype, flags) != 0) return is_within_memory(tensor, lowest, highest);
+  return is_within_memory(tensor, lowest / 8, highest / 8);
 }
 
 static bool is_empty(const DLTensor* tensor) {
@@ -54,6 +96,13 @@ static bool is_empty(const DLTensor* tensor) {
     if (tensor->shape[i] == 0) return true;
   }
   return false;
+}
+
+/* A dimension of one element may have any stride. */
+static bool follows(const DLTensor* tensor, int32_t i, int64_t* expected) {
+  if (tensor->shape[i] != 1 && tensor->strides[i] != *expected) return false;
+  *expected *= tensor->shape[i]; /* at most the number of elements, which was counted */
+  return true;
 }
 
 bool mtf_is_c_contiguous(const DLTensor* tensor) {

@@ -9,14 +9,32 @@
 
 enum { MTF_MAX_NDIM = 64 }; /* numpy's and memoryview's limit too */
 
+/* *result = a * b + c; false, and no result of use, where that is not within 64 bits. */
+static inline bool mtf_multiply_add(int64_t a, int64_t b, int64_t c, int64_t* result) {
+  int64_t product = 0;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, c, result);
+}
+
+/* Whether DLPack has such a data type. */
+bool mtf_is_dtype(DLDataType dtype);
+
+/* Whether there are at most MTF_MAX_NDIM dimensions, and a shape where there is one. */
+bool mtf_has_extents(const DLTensor* tensor);
+
 /* Bytes of one element; 0 where several elements share one (packed sub-byte types). */
 int64_t mtf_item_size(DLDataType dtype, uint64_t flags);
 
-/* Elements and bytes of a tensor that is stored without gaps; false: negative, or over 2^63. */
+/* Elements, and the bytes of so many without gaps: the only formula for them. False: the shape is
+ * negative somewhere, or a number is over 2^63. */
 bool mtf_count(const DLTensor* tensor, uint64_t flags, int64_t* size, int64_t* n_bytes);
 
 /* C order, in elements. */
 void mtf_compact_strides(int32_t ndim, const int64_t* shape, int64_t* strides);
+
+/* Whether all elements have an offset from `data` within 64 bits and, where `data` is an address of
+ * the host's, an address. Strides that lead nowhere become 0 if their bytes are not within 64 bits.
+ * `size` is how many elements there are. */
+bool mtf_fit_strides(DLTensor* tensor, int64_t size, uint64_t flags, bool is_address);
 
 /* Whether the elements lie without gaps in C order, or in Fortran order. */
 bool mtf_is_c_contiguous(const DLTensor* tensor);

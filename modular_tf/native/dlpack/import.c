@@ -1,5 +1,7 @@
 #include "import.h"
 
+#include <stdlib.h>
+
 #include "managed_tensor.h"
 
 static void release_versioned(void* pointer) {
@@ -19,68 +21,107 @@ static void release_legacy(void* pointer) {
   if (managed->deleter != NULL) managed->deleter(managed);
 }
 
-static Tensor* adopt(const DLTensor* dl, uint64_t flags, bool is_ours, void* managed,
-                     void (*release)(void*)) {
-  /* kDLExtDev means another device to every maker: a foreign number proves nothing. */
-  if (dl->device.device_type == kDLExtDev && !is_ours) {
-    PyErr_Format(PyExc_BufferError,
-                 "device (12, %d), kDLExtDev, of another producer has no meaning here; ask that "
-                 "producer for host memory",
-                 (int)dl->device.device_id);
-    return NULL;
+/* Describes what is to be adopted; kDLExtDev means another device to every maker, so that a foreign
+ * number proves nothing. */
+static int describe(Tensor* self, const DLTensor* dl, uint64_t flags, bool is_ours) {
+  if (dl->device.device_type != kDLExtDev || is_ours) {
+    return mtf_tensor_describe(self, dl, flags, PyExc_BufferError);
   }
-  Tensor* self = mtf_tensor_new();
-  if (self == NULL) return NULL;
-  if (mtf_tensor_describe(self, dl, flags, PyExc_BufferError) < 0) {
-    Py_DECREF((PyObject*)self);
-    return NULL;
-  }
-  self->managed = managed;
-  self->release = release;
-  return self;
+  PyErr_Format(PyExc_BufferError,
+               "device (12, %d), kDLExtDev, of another producer has no meaning here; ask that "
+               "producer for host memory",
+               (int)dl->device.device_id);
+  return -1;
 }
 
-Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
+static int describe_versioned(Tensor* self, const DLManagedTensorVersioned* managed) {
   const uint64_t known =
       DLPACK_FLAG_READ_ONLY | DLPACK_FLAG_IS_COPIED | DLPACK_FLAG_SUBBYTE_PADDED;
   if (managed->version.major != DLPACK_MAJOR) {
     PyErr_Format(PyExc_BufferError, "expected DLPack %d, found %u.%u", (int)DLPACK_MAJOR,
                  (unsigned)managed->version.major, (unsigned)managed->version.minor);
-    return NULL;
+    return -1;
   }
-  return adopt(&managed->dl_tensor, managed->flags & known, mtf_is_our_versioned(managed), managed,
-               release_versioned);
+  return describe(self, &managed->dl_tensor, managed->flags & known, mtf_is_our_versioned(managed));
 }
 
-static Tensor* adopt_legacy(DLManagedTensor* managed) {
-  Tensor* self =
-      adopt(&managed->dl_tensor, 0, mtf_is_our_legacy(managed), managed, release_legacy);
-  if (self != NULL) self->is_mutability_unknown = true;
+/* Of one of ours only the tensor is kept that has the memory: otherwise tensors that come back again
+ * and again would form a chain. The managed tensor's use of the memory becomes the view's. */
+static void become_view(Tensor* self, PyObject* root, void* managed) {
+  self->owner = root;
+  self->is_view = true;
+  free(managed);
+}
+
+static void take_over_versioned(Tensor* self, DLManagedTensorVersioned* managed) {
+  if (mtf_is_our_versioned(managed)) {
+    become_view(self, managed->manager_ctx, managed);
+  } else {
+    self->managed = managed;
+    self->release = release_versioned;
+  }
+}
+
+static void take_over_legacy(Tensor* self, DLManagedTensor* managed) {
+  self->is_mutability_unknown = true;
+  if (mtf_is_our_legacy(managed)) {
+    become_view(self, managed->manager_ctx, managed);
+  } else {
+    self->managed = managed;
+    self->release = release_legacy;
+  }
+}
+
+Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
+  Tensor* self = mtf_tensor_new();
+  if (self == NULL) return NULL;
+  if (describe_versioned(self, managed) < 0) {
+    Py_DECREF((PyObject*)self);
+    return NULL;
+  }
+  take_over_versioned(self, managed);
   return self;
 }
 
-/* Renaming cannot fail on a valid capsule; where it did, the capsule would free too. */
-static PyObject* mark_used(PyObject* capsule, const char* name, Tensor* self) {
-  if (self == NULL) return NULL;
-  if (PyCapsule_SetName(capsule, name) < 0) {
-    self->managed = NULL;
-    Py_CLEAR(self);
+/* 1 if the capsule was of this kind and is consumed, 0 if it is of another, -1 with an exception. */
+static int consume_versioned(Tensor* self, PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, mtf_versioned_name)) return 0;
+  DLManagedTensorVersioned* managed = PyCapsule_GetPointer(capsule, mtf_versioned_name);
+  if (describe_versioned(self, managed) < 0 ||
+      PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) {
+    return -1;
   }
-  return (PyObject*)self;
+  take_over_versioned(self, managed);
+  return 1;
+}
+
+static int consume_legacy(Tensor* self, PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, mtf_legacy_name)) return 0;
+  DLManagedTensor* managed = PyCapsule_GetPointer(capsule, mtf_legacy_name);
+  if (describe(self, &managed->dl_tensor, 0, mtf_is_our_legacy(managed)) < 0 ||
+      PyCapsule_SetName(capsule, mtf_used_legacy_name) < 0) {
+    return -1;
+  }
+  take_over_legacy(self, managed);
+  return 1;
+}
+
+static int refuse(PyObject* capsule) {
+  const bool is_used = PyCapsule_IsValid(capsule, mtf_used_versioned_name) ||
+                       PyCapsule_IsValid(capsule, mtf_used_legacy_name);
+  PyErr_Format(PyExc_ValueError, "expected a DLPack capsule that nobody consumed, found %s%R",
+               is_used ? "a consumed one: " : "", capsule);
+  return -1;
 }
 
 PyObject* mtf_consume(PyObject* module, PyObject* capsule) {
   (void)module;
-  if (PyCapsule_IsValid(capsule, mtf_versioned_name)) {
-    Tensor* self = mtf_adopt_versioned(PyCapsule_GetPointer(capsule, mtf_versioned_name));
-    return mark_used(capsule, mtf_used_versioned_name, self);
-  }
-  if (PyCapsule_IsValid(capsule, mtf_legacy_name)) {
-    Tensor* self = adopt_legacy(PyCapsule_GetPointer(capsule, mtf_legacy_name));
-    return mark_used(capsule, mtf_used_legacy_name, self);
-  }
-  const bool is_used = PyCapsule_IsValid(capsule, mtf_used_versioned_name) ||
-                       PyCapsule_IsValid(capsule, mtf_used_legacy_name);
-  return PyErr_Format(PyExc_ValueError, "expected a DLPack capsule that nobody consumed, found %s%R",
-                      is_used ? "a consumed one: " : "", capsule);
+  /* Allocated first: that may run the collector, and so code that consumes the capsule. */
+  Tensor* self = mtf_tensor_new();
+  if (self == NULL) return NULL;
+  int consumed = consume_versioned(self, capsule);
+  if (consumed == 0) consumed = consume_legacy(self, capsule);
+  if (consumed == 0) consumed = refuse(capsule);
+  if (consumed < 0) Py_CLEAR(self);
+  return (PyObject*)self;
 }

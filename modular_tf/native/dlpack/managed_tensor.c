@@ -3,18 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpreter_end.h"
+#include "lifetime.h"
+
 const char mtf_legacy_name[] = "dltensor";
 const char mtf_used_legacy_name[] = "used_dltensor";
 const char mtf_versioned_name[] = "dltensor_versioned";
 const char mtf_used_versioned_name[] = "used_dltensor_versioned";
 
-/* Where Python has ended, its memory is no longer ours to touch: leak. */
-static void release(void* managed, PyObject* tensor) {
-  if (!Py_IsInitialized()) return;
+/* Leaks where nobody can run Python any more. */
+static void release(void* managed, Tensor* tensor) {
+  if (!mtf_can_take_gil()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
-  --((Tensor*)tensor)->n_exports;
   free(managed);
-  Py_DECREF(tensor);
+  mtf_let_go(tensor);
   PyGILState_Release(state);
 }
 
@@ -38,7 +40,8 @@ static void* new_block(const Tensor* self, size_t size_of_managed) {
   return block;
 }
 
-static void fill(Tensor* self, DLTensor* dl, int64_t* extents) {
+/* Returns whose memory it is, in use from now on. */
+static Tensor* fill(Tensor* self, DLTensor* dl, int64_t* extents) {
   const size_t n = (size_t)self->dl.ndim;
   *dl = self->dl;
   if (n > 0) {
@@ -47,27 +50,26 @@ static void fill(Tensor* self, DLTensor* dl, int64_t* extents) {
     dl->shape = extents;
     dl->strides = extents + n;
   }
-  Py_INCREF((PyObject*)self);
-  ++self->n_exports;
+  Tensor* root = mtf_root(self);
+  mtf_hold(root);
+  return root;
 }
 
 DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags) {
   DLManagedTensorVersioned* managed = new_block(self, sizeof *managed);
   if (managed == NULL) return NULL;
   managed->version = (DLPackVersion){DLPACK_MAJOR, DLPACK_MINOR};
-  managed->manager_ctx = self;
   managed->deleter = delete_versioned;
   managed->flags = flags | (self->is_mutability_unknown ? DLPACK_FLAG_READ_ONLY : 0);
-  fill(self, &managed->dl_tensor, (int64_t*)(managed + 1));
+  managed->manager_ctx = fill(self, &managed->dl_tensor, (int64_t*)(managed + 1));
   return managed;
 }
 
 static DLManagedTensor* managed_legacy(Tensor* self) {
   DLManagedTensor* managed = new_block(self, sizeof *managed);
   if (managed == NULL) return NULL;
-  managed->manager_ctx = self;
   managed->deleter = delete_legacy;
-  fill(self, &managed->dl_tensor, (int64_t*)(managed + 1));
+  managed->manager_ctx = fill(self, &managed->dl_tensor, (int64_t*)(managed + 1));
   return managed;
 }
 

@@ -10,8 +10,9 @@ extern const char mtf_used_legacy_name[];    /* used_dltensor */
 extern const char mtf_versioned_name[];      /* dltensor_versioned */
 extern const char mtf_used_versioned_name[]; /* used_dltensor_versioned */
 
-/* A managed tensor, whose deleter may run on any thread, with or without the GIL, and once the
- * interpreter has ended (then it leaks what Python can no longer free). NULL with an exception. */
+/* A managed tensor, which is a use of the memory. Its deleter may run on any thread, with or without
+ * the GIL; once the interpreter has ended, or ends on another thread, it leaks what only Python can
+ * free. NULL with an exception. */
 DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags);
 
 /* Tells whether a managed tensor is one of ours. */

@@ -1,13 +1,18 @@
 /* modular_tf.native._dlpack: tensors that other libraries take without a copy, and theirs. */
 #include "exchange_table.h"
 #include "export.h"
+#include "host_copy.h"
 #include "import.h"
+#include "interpreter_end.h"
 #include "tensor.h"
 
 static PyMethodDef functions[] = {
     {"consume", mtf_consume, METH_O, NULL},
     {"import_by_table", mtf_import_by_table, METH_O, NULL},
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
+    {"repacked", mtf_repacked, METH_VARARGS, NULL},
+    {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
+    {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -20,8 +25,10 @@ static struct PyModuleDef definition = {
 static int prepare(void) {
   if (mtf_tensor_type != NULL) return 0;
   if (mtf_export_prepare() < 0) return -1;
-  PyObject* type = mtf_tensor_type_new(); /* kept by mtf_tensor_type for good */
-  return type == NULL ? -1 : mtf_publish_exchange_table(type);
+  PyObject* type = mtf_tensor_type_new();
+  if (type != NULL && mtf_publish_exchange_table(type) < 0) Py_CLEAR(type);
+  mtf_tensor_type = (PyTypeObject*)type; /* kept for good */
+  return type == NULL ? -1 : 0;
 }
 
 static int fill(PyObject* module) {

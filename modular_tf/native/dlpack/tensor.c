@@ -1,10 +1,8 @@
 #include "tensor.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "buffer_view.h"
 #include "export.h"
+#include "lifetime.h"
 
 PyTypeObject* mtf_tensor_type;
 
@@ -30,13 +28,6 @@ Tensor* mtf_tensor_from(PyObject* object) {
   return (Tensor*)object;
 }
 
-int mtf_tensor_synchronise(Tensor* self, PyObject* stream) {
-  if (!self->needs_sync && stream == Py_None) return 0;
-  PyObject* done = PyObject_CallMethod((PyObject*)self, "_before_export", "O", stream);
-  Py_XDECREF(done);
-  return done == NULL ? -1 : 0;
-}
-
 Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device) {
   Tensor* view = mtf_tensor_new();
   DLTensor dl = self->dl;
@@ -47,71 +38,16 @@ Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device) {
     return NULL;
   }
   view->is_mutability_unknown = self->is_mutability_unknown;
-  Py_INCREF((PyObject*)self);
-  view->owner = (PyObject*)self;
+  mtf_hold(mtf_root(self));
+  view->owner = (PyObject*)mtf_root(self);
+  view->is_view = true;
   return view;
-}
-
-/* Bytes to copy at once and how many times: packed sub-byte elements only as they lie. */
-static int copy_bytes(Tensor* self, char* to) {
-  const int64_t item = mtf_item_size(self->dl.dtype, self->flags);
-  if (item == 0 && !mtf_is_c_contiguous(&self->dl)) {
-    PyErr_SetString(PyExc_BufferError,
-                    "elements that share bytes can be copied only where they are compact");
-    return -1;
-  }
-  PyThreadState* thread = PyEval_SaveThread();
-  if (item != 0) {
-    mtf_copy_elements(&self->dl, (size_t)item, to);
-  } else if (self->n_bytes > 0) {
-    memcpy(to, self->dl.data, (size_t)self->n_bytes);
-  }
-  PyEval_RestoreThread(thread);
-  return 0;
-}
-
-Tensor* mtf_tensor_host_copy(Tensor* self) {
-  Tensor* copy = mtf_tensor_new();
-  if (copy == NULL) return NULL;
-  DLTensor dl = self->dl;
-  const uint64_t padded = self->flags & DLPACK_FLAG_SUBBYTE_PADDED;
-  dl.strides = NULL;
-  dl.device = (DLDevice){kDLCPU, 0};
-  dl.data = mtf_aligned_memory(self->n_bytes);
-  copy->managed = dl.data;
-  copy->release = free;
-  if (dl.data == NULL) PyErr_NoMemory();
-  if (dl.data == NULL || copy_bytes(self, dl.data) < 0 ||
-      mtf_tensor_describe(copy, &dl, padded | DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
-    Py_DECREF((PyObject*)copy);
-    return NULL;
-  }
-  return copy;
 }
 
 static int visit_references(PyObject* object, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(((Tensor*)object)->owner);
   return 0;
-}
-
-/* A foreign deleter may run any code, and this may run with an exception pending. */
-static void release_memory(Tensor* self) {
-  PyObject *type, *value, *traceback;
-  PyErr_Fetch(&type, &value, &traceback);
-  if (self->managed != NULL) self->release(self->managed);
-  self->managed = NULL;
-  Py_CLEAR(self->owner);
-  PyErr_Restore(type, value, traceback);
-}
-
-static void deallocate(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  PyObject_GC_UnTrack(object);
-  release_memory((Tensor*)object);
-  free(((Tensor*)object)->extents_on_heap);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
-  Py_DECREF(type);
 }
 
 static PyObject* tuple_of(const int64_t* values, int32_t count) {
@@ -129,7 +65,8 @@ enum { SHAPE, STRIDES, NDIM, SIZE, NBYTES, ADDRESS, ELEMENT, DEVICE, READ_ONLY, 
        EXPORTS, OWNER };
 
 static PyObject* element_of(DLDataType dtype) {
-  return Py_BuildValue("iii", (int)dtype.code, (int)dtype.bits, (int)dtype.lanes);
+  const int64_t numbers[] = {dtype.code, dtype.bits, dtype.lanes};
+  return tuple_of(numbers, 3);
 }
 
 static PyObject* owner_of(const Tensor* self) {
@@ -168,7 +105,7 @@ static PyObject* get_needs_sync(PyObject* object, void* unused) {
 static int set_needs_sync(PyObject* object, PyObject* value, void* unused) {
   (void)unused;
   const int truth = value == NULL ? 0 : PyObject_IsTrue(value);
-  if (truth >= 0) ((Tensor*)object)->needs_sync = truth != 0;
+  if (truth >= 0) ((Tensor*)object)->needs_sync = truth != 0 || ((Tensor*)object)->is_ended;
   return truth < 0 ? -1 : 0;
 }
 
@@ -203,13 +140,14 @@ static PyMethodDef methods[] = {
     {"__dlpack_device__", mtf_dlpack_device, METH_NOARGS, NULL},
     {"_before_export", before_export, METH_O, NULL},
     {"_export_elsewhere", mtf_export_elsewhere, METH_VARARGS, NULL},
+    {"_end_memory", mtf_end_memory, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_init, mtf_tensor_init},
     {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, deallocate},
+    {Py_tp_dealloc, mtf_tensor_deallocate},
     {Py_tp_traverse, visit_references}, /* no tp_clear: a cycle leads through something that has one */
     {Py_tp_methods, methods},
     {Py_tp_getset, getters},
@@ -225,8 +163,4 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyObject* mtf_tensor_type_new(void) {
-  PyObject* type = PyType_FromSpec(&spec);
-  mtf_tensor_type = (PyTypeObject*)type;
-  return type;
-}
+PyObject* mtf_tensor_type_new(void) { return PyType_FromSpec(&spec); }

@@ -23,15 +23,18 @@ typedef struct {
   PyObject* owner;        /* keeps the memory; or NULL */
   void* managed;          /* what `release` is to be called with, once; or NULL */
   void (*release)(void*); /* frees the memory, or tells its producer */
-  Py_ssize_t n_exports;   /* managed tensors and buffers that consumers hold */
+  Py_ssize_t n_exports;   /* uses of the memory, see lifetime.h */
   int64_t* extents_on_heap; /* where there are more than MTF_INLINE_NDIM dimensions */
   int64_t extents[2 * MTF_INLINE_NDIM];
   bool is_described;
   bool needs_sync;             /* _before_export must be called first */
   bool is_mutability_unknown;  /* from a legacy struct, which cannot say: treated as read-only */
+  bool is_view;  /* the owner is the tensor that has the memory, and this one is a use of it */
+  bool is_lent;  /* a borrowed description was given out: the memory stays as long as the tensor */
+  bool is_ended; /* the memory goes with its last use */
 } Tensor;
 
-/* Borrowed; set by mtf_tensor_type_new. */
+/* Set when the module is first imported. */
 extern PyTypeObject* mtf_tensor_type;
 
 /* Makes the type; a new reference, or NULL with an exception. */
@@ -47,20 +50,17 @@ int mtf_tensor_describe(Tensor* self, const DLTensor* source, uint64_t flags, Py
 /* tp_init: Tensor(address, shape, strides, dlpack_dtype, dlpack_device, owner, ...). */
 int mtf_tensor_init(PyObject* self, PyObject* args, PyObject* keywords);
 
+/* bytes_of_elements(shape, dtype, is_padded): of so many elements without gaps. */
+PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments);
+
 /* Returns the tensor that an object is; NULL with an exception where it is another object, or where
  * a subclass has not called __init__. Borrowed. */
 Tensor* mtf_tensor_from(PyObject* object);
 
-/* Calls self._before_export(stream) where the memory may still be written to. -1 with an exception. */
-int mtf_tensor_synchronise(Tensor* self, PyObject* stream);
-
 /* Whether the host may read the memory: kDLCPU and pinned host memory. */
 bool mtf_is_host_readable(DLDevice device);
 
-/* A tensor over the same memory, kept by `self`, that says another device. NULL with an exception. */
+/* A view of the same memory that says another device. NULL with an exception. */
 Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device);
-
-/* A compact copy in new host memory, with IS_COPIED. The GIL is released while bytes are copied. */
-Tensor* mtf_tensor_host_copy(Tensor* self);
 
 #endif

@@ -1,0 +1,76 @@
+"""Arrays whose elements are packed or padded, over one another and in every memory."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.tensor import Tensor
+from modular_tf.service import PluginService
+from tests.dlpack.memory import CPU, Memory
+from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
+
+COUNTS = (0, 1, 3, 8, 17)
+MEMORIES = ("device", "host", "unified")
+LAYOUTS = {False: packed, True: padded}
+SUBBYTE = [one for one in ELEMENT_TYPES if one.is_subbyte and one.module is not None]
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    """The bundled host device."""
+    with PluginService() as service:
+        service.load("host_device")
+        yield service.device("CPU:0")
+
+
+def tensor_of(dtype, values, count, *, is_padded):
+    data = LAYOUTS[is_padded](dtype, values)
+    memory = Memory(len(data) or 1)
+    memory.bytes[: len(data)] = data
+    return Tensor(memory.address, (count,), None, dtype, CPU, memory, is_padded=is_padded)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_either_layout_is_copied_over_either(cpu, dtype):
+    for memory, count in product(MEMORIES, COUNTS):
+        before, after = lane_values(dtype, count), lane_values(dtype, count, seed=1)
+        for is_padded, layout in LAYOUTS.items():
+            made = tensor_of(dtype, before, count, is_padded=is_padded)
+            with cpu.put(made, memory=memory) as array:
+                assert array.to_bytes() == layout(dtype, before)
+                assert array.nbytes == len(array.memory)
+                for source_is_padded in LAYOUTS:
+                    array.copy_from(tensor_of(dtype, after, count, is_padded=source_is_padded))
+                    assert array.is_padded is is_padded
+                    assert array.to_bytes() == layout(dtype, after)
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+@pytest.mark.parametrize("element", SUBBYTE, ids=lambda element: element.name)
+def test_numpys_elements_are_packed_for_a_packed_array(cpu, element, memory):
+    values = lane_values(element.dtype, 7)
+    packed_array = cpu.put(tensor_of(element.dtype, [0] * 7, 7, is_padded=False), memory=memory)
+    numpys = np.frombuffer(bytes(values), np.uint8).view(element.to_numpy())
+    packed_array.copy_from(numpys)
+
+    assert packed_array.to_bytes() == packed(element.dtype, values)
+    assert packed_array.to_numpy().tobytes() == bytes(values)
+    with cpu.put(numpys) as padded_array:
+        padded_array.copy_from(packed_array)
+        assert padded_array.to_bytes() == bytes(values)
+
+
+def test_another_element_type_or_shape_is_refused(cpu):
+    array = cpu.put(tensor_of((0, 4, 1), [1] * 8, 8, is_padded=False))
+    for wrong in (
+        tensor_of((1, 4, 1), [1] * 8, 8, is_padded=False),
+        tensor_of((0, 4, 2), [1] * 8, 4, is_padded=False),
+        tensor_of((0, 4, 1), [1] * 7, 7, is_padded=True),
+    ):
+        with pytest.raises(InvalidArgumentError, match="cannot be copied over"):
+            array.copy_from(wrong)

@@ -1,0 +1,32 @@
+"""Our own exchange table, as C consumers use it."""
+
+from __future__ import annotations
+
+import ctypes
+
+from modular_tf.native.tensor import Tensor
+from tests.dlpack import foreign
+
+NAME = b"dlpack_exchange_api"
+OURS = foreign.ExchangeTable.from_address(
+    ctypes.pythonapi.PyCapsule_GetPointer(Tensor.__dlpack_c_exchange_api__, NAME)
+)
+
+
+def managed_from(thing: object) -> foreign.Versioned:
+    """Return the managed tensor of an object; who calls it deletes that."""
+    out = ctypes.c_void_p()
+    assert OURS.from_object(thing, ctypes.byref(out)) == 0
+    return foreign.Versioned.from_address(out.value)
+
+
+def delete(managed: foreign.Versioned) -> None:
+    """Call the deleter."""
+    managed.deleter(ctypes.addressof(managed))
+
+
+def describe(thing: object) -> foreign.Tensor:
+    """Return the description of an object, which is borrowed from it."""
+    described = foreign.Tensor()
+    assert OURS.describe(thing, ctypes.byref(described)) == 0
+    return described
