@@ -44,10 +44,12 @@ class Interrupts:
         raise Interrupt
 
     def repeat(self, step: Callable[[], object]) -> None:
-        """Call a function until no interrupt falls into it."""
+        """Call a function until no interrupt falls into it; they come later each time."""
+        most = _MOST_S
         while True:
+            most *= 1.05
             try:
-                signal.setitimer(signal.ITIMER_REAL, self._chance.uniform(1e-5, _MOST_S))
+                signal.setitimer(signal.ITIMER_REAL, self._chance.uniform(1e-5, most))
                 step()
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except Interrupt:
