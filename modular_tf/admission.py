@@ -9,6 +9,7 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
 from modular_tf.plugin_file import PluginFile, unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -150,7 +151,7 @@ class Admission:
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
         """Give plugins that were tried what was found."""
         for entry, finding in zip(entries, findings, strict=True):
-            if entry.generation is None:  # another thread may have been faster
+            if entry.state is State.FOUND:  # another thread may have been faster
                 self._conclude(entry, finding)
         if entries:
             self._cache.save()
@@ -182,12 +183,15 @@ class Admission:
             self._cache.remember(entry.known)
 
     def remember_offer(self, entry: PluginEntry) -> None:
-        """Keep what a plugin registered that was mapped without having been tried before."""
-        generation, known = entry.generation, entry.known
-        if generation is None or generation.library is None or known is None:
+        """Keep what a plugin registered that was mapped without having been tried before.
+
+        Its loading has to have come to an end: what is not all of a finding is not kept.
+        """
+        found = None if entry.generation is None else entry.generation.finding
+        if found is None or entry.library is None or entry.known is None:
             return
-        if (found := generation.finding()) != known.finding:
-            self._remember(entry, found, tried=known.tried)
+        if found != entry.known.finding:
+            self._remember(entry, found, tried=entry.known.tried)
 
     def mark(self, file: PluginFile) -> AbstractContextManager[object]:
         """Return what names a plugin as the culprit if this process ends while it is loaded."""

@@ -168,7 +168,8 @@ class PluginEntry:
     @property
     def state(self) -> State:
         """Where its way ended, or has come to."""
-        return self._state if self.generation is None else self.generation.state
+        serving = self.generation
+        return self._state if serving is None or not serving.is_settled else serving.state
 
     @property
     def library(self) -> Library | None:
@@ -225,11 +226,14 @@ class PluginEntry:
 
     def acquit(self, finding: Finding, why: str) -> None:
         """Take note that it does no harm, and of what it offers."""
-        if self.state is not State.FOUND:
+        if self.state is not State.FOUND or self.finding is not None:
             return
+        warnings = [
+            Reason.of_rule("first-contact", note.rule, note.message)
+            for note in finding.notes_of_trial
+        ]
+        self._warnings = [*self._warnings, *warnings]
         self.finding = finding
-        for note in finding.notes_of_trial:
-            self._warnings.append(Reason.of_rule("first-contact", note.rule, note.message))
         self._decide("first-contact", None, why, passed=True)
 
     def spare_first_contact(self, why: str) -> None:
@@ -250,6 +254,9 @@ class PluginEntry:
     def register(self, config: Config, registries: Registries, mark: Mark, *, eager: bool) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred.
 
+        It is gone once what the plugin offers is registered; what was interrupted before that is
+        done by the next call.
+
         Args:
             config: What the user decided.
             registries: Where it registers.
@@ -257,11 +264,29 @@ class PluginEntry:
             eager: Whether its library is mapped now, instead of at the first use of what it
                 offered when it was tried.
         """
-        if self.generation is not None and eager:
-            self.generation.open_now()
-        if self.state is not State.FOUND or self.generation is not None:
+        serving = self.generation
+        if serving is not None and serving.is_settled:
+            if eager:
+                serving.open_now()
             return
-        file = PluginFile(
+        if self._state is not State.FOUND:
+            return
+        if serving is None:
+            file = self._file(config)
+            serving = Generation(file, config, registries, mark, self.predecessor)
+            self.generation, self.predecessor = serving, None
+        finding = self.finding
+        # At the first use the file of what is sealed may be another one.
+        if finding is None or finding.offer is None or eager or self.sealed:
+            serving.open_now()
+            self._decide_registration("mapped")
+        else:
+            serving.defer(finding, finding.offer)
+            self._decide_registration("to be mapped at its first use")
+        self._tell()
+
+    def _file(self, config: Config) -> PluginFile:
+        return PluginFile(
             plugin=self.name,
             path=self.path,
             kinds=self.facts.kinds,
@@ -272,18 +297,6 @@ class PluginEntry:
             checked=self.checked,
             sealed=self.sealed or config.trust.frozen,
         )
-        predecessor, self.predecessor = self.predecessor, None
-        if self.sealed:
-            eager = True  # at the first use its file may be another one
-        self.generation = Generation(file, config, registries, mark, predecessor)
-        offer = self.finding.offer if self.finding is not None else None
-        if self.finding is not None and offer is not None and not eager:
-            self.generation.defer(self.finding, offer)
-            self._decide_registration("to be mapped at its first use")
-        else:
-            self.generation.load()
-            self._decide_registration("mapped")
-        self._tell()
 
     def _decide_registration(self, how: str) -> None:
         reason = self._first_reason()
@@ -294,8 +307,8 @@ class PluginEntry:
 
     def end(self, state: State, *reasons: Reason) -> None:
         """End the way here."""
+        self._reasons = [*self._reasons, *reasons]
         self._state = state
-        self._reasons.extend(reasons)
         for reason in reasons:
             self._decide(reason.stage, reason.rule, reason.message, passed=False)
         self._tell()

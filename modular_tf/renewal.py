@@ -270,11 +270,14 @@ class Renewal:
             new.generation.give_up_taken()  # another successor may have been faster
         if serving is not None and new.state is not State.LOADED:
             return self._keep(old, new)
+        retired = None if old.generation is None else old.generation.retired()
         self._known.replace(old, new)
         if new.generation is not None:
             new.generation.take_over()
-        if old.generation is not None:
-            self._retire(old.generation)
+        if old.generation is not None and retired is not None:
+            self._draining.append(retired)
+            old.generation.forget()
+            self.finish_drained()
         _log.info("plugin.replaced", plugin=new.name, path=new.path)
         return _change(ChangeKind.REPLACED, new)
 
@@ -317,7 +320,8 @@ class Renewal:
     # -- the end of generations -------------------------------------------------------------------
 
     def _retire(self, generation: Generation) -> None:
-        self._draining.append(generation.retire())
+        self._draining.append(generation.retired())
+        generation.forget()
         self.finish_drained()
 
     @property
