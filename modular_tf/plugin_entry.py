@@ -41,9 +41,25 @@ if TYPE_CHECKING:
     from modular_tf.scan_cache import Remembered
 
     Mark = Callable[[PluginFile], AbstractContextManager[object]]
-    Veto = Callable[[Callable[[], Probe]], str | None]
 
 _log = EventLog("plugin")
+
+
+class Attempt:
+    """Somebody's way with some plugins, from the first step to the last.
+
+    Attributes:
+        is_over: Whether it came to its end, or was interrupted. Set by whoever makes it.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._process = os.getpid()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody is at it, in this process."""
+        return not self.is_over and self._process == os.getpid()
 
 
 class PluginEntry:
@@ -64,6 +80,9 @@ class PluginEntry:
         sealed: Whether its library is mapped from copies, and at once, so that its file may be
             overwritten.
         predecessor: Whose place it takes when it is loaded, None for nobody's.
+        successor: What was made last to take its place, None for nothing.
+        attempt: Who took it on its way last, None for nobody.
+        told: The state that hooks know of.
 
     Args:
         candidate: As above.
@@ -94,6 +113,8 @@ class PluginEntry:
         self.identity: FileIdentity | None = None
         self.sealed = False
         self.predecessor: Generation | None = None
+        self.successor: PluginEntry | None = None
+        self.attempt: Attempt | None = None
         self.checked = trust.checked
         self._probe = probe
         self._state = State.FOUND
@@ -105,6 +126,7 @@ class PluginEntry:
             self._reasons.insert(0, Reason.of_problem(trust.refused, stage="trust"))
         if self._reasons:
             self._state = State.REJECTED
+        self.told = self._state
 
     def _take_probe(self, how: str) -> None:
         errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
@@ -210,14 +232,19 @@ class PluginEntry:
 
     # -- the way --------------------------------------------------------------------------------
 
-    def apply_policy(self, config: Config, veto: Veto) -> None:
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody takes it on its way now."""
+        return self.attempt is not None and self.attempt.is_under_way
+
+    def apply_policy(self, config: Config, veto: str | None) -> None:
         """Disable the plugin where configuration or a hook says so, before its code runs."""
         if self.state is not State.FOUND:
             return
         if (why := config.why_disabled(self.name)) is not None:
             self.end(State.DISABLED, Reason.of_rule("policy", "LD-054", why))
-        elif (why := veto(lambda: self.probe)) is not None:
-            self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", why))
+        elif veto is not None:
+            self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", veto))
 
     @property
     def is_new_here(self) -> bool:

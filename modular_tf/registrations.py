@@ -90,6 +90,8 @@ class Registrations:
     def add_filesystem(self, filesystem: _Served) -> None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
 
+        It takes the place of a deferred one, and none is taken by a deferred one.
+
         Raises:
             AlreadyExistsError: Somebody has it (rule FS-018).
             InvalidArgumentError: No URI could name it (rule FS-007).
@@ -101,7 +103,8 @@ class Registrations:
                 raise AlreadyExistsError(why, plugin=self._file.plugin, rule="FS-018")
             made = SchemeRegistration(self._registries.schemes, filesystem)
             place = self.scheme_places.setdefault(scheme, made)
-            place.fulfil(filesystem)
+            if not isinstance(filesystem, DeferredFilesystem):
+                place.fulfil(filesystem)
             if self._predecessor is None:
                 place.enter()
         except ModularTFError:
@@ -116,7 +119,7 @@ class Registrations:
     # -- devices ----------------------------------------------------------------------------------
 
     def add_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        """Register a platform; one that cannot be registered is closed.
+        """Register a platform, as `add_filesystem` a filesystem.
 
         Raises:
             AlreadyExistsError: Its name is taken (rule SE-050).
@@ -125,7 +128,7 @@ class Registrations:
         made = devices.registration_of(platform, plugin=self._file.plugin)
         place = self.device_place = self.device_place or made
         try:
-            if place.factory is not platform:
+            if not (place.factory is platform or isinstance(platform, DeferredFactory)):
                 devices.fulfil(place, platform)
             if self._predecessor is None:
                 devices.enter(place)

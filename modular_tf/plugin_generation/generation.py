@@ -133,6 +133,14 @@ class Generation:
         """The device types that it registered."""
         return () if self.platform is None else (self.platform.device_type,)
 
+    @property
+    def could_serve(self) -> bool:
+        """Whether it may have a scheme now that somebody else had when it was registered."""
+        finding = self.finding or self._promised
+        offer = None if finding is None else finding.offer
+        missing = set() if offer is None else {*offer.schemes} - self.filesystems.keys()
+        return any(self._registered.why_taken(scheme) is None for scheme in missing)
+
     # -- what is known of it, and not mapped ------------------------------------------------------
 
     def defer(self, finding: Finding, offer: Offer) -> None:
@@ -144,10 +152,12 @@ class Generation:
         with self._lock:
             self._promised = finding
             deferred = self._deferred_filesystems(offer), self._deferred_platform(offer)
-            refused = tuple(self._serve(*deferred))
-            self._reasons = (*(reason for is_error, reason in notes if is_error), *refused)
-            self._warnings = tuple(reason for is_error, reason in notes if not is_error)
-            self.is_settled = True
+            refused = list(self._serve(*deferred))
+            reasons = [reason for is_error, reason in notes if is_error] + refused
+            warnings = [reason for is_error, reason in notes if not is_error]
+            if not self.is_settled:  # else by a signal handler in the middle of that
+                self._reasons, self._warnings = (*reasons,), (*warnings,)
+                self.is_settled = True
 
     def _deferred_filesystems(self, offer: Offer) -> list[DeferredFilesystem]:
         plugin = self.file.plugin

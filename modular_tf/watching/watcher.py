@@ -56,6 +56,7 @@ class Watcher:
         reported: What the receiver knows already.
         deliver: Called with the changes, removals first, from the watcher's own thread.
         settings: How to watch.
+        when_ended: Called last, from that thread.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class Watcher:
         reported: Snapshot,
         deliver: Callable[[list[Change]], None],
         settings: WatcherSettings,
+        when_ended: Callable[[], object] = lambda: None,
     ) -> None:
         self._places = places
         self._deliver = deliver
         self._settings: Final = settings
+        self._when_ended = when_ended
         self._reconciler = Reconciler(reported, settings.patience)
         self._awake = threading.Event()
         self._has_looked = threading.Event()
@@ -120,6 +123,7 @@ class Watcher:
         finally:
             if self._hints is not None:
                 self._hints.close()
+            self._when_ended()
 
     def _guarded_step(self) -> float:
         """Look once, and return how long to wait; what goes wrong must not end the watch."""

@@ -6,29 +6,50 @@ another thread that asks for something else.
 
 from __future__ import annotations
 
-import importlib
 import threading
 
 import pytest
 
 from modular_tf.configuration import Config
+from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
+from modular_tf.hookspecs import hookimpl
 from modular_tf.report import State
 from modular_tf.scan_cache import ScanCache, cache
 from modular_tf.service import PluginService
+from tests.filesystem.memory_store import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("home")
 
 TRIED = Config(first_contact="new", load="lazy")
 UNTRIED = Config(first_contact="never", load="lazy")
 STEPS = [
-    "modular_tf.loading.loader.map_file",
-    "modular_tf.loading.loader.init_filesystems",
-    "modular_tf.filesystem.opening.open_filesystem",
+    "modular_tf.loading.loader:map_file",
+    "modular_tf.loading.loader:init_filesystems",
+    "modular_tf.filesystem.opening:open_filesystem",
+    "modular_tf.filesystem.registry:SchemeRegistration.fulfil",
+    "modular_tf.filesystem.registry:SchemeRegistration.enter",
 ]
 DEVICE_STEPS = [
-    "modular_tf.loading.loader.map_file",
-    "modular_tf.device.live_platform.read_device_tables",
-    "modular_tf.device.platform.load_device_platform",
+    "modular_tf.loading.loader:map_file",
+    "modular_tf.device.live_platform:read_device_tables",
+    "modular_tf.device.platform:load_device_platform",
+    "modular_tf.device.registry:DeviceRegistry.fulfil",
+]
+STEPS_OF_ALL = [
+    "modular_tf.known_plugins:discover",
+    "modular_tf.known_plugins:scan",
+    "modular_tf.known_plugins:KnownPlugins.meet",
+    "modular_tf.hooks:Hooks.filesystems",
+    "modular_tf.python_contributions:PythonContributions._register",
+    "modular_tf.first_contact.trials:try_plugins",
+    "modular_tf.admission:Admission.recall",
+    "modular_tf.admission:Admission.conclude",
+    "modular_tf.plugin_entry:PluginEntry.acquit",
+    "modular_tf.plugin_entry:PluginEntry.register",
+    "modular_tf.plugin_generation:Generation.defer",
+    "modular_tf.filesystem.registry:SchemeRegistration.enter",
+    "modular_tf.device.registry:DeviceRegistry.enter",
+    "modular_tf.scan_cache:ScanCache.save",
 ]
 
 
@@ -45,28 +66,6 @@ def loaded():
     yield load
     for service in made:
         service.close()
-
-
-@pytest.fixture(params=["before", "after"])
-def at_step(request, monkeypatch):
-    """Call a function once, right before or after another one is called."""
-
-    def arrange(step, function):
-        module, _, name = step.rpartition(".")
-        real = getattr(importlib.import_module(module), name)
-        left = [function]
-
-        def called(*arguments, **named):
-            if request.param == "before" and left:
-                left.pop()()
-            result = real(*arguments, **named)
-            if left:
-                left.pop()()
-            return result
-
-        monkeypatch.setattr(step, called)
-
-    return arrange
 
 
 def interrupt():
@@ -128,6 +127,84 @@ def test_the_next_load_maps_a_plugin(plugin_file, loaded, at_step, step):
     assert loaded(UNTRIED, path).schemes() == {"fixture": "cut"}
 
 
+class Hooks:
+    """What an application brings; each of its objects serves once."""
+
+    @hookimpl
+    def modular_tf_filesystems(self):
+        return {"mem": MemoryStore()}
+
+    @hookimpl
+    def modular_tf_device_factories(self):
+        return []
+
+
+OFFERS = {
+    "a": Offer(("fixture",)),
+    "b": Offer(platform=PlatformOffer("CHIP", "CUT_CHIP", 220)),
+    "c": Offer(("other",)),
+}
+
+
+@pytest.fixture
+def one_of_each(plugin_file, device_file, monkeypatch):
+    """Return a service of two filesystems, devices and a hook, which has loaded none."""
+    monkeypatch.setattr(
+        "modular_tf.first_contact.trials.try_plugins",
+        lambda tasks, _limits: [Finding(offer=OFFERS[task.plugin]) for task in tasks],
+    )
+    paths = [
+        plugin_file("liba.so"),
+        device_file("libb.so", device_type="CHIP", platform="CUT_CHIP"),
+        plugin_file("libc.so", scheme="other"),
+    ]
+    with PluginService(config=TRIED, plugin_paths=paths, bundled=False, hooks=[Hooks()]) as made:
+        yield made
+
+
+ALL_OF_THEM = {"fixture": "a", "mem": "MemoryStore", "other": "c"}
+
+
+def require_all(service):
+    assert service.schemes() == ALL_OF_THEM
+    assert [(r.name, r.state) for r in service.plugins()] == [
+        (name, State.LOADED) for name in ("a", "b", "c", "MemoryStore")
+    ]
+    for scheme in ("fixture", "other"):
+        service.filesystem(scheme).path_exists(f"{scheme}://host/folder")
+    assert [device.name for device in service.devices("CHIP")] == ["CHIP:0", "CHIP:1"]
+    assert all(record.reasons == record.warnings == () for record in service.plugins())
+    assert service.report().hook_failures == ()
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ALL)
+@pytest.mark.parametrize("then", ["load", "refresh"])
+def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, step, then):
+    service = one_of_each
+    at_step(step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.load()
+
+    getattr(service, then)()
+    service.load()
+
+    require_all(service)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ALL)
+def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, at_step, step):
+    service = one_of_each
+
+    def use():
+        service.load()
+        service.filesystem("fixture").path_exists("fixture://host/folder")
+
+    at_step(step, use)
+    service.load()
+
+    require_all(service)
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, at_step, step):
     service, seen = loaded(TRIED, plugin_file("libcut.so")), []
@@ -185,7 +262,7 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
         pid = os.fork()
         if pid == 0:
             try:
-                service.filesystem("fixture").create_dir("fixture://host/folder")
+                service.filesystem("fixture").path_exists("fixture://host/folder")
             except BaseException as error:
                 print(repr(error), flush=True)
                 os._exit(1)
@@ -193,7 +270,7 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
         may_end.set()
         opening.join()
-        service.filesystem("fixture").create_dir("fixture://host/folder")
+        service.filesystem("fixture").path_exists("fixture://host/folder")
         """,
         plugin_file("libcut.so"),
     )
