@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
-from modular_tf.plugin_file import PluginFile, unmarked
+from modular_tf.plugin_file import unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
 from modular_tf.report import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
-    from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.first_contact.trials import Trials
     from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.plugin_file import PluginFile
     from modular_tf.scan_cache import ScanCache
 
 _LOADED_IN_PROCESS = "LD-070"
@@ -73,8 +75,9 @@ class Admission:
         if self._config.first_contact != "never":
             return untried
         for entry in untried:
-            entry.spare_first_contact(f"not tried, as {self._config.origin} says")
-        return []
+            if not self._suspicion(entry):
+                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+        return [entry for entry in untried if self._suspicion(entry)]
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.sha256
@@ -87,6 +90,11 @@ class Admission:
         if is_wanted and rule not in self._limits.accept:
             entry.quarantine(found.incident, since=found.time)
 
+    def _suspicion(self, entry: PluginEntry) -> Incident | None:
+        """Return the end of a process that loaded these bytes, as it was told since they did."""
+        found = self._memory().suspicion(entry.sha256) if entry.sha256 else None
+        return None if found is None else found.incident
+
     def _memory(self) -> QuarantineMemory:
         """Return the quarantine, with what ended processes before this one."""
         if self._quarantine is None:
@@ -95,9 +103,9 @@ class Admission:
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:
-        """Tell whether a plugin need not be tried: its bytes were, and did no harm."""
+        """Tell whether a plugin need not be tried: its bytes were, and did no harm since."""
         known = entry.known
-        if known is None or self._config.first_contact == "always":
+        if known is None or self._config.first_contact == "always" or self._suspicion(entry):
             return False
         finding = known.finding if known.tried else None
         if finding is None:
@@ -173,6 +181,9 @@ class Admission:
             entry.acquit(finding, "it did no harm to the process that it was tried in")
             self._remember(entry, finding, tried=True)
             return
+        if self._config.first_contact == "never":
+            # It was tried as a suspect; of other verdicts such a user wants to know nothing.
+            incident = self._suspicion(entry) or incident
         entry.quarantine(incident, since=time.time())
         if not incident.untried and entry.sha256:
             self._memory().remember(entry.sha256, entry.name, entry.path, incident)
@@ -197,5 +208,13 @@ class Admission:
         """Return what names a plugin as the culprit if this process ends while it is loaded."""
         if file.bundled or not file.sha256:
             return unmarked(file)
-        what = f"loading {file.path}"
-        return self._marks.around(file.plugin, file.path, what, file.sha256)
+        return self._marked(file, file.sha256)
+
+    @contextmanager
+    def _marked(self, file: PluginFile, sha256: str) -> Iterator[None]:
+        memory = self._quarantine
+        is_suspect = memory is not None and memory.suspicion(sha256) is not None
+        with self._marks.around(file.plugin, file.path, f"loading {file.path}", sha256):
+            yield
+        if is_suspect:  # by an object of its own, since this is not under the service's lock
+            QuarantineMemory.of_process().clear_suspicion(sha256)
