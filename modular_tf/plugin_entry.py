@@ -299,9 +299,10 @@ class PluginEntry:
         if self._state is not State.FOUND:
             return
         if serving is None:
-            file = self._file(config)
-            serving = Generation(file, config, registries, mark, self.predecessor)
-            self.generation, self.predecessor = serving, None
+            made = Generation(self._file(config), config, registries, mark, self.predecessor)
+            if self.generation is None:  # else a signal handler has registered it meanwhile
+                self.generation, self.predecessor = made, None
+            serving = self.generation
         finding = self.finding
         # At the first use the file of what is sealed may be another one.
         if finding is None or finding.offer is None or eager or self.sealed:

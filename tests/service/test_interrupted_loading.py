@@ -46,6 +46,7 @@ STEPS_OF_ALL = [
     "modular_tf.admission:Admission.conclude",
     "modular_tf.plugin_entry:PluginEntry.acquit",
     "modular_tf.plugin_entry:PluginEntry.register",
+    "modular_tf.plugin_entry:Generation",
     "modular_tf.plugin_generation:Generation.defer",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.device.registry:DeviceRegistry.enter",
