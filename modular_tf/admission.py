@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
 from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
-from modular_tf.plugin_file import PluginFile, unmarked
+from modular_tf.plugin_file import unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.report import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
-    from modular_tf.first_contact.finding import Finding
+    from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.first_contact.trials import Trials
     from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.plugin_file import PluginFile
     from modular_tf.scan_cache import ScanCache
 
 _LOADED_IN_PROCESS = "LD-070"
@@ -40,8 +42,7 @@ class Admission:
         self._cache = cache
         self._quarantine: QuarantineMemory | None = None
         self._marks = LoadMarks.of_process()
-        self._trying = threading.Lock()
-        self._trials: Trials | None = None
+        self._trials: Trials | None = None  # None also while somebody uses it
         self._keeps_warm = False
         self._limits = Limits(
             seconds=config.first_contact_timeout_s,
@@ -75,8 +76,9 @@ class Admission:
         if self._config.first_contact != "never":
             return untried
         for entry in untried:
-            entry.spare_first_contact(f"not tried, as {self._config.origin} says")
-        return []
+            if not self._suspicion(entry):
+                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+        return [entry for entry in untried if self._suspicion(entry)]
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.sha256
@@ -89,6 +91,11 @@ class Admission:
         if is_wanted and rule not in self._limits.accept:
             entry.quarantine(found.incident, since=found.time)
 
+    def _suspicion(self, entry: PluginEntry) -> Incident | None:
+        """Return the end of a process that loaded these bytes, as it was told since they did."""
+        found = self._memory().suspicion(entry.sha256) if entry.sha256 else None
+        return None if found is None else found.incident
+
     def _memory(self) -> QuarantineMemory:
         """Return the quarantine, with what ended processes before this one."""
         if self._quarantine is None:
@@ -97,9 +104,9 @@ class Admission:
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:
-        """Tell whether a plugin need not be tried: its bytes were, and did no harm."""
+        """Tell whether a plugin need not be tried: its bytes were, and did no harm since."""
         known = entry.known
-        if known is None or self._config.first_contact == "always":
+        if known is None or self._config.first_contact == "always" or self._suspicion(entry):
             return False
         finding = known.finding if known.tried else None
         if finding is None:
@@ -140,21 +147,27 @@ class Admission:
             )
             for entry in entries
         ]
-        if not (self._keeps_warm and self._trying.acquire(blocking=False)):
-            # Nobody waits for somebody else's plugin, which may hang.
+        if not self._keeps_warm:
             return try_plugins(tasks, self._limits)
+        # Nobody waits for somebody else's plugin, which may hang.
+        trials, self._trials = self._trials, None
+        trials = trials or Trials(self._limits)
         try:
-            trials = self._trials = self._trials or Trials(self._limits)
             return trials.try_plugins(tasks)
         finally:
-            self._trying.release()
-            if not self._keeps_warm:  # `close` came meanwhile
-                self.close()
+            self._put_back(trials)
+
+    def _put_back(self, trials: Trials) -> None:
+        """Keep what plugins were tried in for the next ones, or end it."""
+        if self._keeps_warm and self._trials is None:
+            self._trials = trials
+        else:
+            trials.close()
 
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
         """Give plugins that were tried what was found."""
         for entry, finding in zip(entries, findings, strict=True):
-            if entry.generation is None:  # another thread may have been faster
+            if entry.state is State.FOUND:  # another thread may have been faster
                 self._conclude(entry, finding)
         if entries:
             self._cache.save()
@@ -164,19 +177,11 @@ class Admission:
         self._keeps_warm = True
 
     def close(self) -> None:
-        """End what was kept, when it has done what it is at; safe to call twice."""
+        """End what was kept; what is in use ends when it has done what it is at. Closes twice."""
         self._keeps_warm = False
-        if self._trying.acquire(blocking=False):  # else `try_out` ends it
-            try:
-                trials, self._trials = self._trials, None
-                if trials is not None:
-                    trials.close()
-            finally:
-                self._trying.release()
-
-    def after_fork_in_child(self) -> None:
-        """Leave the parent's processes to the parent."""
-        self._trying = threading.Lock()
+        trials, self._trials = self._trials, None
+        if trials is not None:
+            trials.close()
 
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident
@@ -185,6 +190,9 @@ class Admission:
             self._remember(entry, finding, tried=finding.lasting)
             self._judge_opened(entry, finding)
             return
+        if self._config.first_contact == "never":
+            # It was tried as a suspect; of other verdicts such a user wants to know nothing.
+            incident = self._suspicion(entry) or incident
         entry.quarantine(incident, since=time.time())
         if not incident.untried and entry.sha256:
             self._memory().remember(entry.sha256, entry.name, entry.path, incident)
@@ -195,18 +203,29 @@ class Admission:
             self._cache.remember(entry.known)
 
     def remember_offer(self, entry: PluginEntry) -> None:
-        """Keep what a plugin registered that was mapped without having been tried before."""
-        generation, known = entry.generation, entry.known
-        if generation is None or generation.library is None or known is None:
+        """Keep what a plugin registered that was mapped without having been tried before.
+
+        Its loading has to have come to an end: what is not all of a finding is not kept.
+        """
+        found = None if entry.generation is None else entry.generation.finding
+        if found is None or entry.library is None or entry.known is None:
             return
         # What was opened in its trial is not seen here.
-        opened = () if known.finding is None else known.finding.opened
-        if (found := generation.finding()._replace(opened=opened)) != known.finding:
-            self._remember(entry, found, tried=known.tried)
+        opened = () if entry.known.finding is None else entry.known.finding.opened
+        if (found := found._replace(opened=opened)) != entry.known.finding:
+            self._remember(entry, found, tried=entry.known.tried)
 
     def mark(self, file: PluginFile) -> AbstractContextManager[object]:
         """Return what names a plugin as the culprit if this process ends while it is loaded."""
         if file.bundled or not file.sha256:
             return unmarked(file)
-        what = f"loading {file.path}"
-        return self._marks.around(file.plugin, file.path, what, file.sha256)
+        return self._marked(file, file.sha256)
+
+    @contextmanager
+    def _marked(self, file: PluginFile, sha256: str) -> Iterator[None]:
+        memory = self._quarantine
+        is_suspect = memory is not None and memory.suspicion(sha256) is not None
+        with self._marks.around(file.plugin, file.path, f"loading {file.path}", sha256):
+            yield
+        if is_suspect:  # by an object of its own, since this is not under the service's lock
+            QuarantineMemory.of_process().clear_suspicion(sha256)

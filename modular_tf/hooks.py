@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.entry_point_file import entries_of_group
 from modular_tf.discovery.installed import installed_distributions
 from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
+from modular_tf.events.delivery import deliver
 from modular_tf.report import Reason
 
 if TYPE_CHECKING:
@@ -34,12 +37,23 @@ class _Implementation(NamedTuple):
     hook: pluggy.HookRelay
 
 
+class _Asking(threading.local):
+    """The names of the hooks that a thread is asking, one from within the other."""
+
+    def __init__(self) -> None:
+        self.asked: frozenset[str] = frozenset()
+
+
 class Hooks:
     """The hook implementations of one service. Without any, pluggy is not even imported.
 
     Installed ones are looked for when something is asked of hooks first. Each implementation is
     called by itself, the application's own first, so that one that fails takes no answer of another
-    with it.
+    with it. Those that answer are not for a lock of ours: they are users' code. Those that are told
+    something are called when the thread holds none (`modular_tf.events.delivery`). [any thread]
+
+    A hook that uses the service while it is asked is not asked again for that: what the service
+    then does is done without its answer, and once more with it.
 
     Args:
         given: Objects that the application passed.
@@ -54,6 +68,7 @@ class Hooks:
         self._given = tuple(given)
         self._python_path = python_path
         self._found: list[_Implementation] | None = None
+        self._of_thread = _Asking()
 
     @property
     def _implementations(self) -> list[_Implementation]:
@@ -63,8 +78,12 @@ class Hooks:
                 self._add(added, given, type(given).__name__)
             for distribution in installed_distributions(self._python_path()):
                 self._add_entry_points(added, distribution)
-            self._found = added
+            self._found = self._found or added  # another thread may have been faster
         return self._found
+
+    def is_asking(self, *hooks: str) -> bool:
+        """Tell whether this thread comes from one of these hooks, which is being asked."""
+        return not self._of_thread.asked.isdisjoint(hooks)
 
     def _add_entry_points(
         self, added: list[_Implementation], distribution: InstalledDistribution
@@ -136,12 +155,12 @@ class Hooks:
         Args:
             record_of: Gives its record, which is made only where somebody may want it.
         """
-        if self._implementations:
-            self._call("modular_tf_outcome", bool, record=record_of())
+        if self._found or self._found is None:
+            deliver(partial(self._call, "modular_tf_outcome", bool, record=record_of()))
 
     def changed(self, change: PluginChange) -> None:
         """Tell the hooks what became of a change on disk."""
-        self._call("modular_tf_change", bool, change=change)
+        deliver(partial(self._call, "modular_tf_change", bool, change=change))
 
     def _call(self, hook: str, convert: Callable[[Any], Any], **arguments: Any) -> list[Any]:
         """Call one hook of every implementation; return the answers, without those that fail.
@@ -151,9 +170,16 @@ class Hooks:
             convert: Makes a plain value of an answer, which may be a generator that raises.
             **arguments: The hook's own.
         """
-        results = []
-        for name, _, callers in self._implementations:
-            results += self._answers(name, getattr(callers, hook), convert, arguments)
+        outer = self._of_thread.asked
+        results: list[Any] = []
+        if hook in outer:
+            return results
+        try:
+            self._of_thread.asked = outer | {hook}
+            for name, _, callers in self._implementations:
+                results += self._answers(name, getattr(callers, hook), convert, arguments)
+        finally:
+            self._of_thread.asked = outer
         return results
 
     def _answers(

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
+
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.plugin_entry import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from modular_tf.configuration import Config
+    from modular_tf.discovery.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
+    from modular_tf.first_contact.finding import Finding
     from modular_tf.hooks import Hooks
     from modular_tf.plugin_change import PluginChange
-    from modular_tf.plugin_pipeline import PluginPipeline
+    from modular_tf.plugin_pipeline import Judged, PluginPipeline
     from modular_tf.plugin_search import PluginSearch
     from modular_tf.plugin_watch import Watch
-    from modular_tf.renewal import Renewal, Scope
+    from modular_tf.renewal import Prepared, Renewal, Scope
     from modular_tf.service_lock import ServiceLock
     from modular_tf.watching.change import Change
+
+_MOST_LOOKS = 4  # at files that are replaced again and again while they are tried
 
 
 class HotReload:
     """Follows changes of the plugin files of one service, when asked or in threads. [any thread]
 
-    It takes the service's lock itself, and lets go of it while plugins are tried. What does the
-    work is imported and made at the first of it: most processes follow nothing.
+    It takes the service's lock itself, and lets go of it while hooks are asked and plugins are
+    tried. What does the work is imported and made at the first of it: most processes follow
+    nothing.
 
     Args:
         lock: The service's.
@@ -52,7 +61,7 @@ class HotReload:
         self._hooks = hooks
         self._load_all = load_all
         self._started: Renewal | None = None
-        self._watches: list[Watch] = []
+        self._watches: set[Watch] = set()  # those that have not ended
 
     def refresh(self, paths: Iterable[str] | None) -> list[PluginChange]:
         """See `PluginService.refresh`."""
@@ -76,23 +85,52 @@ class HotReload:
         if self._started is None:
             from modular_tf.renewal import Renewal  # noqa: PLC0415  (as said of the class)
 
-            self._started = Renewal(self._search.known, self._pipeline.run)
+            self._started = Renewal(self._search.known)
         return self._started
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
-        with self._lock.held_open():
-            if not self._search.was_run:
-                self._load_all()
-                return []
-            renewed = self._renewal.prepare(self._search.paths(), scope)
-            judged = self._pipeline.judge(renewed.entries)
-        findings = self._pipeline.try_out(judged)  # without the lock: it may take its time
-        with self._lock.held_open():
-            self._pipeline.register(judged, findings)
-            changes = self._renewal.finish(renewed)
+        self._lock.check_open()
+        if not self._search.was_run:
+            self._load_all()
+            return []
+        places = self._search.paths()
+        changes: list[PluginChange] = []
+        again: list[str] | None = None
+        for _ in range(_MOST_LOOKS):
+            found, again = self._look(places, scope)
+            changes += found
+            if not again:
+                break
+            scope = type(scope)(again)
         for change in changes:
             self._hooks.changed(change)
         return changes
+
+    def _look(self, places: SearchPaths, scope: Scope) -> tuple[list[PluginChange], list[str]]:
+        """Follow once; return what became of it, and the files that have to be looked at again."""
+        attempt = Attempt()
+        try:
+            prepared = self._prepare(places, scope, attempt)
+            vetoes = self._pipeline.vetoes(prepared.entries)
+            judged = self._pipeline.judge(vetoes, attempt)
+            findings = self._pipeline.try_out(judged)
+            return self._finish(prepared.only(vetoes), judged, findings)
+        finally:
+            attempt.is_over = True
+
+    @delivers_at_end
+    def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
+        with self._lock:
+            self._lock.check_open()
+            return self._renewal.prepare(places, scope, attempt)
+
+    @delivers_at_end
+    def _finish(
+        self, prepared: Prepared, judged: Judged, findings: list[Finding]
+    ) -> tuple[list[PluginChange], list[str]]:
+        with self._lock:
+            register = partial(self._pipeline.register, judged, findings)
+            return self._renewal.finish(prepared, register)
 
     def watch(self, on_change: Callable[[PluginChange], object] | None) -> Watch:
         """See `PluginService.watch`."""
@@ -100,17 +138,32 @@ class HotReload:
         from modular_tf.watching.watcher import WatcherSettings  # noqa: PLC0415  (likewise)
 
         settings = WatcherSettings(self._config.watch_polling, self._config.watch_poll_interval_s)
-        with self._lock.held_open():
-            self._pipeline.expect_changes()
-            if not self._search.was_run:
-                self._load_all()
+        self._lock.check_open()
+        self._pipeline.expect_changes()
+        if not self._search.was_run:
+            self._load_all()
+        with self._lock:
+            self._lock.check_open()
             known = self._renewal.known_files()
-            watch = Watch(self._watched_places, known, self.follow, settings, on_change)
-            self._watches.append(watch)
+            watch = Watch(
+                self._watched_places,
+                known,
+                self.follow,
+                settings,
+                on_change=on_change,
+                when_ended=self._watches.discard,
+            )
+            self._watches.add(watch)
+        try:
+            watch.start()
+        except BaseException:
+            watch.close()
+            raise
         return watch
 
+    @delivers_at_end
     def _watched_places(self) -> list[str]:
-        with self._lock.held():
+        with self._lock:
             self._renewal.finish_drained()
             return self._renewal.places()
 
@@ -127,7 +180,7 @@ class HotReload:
         Args:
             timeout_s: How long to wait for each one's last change; None for as long as it takes.
         """
-        for watch in self._watches:
+        for watch in list(self._watches):
             watch.close(timeout_s)
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
@@ -140,5 +193,6 @@ class HotReload:
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
+        self._watches.clear()
         if self._started is not None:
             self._started.after_fork_in_child()

@@ -14,17 +14,20 @@ from modular_tf.scan_cache import ScanCache
 from modular_tf.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.filesystem.registry import Registered
-    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.plugin_entry import Attempt, PluginEntry
     from modular_tf.report import PluginRecord
 
 
 class KnownPlugins:
     """The entries of all plugins, in order of precedence. Used under the service's lock.
+
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by one store.
 
     Args:
         config: What the user decided.
@@ -33,6 +36,7 @@ class KnownPlugins:
     Attributes:
         cache: What is known of libraries from earlier scans.
         found: What the last search found, None before the first.
+        all_wanted: Whether all plugins were to be loaded, and not some of them by name.
     """
 
     def __init__(self, config: Config, taken: Callable[[], Collection[str]]) -> None:
@@ -42,6 +46,7 @@ class KnownPlugins:
         self._taken = taken
         self._entries: dict[str, PluginEntry] = {}
         self.found: Discovery | None = None
+        self.all_wanted = False
 
     def __iter__(self) -> Iterator[PluginEntry]:
         return iter(list(self._entries.values()))
@@ -56,8 +61,9 @@ class KnownPlugins:
 
     def search(self, paths: SearchPaths) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""
-        self.found = discover(paths)
-        self._meet(self.found)
+        found = discover(paths)
+        self._meet(found)
+        self.found = found
 
     def named(self, name_or_path: str) -> list[PluginEntry]:
         """Return the entry of a name or of a file, which is looked at if it is new.
@@ -99,9 +105,12 @@ class KnownPlugins:
 
     def unused_name(self, name: str) -> str:
         """Return a name that nobody has: this one, or one with a number behind it."""
+        return self._unused_name(name, self._entries)
+
+    def _unused_name(self, name: str, entries: Collection[str]) -> str:
         taken = self._taken()
         number, unused = 2, name
-        while unused in self._entries or unused in taken:
+        while unused in entries or unused in taken:
             unused = f"{name}#{number}"
             number += 1
         return unused
@@ -111,21 +120,52 @@ class KnownPlugins:
         known = self._by_identity()
         self.meet([found for found in discovery.candidates if found.identity not in known])
 
-    def meet(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
-        """Make entries of candidates, which are new, and name and keep them."""
+    def meet(
+        self, candidates: Sequence[Candidate], attempt: Attempt | None = None
+    ) -> list[PluginEntry]:
+        """Make entries of candidates, which are new, and name and keep them.
+
+        Args:
+            candidates: The files.
+            attempt: Who takes them on their way, None for nobody yet.
+        """
         entries = self.entries_of(candidates)
         for entry in entries:
-            entry.name = self.unused_name(entry.name)
-            self._entries[entry.name] = entry
-        return entries
+            entry.attempt = attempt
+        self._change(lambda before: self._with(entries, before))
+        return [entry for entry in entries if self.has(entry)]
+
+    def _with(
+        self, entries: Iterable[PluginEntry], before: Mapping[str, PluginEntry]
+    ) -> dict[str, PluginEntry]:
+        """Return the entries with others, but those that a signal handler has met meanwhile."""
+        after = dict(before)
+        met = {(entry.path, entry.candidate.identity) for entry in before.values()}
+        for entry in entries:
+            if (entry.path, entry.candidate.identity) not in met:
+                entry.name = self._unused_name(entry.candidate.name, after)
+                after[entry.name] = entry
+        return after
+
+    def has(self, entry: PluginEntry) -> bool:
+        """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""
+        return self._entries.get(entry.name) is entry
 
     def replace(self, old: PluginEntry, new: PluginEntry) -> None:
         """Let an entry stand for the plugin of another, whose name it has."""
-        self._entries[old.name] = new
+        self._change(lambda before: {name: new if e is old else e for name, e in before.items()})
 
     def forget(self, entry: PluginEntry) -> None:
         """Give up an entry, whose file is gone."""
-        del self._entries[entry.name]
+        self._change(lambda before: {name: e for name, e in before.items() if e is not entry})
+
+    def _change(self, change: Callable[[dict[str, PluginEntry]], dict[str, PluginEntry]]) -> None:
+        while True:
+            before = self._entries
+            after = change(before)
+            if self._entries is before:  # else a signal handler changed it in the middle
+                self._entries = after
+                return
 
     def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
         """Judge and probe candidates, and return entries that are not kept here."""

@@ -45,9 +45,25 @@ if TYPE_CHECKING:
     from modular_tf.scan_cache import Remembered
 
     Mark = Callable[[PluginFile], AbstractContextManager[object]]
-    Veto = Callable[[Callable[[], Probe]], str | None]
 
 _log = EventLog("plugin")
+
+
+class Attempt:
+    """Somebody's way with some plugins, from the first step to the last.
+
+    Attributes:
+        is_over: Whether it came to its end, or was interrupted. Set by whoever makes it.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._process = os.getpid()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody is at it, in this process."""
+        return not self.is_over and self._process == os.getpid()
 
 
 class PluginEntry:
@@ -67,6 +83,9 @@ class PluginEntry:
         sealed: Whether its library is mapped from copies, and at once, so that its file may be
             overwritten.
         predecessor: Whose place it takes when it is loaded, None for nobody's.
+        successor: What was made last to take its place, None for nothing.
+        attempt: Who took it on its way last, None for nobody.
+        told: The state that hooks know of.
 
     Args:
         candidate: As above.
@@ -97,6 +116,8 @@ class PluginEntry:
         self.identity: FileIdentity | None = None
         self.sealed = False
         self.predecessor: Generation | None = None
+        self.successor: PluginEntry | None = None
+        self.attempt: Attempt | None = None
         self._trust = trust
         self._probe = probe
         self._state = State.FOUND
@@ -108,6 +129,7 @@ class PluginEntry:
             self._reasons.insert(0, Reason.of_problem(trust.refused, stage="trust"))
         if self._reasons:
             self._state = State.REJECTED
+        self.told = self._state
 
     def _take_probe(self, how: str) -> None:
         errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
@@ -176,7 +198,8 @@ class PluginEntry:
     @property
     def state(self) -> State:
         """Where its way ended, or has come to."""
-        return self._state if self.generation is None else self.generation.state
+        serving = self.generation
+        return self._state if serving is None or not serving.is_settled else serving.state
 
     @property
     def library(self) -> Library | None:
@@ -217,14 +240,19 @@ class PluginEntry:
 
     # -- the way --------------------------------------------------------------------------------
 
-    def apply_policy(self, config: Config, veto: Veto) -> None:
+    @property
+    def is_under_way(self) -> bool:
+        """Whether somebody takes it on its way now."""
+        return self.attempt is not None and self.attempt.is_under_way
+
+    def apply_policy(self, config: Config, veto: str | None) -> None:
         """Disable the plugin where configuration or a hook says so, before its code runs."""
         if self.state is not State.FOUND:
             return
         if (why := config.why_disabled(self.name)) is not None:
             self.end(State.DISABLED, Reason.of_rule("policy", "LD-054", why))
-        elif (why := veto(lambda: self.probe)) is not None:
-            self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", why))
+        elif veto is not None:
+            self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", veto))
 
     @property
     def is_new_here(self) -> bool:
@@ -233,11 +261,14 @@ class PluginEntry:
 
     def acquit(self, finding: Finding, why: str) -> None:
         """Take note that it does no harm, and of what it offers."""
-        if self.state is not State.FOUND:
+        if self.state is not State.FOUND or self.finding is not None:
             return
+        warnings = [
+            Reason.of_rule("first-contact", note.rule, note.message)
+            for note in finding.notes_of_trial
+        ]
+        self._warnings = [*self._warnings, *warnings]
         self.finding = finding
-        for note in finding.notes_of_trial:
-            self._warnings.append(Reason.of_rule("first-contact", note.rule, note.message))
         self._decide("first-contact", None, why, passed=True)
 
     def judge_opened(self, opened: Sequence[SeenFile], policy: TrustPolicy) -> None:
@@ -265,6 +296,9 @@ class PluginEntry:
     def register(self, config: Config, registries: Registries, mark: Mark, *, eager: bool) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred.
 
+        It is gone once what the plugin offers is registered; what was interrupted before that is
+        done by the next call.
+
         Args:
             config: What the user decided.
             registries: Where it registers.
@@ -272,11 +306,30 @@ class PluginEntry:
             eager: Whether its library is mapped now, instead of at the first use of what it
                 offered when it was tried.
         """
-        if self.generation is not None and eager:
-            self.generation.open_now()
-        if self.state is not State.FOUND or self.generation is not None:
+        serving = self.generation
+        if serving is not None and serving.is_settled:
+            if eager:
+                serving.open_now()
             return
-        file = PluginFile(
+        if self._state is not State.FOUND:
+            return
+        if serving is None:
+            made = Generation(self._file(config), config, registries, mark, self.predecessor)
+            if self.generation is None:  # else a signal handler has registered it meanwhile
+                self.generation, self.predecessor = made, None
+            serving = self.generation
+        finding = self.finding
+        # At the first use the file of what is sealed may be another one.
+        if finding is None or finding.offer is None or eager or self.sealed:
+            serving.open_now()
+            self._decide_registration("mapped")
+        else:
+            serving.defer(finding, finding.offer)
+            self._decide_registration("to be mapped at its first use")
+        self._tell()
+
+    def _file(self, config: Config) -> PluginFile:
+        return PluginFile(
             plugin=self.name,
             path=self.path,
             kinds=self.facts.kinds,
@@ -288,18 +341,6 @@ class PluginEntry:
             sealed=self.sealed or config.trust.frozen,
             trust=trust_of(config),
         )
-        predecessor, self.predecessor = self.predecessor, None
-        if self.sealed:
-            eager = True  # at the first use its file may be another one
-        self.generation = Generation(file, config, registries, mark, predecessor)
-        offer = self.finding.offer if self.finding is not None else None
-        if self.finding is not None and offer is not None and not eager:
-            self.generation.defer(self.finding, offer)
-            self._decide_registration("to be mapped at its first use")
-        else:
-            self.generation.load()
-            self._decide_registration("mapped")
-        self._tell()
 
     def _decide_registration(self, how: str) -> None:
         reason = self._first_reason()
@@ -310,8 +351,8 @@ class PluginEntry:
 
     def end(self, state: State, *reasons: Reason) -> None:
         """End the way here."""
+        self._reasons = [*self._reasons, *reasons]
         self._state = state
-        self._reasons.extend(reasons)
         for reason in reasons:
             self._decide(reason.stage, reason.rule, reason.message, passed=False)
         self._tell()

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.admission import Admission
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.fork_lock import ForkLock
+from modular_tf.plugin_entry import Attempt
+from modular_tf.report import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.first_contact.finding import Finding
     from modular_tf.hooks import Hooks
+    from modular_tf.known_plugins import KnownPlugins
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.registries import Registries
-    from modular_tf.report import State
-    from modular_tf.scan_cache import ScanCache
+    from modular_tf.service_lock import ServiceLock
 
 
 class Judged(NamedTuple):
@@ -23,37 +27,43 @@ class Judged(NamedTuple):
 
     Attributes:
         entries: The plugins.
-        before: The state of each before that.
         untried: Those of them that have to be tried.
     """
 
     entries: Sequence[PluginEntry]
-    before: Sequence[State]
     untried: Sequence[PluginEntry]
 
 
 class PluginPipeline:
-    """Takes plugins of one service from candidates to registrations, several at once.
+    """Takes plugins of one service from candidates to registrations, several at once. [any thread]
 
-    Three steps: judge, try out, register. Used under the service's lock, but for `try_out`, so
-    that others need not wait for the plugins that are tried.
+    Three steps: judge, try out, register. It takes the service's lock itself, but lets go of it
+    while it asks hooks and while plugins are tried, so that others need not wait for those.
 
     Args:
+        lock: The service's.
         config: What the user decided.
-        cache: What is known of libraries.
+        known: The plugins of the service.
         registries: Where plugins register.
         hooks: Who may forbid a plugin, and is told what became of it.
     """
 
     def __init__(
-        self, config: Config, cache: ScanCache, registries: Registries, hooks: Hooks
+        self,
+        lock: ServiceLock,
+        config: Config,
+        known: KnownPlugins,
+        registries: Registries,
+        hooks: Hooks,
     ) -> None:
+        self._lock = lock
         self._config = config
-        self._cache = cache
+        self._known = known
         self._registries = registries
         self._hooks = hooks
-        self._admission = Admission(config, cache)
+        self._admission = Admission(config, known.cache)
         self._seals = False  # whether plugins are mapped from copies
+        self._running = ForkLock()  # whoever runs the whole way; the next has less to try then
 
     def run(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
         """Take plugins all the way; those that are loaded already stay so.
@@ -61,42 +71,98 @@ class PluginPipeline:
         Args:
             entries: The plugins.
             eager: Whether they are mapped now, whatever the configuration says.
-        """
-        judged = self.judge(entries)
-        self.register(judged, self.try_out(judged), eager=eager)
 
-    def judge(self, entries: Sequence[PluginEntry]) -> Judged:
-        """Apply the user's decisions and what is remembered."""
-        before = [entry.state for entry in entries]
-        for entry in entries:
-            entry.sealed = entry.sealed or (self._seals and not entry.bundled)
-            entry.apply_policy(self._config, self._hooks.veto)
-        return Judged(entries, before, self._admission.recall(entries))
+        Raises:
+            ClosedError: The service is closed.
+        """
+        self._run(self.vetoes(entries), eager=eager)
+
+    @delivers_at_end
+    def _run(self, vetoes: dict[PluginEntry, str | None], *, eager: bool) -> None:
+        with self._running:
+            attempt = Attempt()
+            try:
+                judged = self.judge(vetoes, attempt)
+                findings = self.try_out(judged)
+                with self._lock:
+                    known = [entry for entry in judged.entries if self._known.has(entry)]
+                    self.register(judged, findings, known, eager=eager)
+            finally:
+                attempt.is_over = True
+
+    def vetoes(self, entries: Iterable[PluginEntry]) -> dict[PluginEntry, str | None]:
+        """Ask the hooks, which is users' code and not for the lock, why plugins are forbidden.
+
+        Returns:
+            The answers; without the plugins for which a hook asks for this while it is asked.
+        """
+        if self._hooks.is_asking("modular_tf_veto"):
+            return {entry: None for entry in entries if entry.state is not State.FOUND}
+        return {entry: self._veto_of(entry) for entry in entries}
+
+    def _veto_of(self, entry: PluginEntry) -> str | None:
+        if entry.state is not State.FOUND or self._config.why_disabled(entry.name) is not None:
+            return None
+        return self._hooks.veto(lambda: entry.probe)
+
+    @delivers_at_end
+    def judge(self, vetoes: dict[PluginEntry, str | None], attempt: Attempt) -> Judged:
+        """Apply the user's decisions and what is remembered.
+
+        Args:
+            vetoes: The plugins, with what hooks say of them.
+            attempt: Is over when somebody else may begin with them.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        with self._lock:
+            self._lock.check_open()
+            for entry, veto in vetoes.items():
+                entry.attempt = attempt
+                entry.sealed = entry.sealed or (self._seals and not entry.bundled)
+                entry.apply_policy(self._config, veto)
+            return Judged(list(vetoes), self._admission.recall(vetoes))
 
     def try_out(self, judged: Judged) -> list[Finding]:
-        """Try the plugins that have to be, in other processes. [any thread]
+        """Try the plugins that have to be, in other processes.
 
         Returns:
             What was found, in the order of the untried.
         """
         return self._admission.try_out(judged.untried)
 
-    def register(self, judged: Judged, findings: Iterable[Finding], *, eager: bool = False) -> None:
+    @delivers_at_end
+    def register(
+        self,
+        judged: Judged,
+        findings: Iterable[Finding],
+        entries: Collection[PluginEntry],
+        *,
+        eager: bool = False,
+    ) -> None:
         """Register plugins that may run, and tell the hooks of those whose state changed.
 
         Args:
             judged: The plugins.
             findings: What was found of those that were tried.
+            entries: Those that are still wanted.
             eager: As for `run`.
+
+        Raises:
+            ClosedError: The service is closed.
         """
-        self._admission.conclude(judged.untried, findings)
         eager = eager or self._config.load == "eager"
-        for entry, state in zip(judged.entries, judged.before, strict=True):
-            entry.register(self._config, self._registries, self._admission.mark, eager=eager)
-            self._admission.remember_offer(entry)
-            if entry.state is not state:
-                self._hooks.outcome(entry.record)
-        self._cache.save()
+        with self._lock:
+            self._lock.check_open()
+            self._admission.conclude(judged.untried, findings)
+            for entry in entries:
+                entry.register(self._config, self._registries, self._admission.mark, eager=eager)
+                self._admission.remember_offer(entry)
+                if entry.state is not entry.told:
+                    entry.told = entry.state
+                    self._hooks.outcome(entry.record)
+            self._known.cache.save()
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""
@@ -104,9 +170,5 @@ class PluginPipeline:
         self._admission.keep_warm()
 
     def close(self) -> None:
-        """End what plugins are tried in; safe to call twice. [any thread]"""
+        """End what plugins are tried in; safe to call twice."""
         self._admission.close()
-
-    def after_fork_in_child(self) -> None:
-        """Leave the parent's processes to the parent."""
-        self._admission.after_fork_in_child()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.events.delivery import delivers_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -12,15 +13,19 @@ if TYPE_CHECKING:
     from modular_tf.configuration import Config
     from modular_tf.hooks import Hooks
     from modular_tf.known_plugins import KnownPlugins
+    from modular_tf.service_lock import ServiceLock
 
 
 class PluginSearch:
-    """Finds the plugins of one service. Used under the service's lock, but for `paths`.
+    """Finds the plugins of one service. [any thread]
+
+    It takes the service's lock itself, after it has asked the hooks.
 
     Attributes:
         known: The plugins that were found so far.
 
     Args:
+        lock: The service's.
         known: As above.
         config: What the user decided.
         hooks: Who may add places.
@@ -30,6 +35,7 @@ class PluginSearch:
 
     def __init__(
         self,
+        lock: ServiceLock,
         known: KnownPlugins,
         config: Config,
         hooks: Hooks,
@@ -38,13 +44,15 @@ class PluginSearch:
         bundled: bool,
     ) -> None:
         self.known = known
+        self._lock = lock
         self._config = config
         self._hooks = hooks
         self._arguments = tuple(arguments)
         self._bundled = bundled
+        self._searched: SearchPaths | None = None
 
     def paths(self) -> SearchPaths:
-        """Return where to search, as process and configuration have it now. [any thread]"""
+        """Return where to search, as process, configuration and hooks have it now."""
         return SearchPaths.of_process(
             arguments=self._arguments,
             config_directories=(
@@ -57,12 +65,19 @@ class PluginSearch:
 
     def run(self) -> None:
         """Find candidates in all sources and probe those that are new."""
-        self.known.search(self.paths())
+        self._search(self.paths(), again=True)
 
     def run_once(self) -> None:
         """Do that, unless it was done before."""
         if not self.was_run:
-            self.run()
+            self._search(self.paths(), again=False)
+
+    @delivers_at_end
+    def _search(self, paths: SearchPaths, *, again: bool) -> None:
+        with self._lock:
+            if again or paths != self._searched:  # else another thread has done it meanwhile
+                self.known.search(paths)
+                self._searched = paths
 
     @property
     def was_run(self) -> bool:

@@ -9,6 +9,7 @@ from modular_tf.configuration import Config, load_config
 from modular_tf.device_outcomes import with_device_outcomes
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.search_paths import python_path
+from modular_tf.events.delivery import delivers_at_end
 from modular_tf.hooks import Hooks
 from modular_tf.hot_reload import HotReload
 from modular_tf.known_plugins import KnownPlugins
@@ -75,14 +76,14 @@ class PluginService:
         self._hooks = Hooks(hooks, python_path)
         self._known = KnownPlugins(self.config, lambda: self._contributions.names)
         self._search = PluginSearch(
-            self._known, self.config, self._hooks, arguments, bundled=bundled
+            self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled
         )
         self._registries = Registries.of_process(self.config)
         self._contributions = PythonContributions(
-            *self._registries, self.config.scheme_pins, self._known.unused_name
+            self._lock, self._registries, self.config.scheme_pins, self._known.unused_name
         )
         self._pipeline = PluginPipeline(
-            self.config, self._known.cache, self._registries, self._hooks
+            self._lock, self.config, self._known, self._registries, self._hooks
         )
         self._hot_reload = HotReload(
             self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load
@@ -95,9 +96,9 @@ class PluginService:
 
     def discover(self) -> Report:
         """Find candidates in all sources and probe them; nothing of theirs is run."""
-        with self._lock.held_open():
-            self._search.run()
-            return self.report()
+        self._lock.check_open()
+        self._search.run()
+        return self.report()
 
     def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
         """Register what plugins offer; their code may run from here on.
@@ -115,16 +116,22 @@ class PluginService:
             NotFoundError: A name is not among the plugins, a file does not exist, or there is no
                 library in a directory.
         """
-        with self._lock.held_open():
-            self._search.run_once()
-            if names_or_paths:
-                named = (self._known.named(os.fsdecode(name)) for name in names_or_paths)
-                wanted = [entry for entries in named for entry in entries]
-            else:
-                wanted = list(self._known)
-                self._contributions.add_hooked(self._hooks)
-            self._pipeline.run(list(dict.fromkeys(wanted)), eager=bool(names_or_paths))
+        self._lock.check_open()
+        self._search.run_once()
+        if names_or_paths:
+            wanted = self._named([os.fsdecode(name) for name in names_or_paths])
+        else:
+            self._known.all_wanted = True
+            self._contributions.add_hooked(self._hooks)
+            wanted = list(self._known)
+        self._pipeline.run(wanted, eager=bool(names_or_paths))
         return self.report()
+
+    @delivers_at_end
+    def _named(self, names: Iterable[str]) -> list[PluginEntry]:
+        with self._lock:
+            named = [entry for name in names for entry in self._known.named(name)]
+        return list(dict.fromkeys(named))
 
     def search_paths(self) -> SearchPaths:
         """Return where this service searches."""
@@ -171,21 +178,21 @@ class PluginService:
 
     def report(self) -> Report:
         """Return what this service knows now."""
-        with self._lock.held():
-            found = self._known.found
-            return Report(
-                plugins=tuple(self.plugins()),
-                problems=found.problems if found else (),
-                searched=found.searched if found else (),
-                hook_failures=tuple(self._hooks.failures),
-            )
+        found = self._known.found
+        return Report(
+            plugins=tuple(self.plugins()),
+            problems=found.problems if found else (),
+            searched=found.searched if found else (),
+            hook_failures=tuple(self._hooks.failures),
+        )
 
     def plugins(self) -> list[PluginRecord]:
         """Return one record per plugin, in order of precedence; Python's own come last."""
-        with self._lock.held():
+        with self._lock:
             records = self._known.records(self._registries.schemes.view)
             records += self._contributions.records()
-            return with_device_outcomes(records, self._registries.devices)
+        # Without the lock: this asks device factories, some of which are Python code.
+        return with_device_outcomes(records, self._registries.devices)
 
     def entry(self, name_or_path: str | os.PathLike[str]) -> PluginEntry:
         """Return all that is known of one plugin: its probe, library and tables.
@@ -193,9 +200,13 @@ class PluginService:
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
-        with self._lock.held():
-            self._search.run_once()
-            return self._known.one_named(os.fsdecode(name_or_path))
+        self._search.run_once()
+        return self._one_named(os.fsdecode(name_or_path))
+
+    @delivers_at_end
+    def _one_named(self, name: str) -> PluginEntry:
+        with self._lock:
+            return self._known.one_named(name)
 
     def schemes(self) -> dict[str, str]:
         """Return the name of the plugin that serves each scheme, sorted by scheme."""
@@ -267,8 +278,8 @@ class PluginService:
             InvalidArgumentError: No URI could name it (rule FS-007).
             TypeError: The object has no operation of a filesystem.
         """
-        with self._lock.held_open():
-            return self._contributions.add_filesystem(scheme, filesystem, replace=replace)
+        self._lock.check_open()
+        return self._contributions.add_filesystem(scheme, filesystem, replace=replace)
 
     def register_device_factory(self, factory: Any) -> Callable[[], None]:
         """Let a Python object offer devices, as a plugin would.
@@ -283,8 +294,8 @@ class PluginService:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
             InvalidArgumentError: It has no usable type or platform.
         """
-        with self._lock.held_open():
-            return self._contributions.add_device_factory(factory)
+        self._lock.check_open()
+        return self._contributions.add_device_factory(factory)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -310,7 +321,7 @@ class PluginService:
     def _close(self, *, at_exit: bool) -> None:
         if self._is_ended:
             return
-        with self._lock.held():
+        with self._lock:
             self._lock.closed = True
             entries = list(self._known)
             self._registries.schemes.close()
@@ -331,18 +342,18 @@ class PluginService:
         """
         self._hot_reload.stop_watching(_PATIENCE_AT_EXIT_S)
         # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
-        with self._lock.held_in_time(_PATIENCE_AT_EXIT_S) as is_held:
-            if is_held:
+        if self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
+            try:
                 self._close(at_exit=True)
+            finally:
+                self._lock.release()
         return self._failures
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child; called there by itself."""
-        self._lock.after_fork_in_child()
         for entry in self._known:
             entry.after_fork_in_child()
         self._hot_reload.after_fork_in_child()
-        self._pipeline.after_fork_in_child()
 
     def __enter__(self) -> Self:
         self._lock.check_open()

@@ -43,6 +43,7 @@ class Watch:
         follow: Takes note of changes.
         settings: How to watch.
         on_change: Called after each change, from a thread of the watch's; what it raises is logged.
+        when_ended: Called with this, when nothing more is noticed.
     """
 
     def __init__(
@@ -51,13 +52,20 @@ class Watch:
         known: Snapshot,
         follow: Callable[[Sequence[Change]], list[PluginChange]],
         settings: WatcherSettings,
-        on_change: Callable[[PluginChange], object] | None = None,
+        *,
+        on_change: Callable[[PluginChange], object] | None,
+        when_ended: Callable[[Watch], object],
     ) -> None:
         self._follow = follow
         self._on_change = on_change
         self._process = os.getpid()
         self._workers: list[threading.Thread] = []
-        self._watcher = Watcher(places, known, self._take, settings)
+        self._watcher = Watcher(
+            places, known, self._take, settings, when_ended=lambda: when_ended(self)
+        )
+
+    def start(self) -> None:
+        """Begin to follow."""
         self._watcher.start()
 
     @property

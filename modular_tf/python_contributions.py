@@ -2,137 +2,223 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import AlreadyExistsError
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.registry import SchemeRegistration
 from modular_tf.report import PYTHON_SOURCE, PluginRecord, State
 from modular_tf.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from modular_tf.device.registry import DeviceRegistry
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.registry import FilesystemRegistry
     from modular_tf.hooks import Hooks
+    from modular_tf.registries import Registries
+    from modular_tf.service_lock import ServiceLock
+
+
+class _Contribution:
+    """One object of Python code's, made before it is registered.
+
+    Attributes:
+        name: Its name for users, None until it is unique.
+        wanted_name: The name that it would have alone.
+        enter: Registers it, under its name; can be repeated.
+        leave: Undoes that; can be repeated.
+        filesystems: What it serves, by scheme.
+        device_types: The types of its devices.
+    """
+
+    def __init__(
+        self,
+        wanted_name: str,
+        *,
+        enter: Callable[[str], None],
+        leave: Callable[[], None],
+        filesystems: Mapping[str, Filesystem] | None = None,
+        device_types: tuple[str, ...] = (),
+    ) -> None:
+        self.name: str | None = None
+        self.wanted_name = wanted_name
+        self.enter = enter
+        self.leave = leave
+        self.filesystems = filesystems or {}
+        self.device_types = device_types
+
+    def record(self, name: str) -> PluginRecord:
+        return PluginRecord(
+            name=name,
+            path=None,
+            source=PYTHON_SOURCE,
+            kinds=("device" if self.device_types else "filesystem",),
+            state=State.LOADED,
+            schemes=tuple(self.filesystems),
+            device_types=self.device_types,
+        )
 
 
 class PythonContributions:
-    """What Python code registered in one service. Used under the service's lock.
+    """What Python code registered in one service. [any thread]
+
+    Objects of Python code are looked at first; then it takes the service's lock itself.
 
     Args:
-        filesystems: Where filesystems serve.
-        devices: Where device factories serve.
+        lock: The service's.
+        registries: Where filesystems and device factories serve.
         pins: Name of the plugin that alone may serve a scheme, from the configuration.
         unused_name: Makes a name unique among the service's plugins.
     """
 
     def __init__(
         self,
-        filesystems: FilesystemRegistry,
-        devices: DeviceRegistry,
+        lock: ServiceLock,
+        registries: Registries,
         pins: Mapping[str, str],
         unused_name: Callable[[str], str],
     ) -> None:
-        self._filesystems = filesystems
-        self._devices = devices
+        self._lock = lock
+        self._registries = registries
         self._pins = pins
         self._unused_name = unused_name
-        self._hooked = False
-        self._records: dict[str, PluginRecord] = {}
-        self._made: dict[str, dict[str, Filesystem]] = {}
+        self._contributed: dict[str, _Contribution] = {}
+        self._hooked: list[tuple[str, _Contribution]] | None = None
 
     @property
     def names(self) -> set[str]:
         """The names that are taken."""
-        return set(self._records)
+        return set(self._contributed)
 
     def records(self) -> list[PluginRecord]:
         """Return one record per contribution, as it serves now."""
-        serving = self._filesystems.view
+        serving = self._registries.schemes.view
         return [
-            without_lost_schemes(record, self._made[name], serving)
-            for name, record in self._records.items()
+            without_lost_schemes(made.record(name), made.filesystems, serving)
+            for name, made in list(self._contributed.items())
         ]
-
-    def add_hooked(self, hooks: Hooks) -> None:
-        """Register what hooks bring, once; what is refused is noted there."""
-        if self._hooked:
-            return
-        self._hooked = True
-        for scheme, filesystem in hooks.filesystems():
-            with _noted(hooks, f"registering {filesystem!r} for scheme {scheme!r}"):
-                self.add_filesystem(scheme, filesystem, replace=False)
-        for factory in hooks.device_factories():
-            with _noted(hooks, f"registering {factory!r}"):
-                self.add_device_factory(factory)
 
     def add_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> Callable[[], None]:
         """Register a filesystem; see `PluginService.register_filesystem`."""
+        return self._add(self._of_filesystem(scheme, filesystem, replace=replace))
+
+    def add_device_factory(self, factory: Any) -> Callable[[], None]:
+        """Register a device factory; see `PluginService.register_device_factory`."""
+        return self._add(self._of_factory(factory))
+
+    # -- what hooks bring -------------------------------------------------------------------------
+
+    def add_hooked(self, hooks: Hooks) -> None:
+        """Register what hooks bring, once; what is refused is noted there."""
+        if self._hooked is None:
+            if hooks.is_asking("modular_tf_filesystems", "modular_tf_device_factories"):
+                return  # this is done when they have answered
+            brought = [*self._hooked_filesystems(hooks), *self._hooked_factories(hooks)]
+            if self._hooked is None:  # another thread may have been faster
+                self._hooked = brought
+        for entry in list(self._hooked):
+            self._add_noted(hooks, entry)
+
+    def _hooked_filesystems(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+        for scheme, filesystem in hooks.filesystems():
+            what = f"registering {filesystem!r} for scheme {scheme!r}"
+            make = partial(self._of_filesystem, scheme, filesystem, replace=False)
+            yield from _noted(hooks, what, make)
+
+    def _hooked_factories(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+        for factory in hooks.device_factories():
+            what = f"registering {factory!r}"
+            yield from _noted(hooks, what, partial(self._of_factory, factory))
+
+    @delivers_at_end
+    def _add_noted(self, hooks: Hooks, entry: tuple[str, _Contribution]) -> None:
+        what, made = entry
+        with self._lock:
+            if self._hooked is None or entry not in self._hooked:
+                return
+            try:
+                self._register(made)
+            except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
+                hooks.note(what, error)
+            self._hooked = [other for other in self._hooked if other is not entry]
+
+    # -- registering ------------------------------------------------------------------------------
+
+    def _of_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> _Contribution:
         # Imported where Python code registers something; in most processes none does.
         from modular_tf.filesystem.python_filesystem import as_filesystem  # noqa: PLC0415
 
         made = as_filesystem(scheme, filesystem)
-        if made is not filesystem:
-            made.plugin = self._unused_name(made.plugin)
-        if not replace:
-            self._check_pin(made)
-        undo = self._filesystems.register(made, replace=replace)
-        return self._record(made.plugin, undo, kind="filesystem", filesystems={scheme: made})
+        place = SchemeRegistration(self._registries.schemes, made)
 
-    def _check_pin(self, filesystem: Filesystem) -> None:
-        pinned = self._pins.get(filesystem.scheme, filesystem.plugin)
-        if pinned != filesystem.plugin:
+        def enter(name: str) -> None:
+            if made is not filesystem:
+                made.plugin = place.plugin = name
+            if not replace:
+                self._check_pin(place)
+            place.enter(replace=replace)
+
+        return _Contribution(
+            place.plugin, enter=enter, leave=place.undo, filesystems={place.scheme: made}
+        )
+
+    def _check_pin(self, place: SchemeRegistration) -> None:
+        pinned = self._pins.get(place.scheme, place.plugin)
+        if pinned != place.plugin:
             raise AlreadyExistsError(
-                f"scheme {filesystem.scheme!r} of {filesystem.plugin} is pinned to {pinned!r}"
+                f"scheme {place.scheme!r} of {place.plugin} is pinned to {pinned!r}"
                 " in the configuration (rule FS-018)",
-                plugin=filesystem.plugin,
+                plugin=place.plugin,
                 rule="FS-018",
             )
 
-    def add_device_factory(self, factory: Any) -> Callable[[], None]:
-        """Register a device factory; see `PluginService.register_device_factory`."""
+    def _of_factory(self, factory: Any) -> _Contribution:
         from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415
 
-        name = self._unused_name(type(factory).__name__)
-        made = PythonDeviceFactory(factory, plugin=name)
-        undo = self._devices.register(made, plugin=name)
-        return self._record(name, undo, kind="device", device_types=(made.device_type,))
+        made = PythonDeviceFactory(factory, plugin=type(factory).__name__)
+        devices = self._registries.devices
+        place = devices.registration_of(made, plugin=made.plugin)
 
-    def _record(
-        self,
-        name: str,
-        undo: Callable[[], None],
-        *,
-        kind: str,
-        filesystems: dict[str, Filesystem] | None = None,
-        device_types: tuple[str, ...] = (),
-    ) -> Callable[[], None]:
-        name = self._unused_name(name)
-        self._records[name] = PluginRecord(
-            name=name,
-            path=None,
-            source=PYTHON_SOURCE,
-            kinds=(kind,),
-            state=State.LOADED,
-            schemes=tuple(filesystems or ()),
-            device_types=device_types,
+        def enter(name: str) -> None:
+            made.plugin = place.plugin = name
+            devices.enter(place)
+
+        return _Contribution(
+            made.plugin,
+            enter=enter,
+            leave=partial(devices.leave, place),
+            device_types=(made.device_type,),
         )
 
-        self._made[name] = filesystems or {}
-
-        def forget() -> None:
+    @delivers_at_end
+    def _add(self, made: _Contribution) -> Callable[[], None]:
+        undo = partial(self._undo, made)
+        try:
+            with self._lock:
+                self._lock.check_open()
+                self._register(made)
+        except BaseException:  # nobody gets what undoes it
             undo()
-            self._records.pop(name, None)
+            raise
+        return undo
 
-        return forget
+    def _register(self, made: _Contribution) -> None:
+        name = made.name = made.name or self._unused_name(made.wanted_name)
+        made.enter(name)
+        self._contributed[name] = made
+
+    def _undo(self, made: _Contribution) -> None:
+        made.leave()
+        if made.name is not None and self._contributed.get(made.name) is made:
+            self._contributed.pop(made.name, None)
 
 
-@contextmanager
-def _noted(hooks: Hooks, what: str) -> Iterator[None]:
+def _noted(
+    hooks: Hooks, what: str, make: Callable[[], _Contribution]
+) -> Iterator[tuple[str, _Contribution]]:
     """Let nothing out that goes wrong with an object of a stranger; note it instead."""
     try:
-        yield
+        yield what, make()
     except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
         hooks.note(what, error)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.load_marks import Culprit
 
 _TITLE = "modular_tf quarantine 1"
-_FOUND_AT_WORK = frozenset(("LD-070",))  # what is done in an application, after a good trial
+_ENDED_A_PROCESS = "LD-070"  # which no trial would find again
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
 _log = EventLog("quarantine")
@@ -142,25 +142,60 @@ class QuarantineMemory:
             path: Its file.
             incident: What it did.
         """
-        texts = (sha256, name[:_MOST_OF_A_NAME], path)
-        entry = Entry(*texts, incident, time(), dict(self._host.parts))
+        entry = self._entry(sha256, name, path, incident)
         self._records.put(sha256, entry.as_dict())
+        self._records.drop(_suspect_key(sha256))
         self._records.save()
         _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
         return entry
 
     def add_culprits(self, culprits: Iterable[Culprit]) -> None:
-        """Put into quarantine what processes were loading when they ended (LD-070)."""
+        """Suspect what processes were loading when they ended; the second time, quarantine it.
+
+        Somebody may have stopped such a process, which says nothing of the plugin. So a suspect is
+        tried anew before it runs again. Of one that does no harm then, and ends the next process
+        all the same, it is believed (LD-070).
+        """
         for culprit in culprits:
-            self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+            suspicion = self.suspicion(culprit.sha256)
+            if suspicion is None:
+                self._suspect(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+            elif suspicion.time < culprit.time:  # not one of many that were stopped at once
+                self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+
+    def _suspect(self, sha256: str, name: str, path: str, incident: Incident) -> None:
+        entry = self._entry(sha256, name, path, incident)
+        self._records.put(_suspect_key(sha256), entry.as_dict())
+        self._records.save()
+        _log.info("quarantine.suspected", plugin=name, path=path)
+
+    def _entry(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
+        texts = (sha256, name[:_MOST_OF_A_NAME], path)
+        return Entry(*texts, incident, time(), dict(self._host.parts))
+
+    def suspicion(self, sha256: str) -> Entry | None:
+        """Return why these bytes have to be tried before they run again, None if they need not."""
+        return _entry(sha256, self._records.get(_suspect_key(sha256)))
+
+    def clear_suspicion(self, sha256: str) -> None:
+        """Take note that a process has loaded these bytes and goes on."""
+        self._records.drop(_suspect_key(sha256))
+        self._records.save()
 
     def release(self, sha256: str) -> bool:
-        """Take bytes out of quarantine; tell whether they were in it."""
-        known = self._records.get(sha256) is not None
-        if known:
-            self._records.drop(sha256)
-            self._records.save()
-        return known
+        """Take bytes out of quarantine; tell whether they were in it.
+
+        What ended a process stays suspect until it has been loaded.
+        """
+        value = self._records.get(sha256)
+        if value is None:
+            return False
+        self._records.drop(sha256)
+        entry = _entry(sha256, value)
+        if entry is not None and entry.incident.violation.rule_id == _ENDED_A_PROCESS:
+            self._suspect(sha256, entry.name, entry.path, entry.incident)
+        self._records.save()
+        return True
 
     def entries(self) -> list[Entry]:
         """Return all that are in quarantine, the oldest first; those of another host as well."""
@@ -186,6 +221,10 @@ class QuarantineMemory:
 _LEAST_DIGITS = 6
 
 
+def _suspect_key(sha256: str) -> str:
+    return f"suspect {sha256}"
+
+
 def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
     parts = dict(host.parts)
     return parts.get("machine-id"), parts.get("machine")
@@ -194,7 +233,7 @@ def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
 def _rank(value: Any) -> int:
     """Return 1 for what no trial would find again, else 0."""
     try:
-        return int(value["incident"]["rule"] in _FOUND_AT_WORK)
+        return int(value["incident"]["rule"] == _ENDED_A_PROCESS)
     except (TypeError, KeyError, IndexError):
         return 0
 

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.errors import ModularTFError
+from modular_tf.errors import AlreadyExistsError, ModularTFError
 from modular_tf.filesystem.deferred import DeferredFilesystem
+from modular_tf.filesystem.registry import SchemeRegistration
 from modular_tf.report import Reason
 from modular_tf.retired_generation import RetiredGeneration, close_served
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from modular_tf.configuration import Config
-    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.plugin_file import PluginFile
     from modular_tf.registries import Registries
 
-_DEVICES = object()  # stands among the schemes, for what undoes their registrations
+    _Served = PluginFilesystem | DeferredFilesystem
 
 
 class Registrations:
     """The schemes and the platform of one library of a plugin, in the registries of one service.
 
     What it registers may be deferred; the real one then takes its place when it is added. A
-    library that succeeds another one registers nothing until it takes over.
+    library that succeeds another one registers nothing until it takes over. Each step can be done
+    again, after whatever interrupted it.
 
     Used by its generation, under the lock of that.
 
     Attributes:
-        filesystems: What it registered, by scheme.
-        platform: What it registered for its devices.
+        scheme_places: Its registrations, by scheme.
+        device_place: The registration of its platform, None for none.
 
     Args:
         file: The library.
@@ -50,87 +52,98 @@ class Registrations:
         registries: Registries,
         predecessor: Registrations | None = None,
     ) -> None:
-        self.filesystems: dict[str, PluginFilesystem | DeferredFilesystem] = {}
-        self.platform: DevicePlatform | DeferredFactory | None = None
         self._file = file
         self._config = config
         self._registries = registries
         self._predecessor = predecessor
-        self._undo: dict[object, Callable[[], None]] = {}
-        self._lent: list[Device] = []
+        self.scheme_places: dict[str, SchemeRegistration] = {}
+        self.device_place: Registration | None = None
+
+    @property
+    def filesystems(self) -> dict[str, _Served]:
+        """What it registered, by scheme."""
+        places = list(self.scheme_places.items())
+        return {scheme: cast("_Served", place.filesystem) for scheme, place in places}
+
+    @property
+    def platform(self) -> DevicePlatform | DeferredFactory | None:
+        """What it registered for its devices."""
+        place = self.device_place
+        return None if place is None else cast("DevicePlatform | DeferredFactory", place.factory)
 
     # -- schemes ----------------------------------------------------------------------------------
 
     def why_taken(self, scheme: str) -> str | None:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
-        plugin, config = self._file.plugin, self._config
+        plugin, config, old = self._file.plugin, self._config, self._predecessor
+        if old is None and scheme in self.scheme_places:
+            return None
         pinned = config.scheme_pins.get(scheme, plugin)
         if pinned != plugin:
             return f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {config.origin}"
-        inherits = self._predecessor is not None and scheme in self._predecessor.filesystems
+        inherits = old is not None and scheme in old.scheme_places
         owner = None if inherits else self._registries.schemes.view.get(scheme)
         return (
             None if owner is None else f"scheme {scheme!r} of {plugin} is taken by {owner.plugin}"
         )
 
-    def add_filesystem(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
-        """Register a filesystem for its scheme, which nobody else has; close one that cannot be.
+    def add_filesystem(self, filesystem: _Served) -> None:
+        """Register a filesystem for its scheme; one that cannot be registered is closed.
+
+        It takes the place of a deferred one, and none is taken by a deferred one.
 
         Raises:
             AlreadyExistsError: Somebody has it (rule FS-018).
             InvalidArgumentError: No URI could name it (rule FS-007).
             ClosedError: The service is closed.
         """
-        deferred = self.filesystems.get(filesystem.scheme)
-        self.filesystems[filesystem.scheme] = filesystem  # first: closing finds it from now on
+        scheme = filesystem.scheme
         try:
-            if isinstance(deferred, DeferredFilesystem):
-                self._registries.schemes.fulfil(deferred, filesystem)
-            elif self._predecessor is None:
-                self._register_scheme(filesystem)
-        except ModularTFError:
-            del self.filesystems[filesystem.scheme]
+            if (why := self.why_taken(scheme)) is not None:
+                raise AlreadyExistsError(why, plugin=self._file.plugin, rule="FS-018")
+            made = SchemeRegistration(self._registries.schemes, filesystem)
+            place = self.scheme_places.setdefault(scheme, made)
             if not isinstance(filesystem, DeferredFilesystem):
-                close_served([filesystem], None, at_exit=False)
+                place.fulfil(filesystem)
+            if self._predecessor is None:
+                place.enter()
+        except ModularTFError:
+            self._give_up(filesystem)
             raise
 
-    def _register_scheme(self, filesystem: PluginFilesystem | DeferredFilesystem) -> None:
-        self._undo[filesystem.scheme] = self._registries.schemes.register(filesystem)
+    def _give_up(self, filesystem: _Served) -> None:
+        self.scheme_places.pop(filesystem.scheme, None)
+        if not isinstance(filesystem, DeferredFilesystem):
+            close_served([filesystem], None, at_exit=False)
 
     # -- devices ----------------------------------------------------------------------------------
 
     def add_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        """Register a platform.
+        """Register a platform, as `add_filesystem` a filesystem.
 
         Raises:
-            AlreadyExistsError: Its name is taken (rule SE-050); it is closed.
+            AlreadyExistsError: Its name is taken (rule SE-050).
         """
-        deferred = self.platform
-        with self._placing(platform):
-            if isinstance(deferred, DeferredFactory) and _is_same_rank(deferred, platform):
-                self._registries.devices.fulfil(deferred, platform)
-            else:
-                self._give_back(_DEVICES)
-                self._register_platform(platform)
-
-    @contextmanager
-    def _placing(self, platform: DevicePlatform | DeferredFactory) -> Iterator[None]:
-        """Have a platform that is being registered; close one that cannot be."""
-        self.platform = platform
+        devices = self._registries.devices
+        made = devices.registration_of(platform, plugin=self._file.plugin)
+        place = self.device_place = self.device_place or made
         try:
-            yield
+            if not (place.factory is platform or isinstance(platform, DeferredFactory)):
+                devices.fulfil(place, platform)
+            if self._predecessor is None:
+                devices.enter(place)
+            else:
+                devices.check_room(place, instead_of=self._predecessor.device_place)
         except ModularTFError:
-            self.platform = None
+            self._give_devices_back()
             if not isinstance(platform, DeferredFactory):
                 platform.close()
             raise
 
-    def _register_platform(self, platform: DevicePlatform | DeferredFactory) -> None:
-        devices, plugin, old = self._registries.devices, self._file.plugin, self._predecessor
-        if old is None:
-            self._undo[_DEVICES] = devices.register(platform, plugin=plugin)
-        else:  # it takes the place later
-            devices.check_room(platform, plugin=plugin, instead_of=old.platform)
+    def _give_devices_back(self) -> None:
+        if self.device_place is not None:
+            self._registries.devices.leave(self.device_place)
+        self.device_place = None
 
     # -- in the place of another ------------------------------------------------------------------
 
@@ -147,84 +160,67 @@ class Registrations:
         return [*self._give_up_schemes(), *self._give_up_platform()]
 
     def _give_up_schemes(self) -> Iterator[Reason]:
-        for scheme, filesystem in list(self.filesystems.items()):
+        for scheme, filesystem in self.filesystems.items():
             if (why := self.why_taken(scheme)) is not None:
-                del self.filesystems[scheme]
-                if not isinstance(filesystem, DeferredFilesystem):
-                    close_served([filesystem], None, at_exit=False)
+                self._give_up(filesystem)
                 yield Reason.of_rule("register", "FS-018", why)
 
     def _give_up_platform(self) -> Iterator[Reason]:
         if (platform := self.platform) is not None:
             try:
-                with self._placing(platform):
-                    self._register_platform(platform)
+                self.add_platform(platform)
             except ModularTFError as error:
                 yield Reason.of_error("register", error)
 
     def take_over(self) -> None:
         """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
 
-        Does nothing without a predecessor. What somebody else has was given up before.
+        Does nothing without a predecessor. What somebody else has was given up before; what they
+        got since is theirs.
         """
-        old, self._predecessor = self._predecessor, None
+        old = self._predecessor
         if old is None:
             return
-        self._take_schemes_over(old)
-        if self.platform is not None:
-            self._take_platform_over(old, self.platform)
+        for scheme, place in list(self.scheme_places.items()):
+            with suppress(AlreadyExistsError):
+                place.enter(instead_of=old.scheme_places.get(scheme))
+        if self.device_place is not None:
+            with suppress(AlreadyExistsError):
+                self._registries.devices.enter(self.device_place, instead_of=old.device_place)
         old.withdraw()
-
-    def _take_schemes_over(self, old: Registrations) -> None:
-        for scheme, filesystem in self.filesystems.items():
-            if (undo := old._undo.pop(scheme, None)) is not None:
-                self._registries.schemes.fulfil(old.filesystems[scheme], filesystem)
-                self._undo[scheme] = undo
-            else:
-                self._register_scheme(filesystem)
-
-    def _take_platform_over(
-        self, old: Registrations, platform: DevicePlatform | DeferredFactory
-    ) -> None:
-        if old.platform is None or _DEVICES not in old._undo:
-            self._register_platform(platform)
-        else:
-            old._lent += self._registries.devices.fulfil(old.platform, platform)
-            self._undo[_DEVICES] = old._undo.pop(_DEVICES)
+        self._predecessor = None
 
     # -- the end ----------------------------------------------------------------------------------
 
     def give_back_deferred(self) -> None:
         """Give back what was registered before the library was mapped, and is not there."""
-        for scheme, filesystem in list(self.filesystems.items()):
-            if isinstance(filesystem, DeferredFilesystem):
-                del self.filesystems[scheme]
-                self._give_back(scheme)
+        for scheme, place in list(self.scheme_places.items()):
+            if isinstance(place.filesystem, DeferredFilesystem):
+                place.undo()
+                self.scheme_places.pop(scheme, None)
         if isinstance(self.platform, DeferredFactory):
-            self.platform = None
-            self._give_back(_DEVICES)
-
-    def _give_back(self, place: object) -> None:
-        if (undo := self._undo.pop(place, None)) is not None:
-            undo()
+            self._give_devices_back()
 
     def withdraw(self) -> None:
         """Give everything back; what is open goes on. [any thread]"""
-        for undo in reversed(list(self._undo.values())):
-            undo()
-        self._undo.clear()
+        for place in reversed(list(self.scheme_places.values())):
+            place.undo()
+        if self.device_place is not None:
+            self._registries.devices.leave(self.device_place)
 
-    def retire(self) -> RetiredGeneration:
-        """Give everything back, and what is left to those who hold something of it."""
+    def retired(self) -> RetiredGeneration:
+        """Return what will be left for those who hold something of it, once it is forgotten."""
         platform = self._loaded_platform
-        if platform is not None:
-            self._lent += self._registries.devices.listed_devices(platform)
-        self.withdraw()
-        retired = RetiredGeneration(
-            self._file.plugin, self._file.path, self._opened_filesystems, platform, self._lent
+        lent = [] if platform is None else self._registries.devices.listed_devices(platform)
+        return RetiredGeneration(
+            self._file.plugin, self._file.path, self._opened_filesystems, platform, lent
         )
-        self.filesystems, self.platform, self._lent = {}, None, []
-        return retired
+
+    def forget(self) -> None:
+        """Give everything back, and let go of it. [any thread]"""
+        self.withdraw()
+        self.scheme_places.clear()
+        self.device_place = None
 
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Give everything back, and close it; return what went wrong. [any thread]"""
@@ -244,11 +240,3 @@ class Registrations:
     @property
     def _loaded_platform(self) -> DevicePlatform | None:
         return None if isinstance(self.platform, DeferredFactory) else self.platform
-
-
-def _is_same_rank(deferred: DeferredFactory, platform: DevicePlatform | DeferredFactory) -> bool:
-    return (deferred.device_type, deferred.platform, deferred.priority) == (
-        platform.device_type,
-        platform.platform,
-        platform.priority,
-    )

@@ -22,7 +22,7 @@ from modular_tf.watching.change import ChangeKind
 from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.file_identity import FileIdentity
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.known_plugins import KnownPlugins
-    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.plugin_entry import Attempt, PluginEntry
     from modular_tf.plugin_generation import Generation
     from modular_tf.retired_generation import RetiredGeneration
     from modular_tf.watching.snapshot import Snapshot
@@ -60,6 +60,11 @@ class Scope:
     def __contains__(self, path: str) -> bool:
         return self._paths is None or path in self._paths
 
+    @property
+    def waits(self) -> bool:
+        """Whether a file that is not whole is told of once more when it is."""
+        return bool(self._whole)
+
     def has(self, path: str, identity: FileIdentity | None) -> bool:
         """Tell whether a file counts that is as it is now."""
         return path in self and self._whole.get(path, identity) == identity
@@ -80,74 +85,144 @@ class _Succession(NamedTuple):
     serving: Generation | None
 
 
+class _Conclusion(NamedTuple):
+    """A succession that takes place: it is done as a whole, also after an interrupt."""
+
+    old: PluginEntry
+    new: PluginEntry
+    retired: RetiredGeneration | None
+
+
 class Prepared(NamedTuple):
     """A renewal whose plugins have not been loaded yet.
 
     Attributes:
-        served: The schemes that were served before.
+        scope: What was looked at.
         removed: What was done already.
+        revived: Plugins that may have what nobody serves any more.
         successions: The plugins that are to be renewed.
-        added: The new ones.
+        added: The new ones, and those whose way somebody began and did not finish.
+        attempt: Is over when somebody else may begin with them.
     """
 
-    served: set[str]
+    scope: Scope
     removed: list[PluginChange]
+    revived: list[PluginEntry]
     successions: list[_Succession]
     added: list[PluginEntry]
+    attempt: Attempt
 
     @property
     def entries(self) -> list[PluginEntry]:
         """The plugins whose way has to be run."""
-        return [*(succession.new for succession in self.successions), *self.added]
+        return [*self.revived, *(succession.new for succession in self.successions), *self.added]
+
+    def only(self, entries: Collection[PluginEntry]) -> Prepared:
+        """Return it without the plugins that are not among these."""
+        return self._replace(
+            revived=[entry for entry in self.revived if entry in entries],
+            successions=[pair for pair in self.successions if pair.new in entries],
+            added=[entry for entry in self.added if entry in entries],
+        )
 
 
 class Renewal:
     """Brings the plugins of one service up to date. Used under the service's lock.
 
+    In two steps, between which the plugins are tried without the lock. So the second looks again
+    at all that the first has seen: what was overtaken is dropped.
+
     Args:
         known: The plugins.
-        load: Runs the way of plugins whose bytes have been tried.
     """
 
-    def __init__(self, known: KnownPlugins, load: Callable[[Sequence[PluginEntry]], None]) -> None:
+    def __init__(self, known: KnownPlugins) -> None:
         self._known = known
-        self._load = load
         self._draining: list[RetiredGeneration] = []
+        self._unfinished: list[_Conclusion] = []
+        self._revived: list[PluginEntry] = []  # whose way anew has not come to its end
 
-    def prepare(self, places: SearchPaths, scope: Scope) -> Prepared:
+    def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         """Look at some files, or at all, and drop the plugins that have none any more.
 
         Args:
             places: Where plugins come from.
             scope: The files to look at. Others are left as they are.
+            attempt: Is over when somebody else may begin with what is prepared.
         """
+        self._finish_conclusions()
         self.finish_drained()
         found = self._search(places, scope)
-        served = self._served()
         gone = list(self._gone(found, scope))
         removed = [self._remove(entry) for entry in gone]
-        served = self._revive_shadowed(served)
+        self._revive_shadowed()
+        revived = self._take_revived()
         replaced, new = self._compare(found, scope)
-        new += self._bereaved(found, [*gone, *(pair.entry for pair in replaced)], new)
+        others = [*gone, *(pair.entry for pair in replaced)]
+        new += self._bereaved(found, others, new)
         successions = self._successions(replaced, scope)
-        added = [entry for entry in self._known.meet(new) if self._is_whole(entry, scope)]
-        return Prepared(served, removed, successions, added)
+        left = [entry for entry in self._left(scope) if entry not in others]
+        met = self._known.meet(new, attempt)
+        added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
+        prepared = Prepared(scope, removed, revived, successions, added, attempt)
+        for entry in prepared.entries:
+            entry.attempt = attempt
+        return prepared
 
-    def finish(self, prepared: Prepared) -> list[PluginChange]:
-        """Let what was prepared, and registered since, take its place.
+    def _left(self, scope: Scope) -> list[PluginEntry]:
+        """Return plugins that somebody wanted, whom an interrupt kept from finishing."""
+        return [
+            entry
+            for entry in self._known
+            if entry.state is State.FOUND
+            and entry.path in scope
+            and (self._known.all_wanted or entry.attempt is not None)
+            and not (entry.is_under_way or entry in self._revived)
+        ]
 
-        What another thread has dealt with in the meantime is left as it is.
+    def finish(
+        self, prepared: Prepared, register: Callable[[list[PluginEntry]], None]
+    ) -> tuple[list[PluginChange], list[str]]:
+        """Let what was prepared take its place.
+
+        Args:
+            prepared: As above. What another thread has dealt with in the meantime, and what has
+                another file by now, is left.
+            register: Registers plugins.
+
+        Returns:
+            The changes, and the paths that have to be looked at again.
         """
-        known = set(self._known)
+        standing = {pair.new: pair.old for pair in prepared.successions}
+        current = {
+            entry: None
+            for entry in prepared.entries
+            if self._known.has(standing.get(entry, entry))
+            and file_identity(entry.path) == entry.identity
+        }
+        overtaken = [entry for entry in prepared.entries if entry not in current]
+        for entry in overtaken:
+            self._known.forget(entry)  # it never served
+        prepared = prepared.only(current)
         changes = list(prepared.removed)
-        for old, new, serving in prepared.successions:
-            if old in known:
-                changes.append(self._conclude(old, new, serving))
-            elif new.generation is not None:
+        try:
+            register(list(current))
+            changes += [self._conclude(*pair) for pair in prepared.successions]
+        except BaseException:  # an interrupt
+            self._drop_successors(prepared)
+            raise
+        changes += [self._added(entry) for entry in prepared.added]
+        self._revive_shadowed()
+        # A watch tells of the others when they are whole.
+        again = [] if prepared.scope.waits else [entry.path for entry in overtaken]
+        return changes, [*again, *(entry.path for entry in self._take_revived())]
+
+    def _drop_successors(self, prepared: Prepared) -> None:
+        """Close what was opened for successions that did not come to take place."""
+        taking_place = [conclusion.new for conclusion in self._unfinished]
+        for _, new, _ in prepared.successions:
+            if new.generation is not None and new not in taking_place and not self._known.has(new):
                 new.generation.close(at_exit=False)
-        changes += [self._added(entry) for entry in prepared.added if entry in known]
-        self._revive_shadowed(prepared.served)
-        return changes
 
     def _search(self, places: SearchPaths, scope: Scope) -> Discovery:
         """Search what may have files of the scope: installed packages cost most of the time."""
@@ -203,7 +278,7 @@ class Renewal:
             if entry is None:
                 if candidate.identity not in identities:
                     new.append(candidate)
-            elif not entry.bundled and identity != entry.identity:
+            elif not (entry.bundled or _is_dealt_with(entry, identity)):
                 replaced.append(_Replaced(entry, candidate))
         return replaced, new
 
@@ -232,9 +307,9 @@ class Renewal:
 
     def _remove(self, entry: PluginEntry) -> PluginChange:
         change = _change(ChangeKind.REMOVED, entry)
-        self._known.forget(entry)
         if entry.generation is not None:
             self._retire(entry.generation)
+        self._known.forget(entry)
         _log.info("plugin.removed", plugin=entry.name, path=entry.path)
         return change
 
@@ -258,6 +333,7 @@ class Renewal:
                 old.candidate, old.identity, old.known = candidate, new.identity, new.known
                 continue
             new.name, new.sealed = old.name, True
+            old.successor = new
             new.predecessor = old.generation if old.state is State.LOADED else None
             made.append(_Succession(old, new, new.predecessor))
         return made
@@ -270,13 +346,25 @@ class Renewal:
             new.generation.give_up_taken()  # another successor may have been faster
         if serving is not None and new.state is not State.LOADED:
             return self._keep(old, new)
-        self._known.replace(old, new)
-        if new.generation is not None:
-            new.generation.take_over()
-        if old.generation is not None:
-            self._retire(old.generation)
+        retired = None if old.generation is None else old.generation.retired()
+        self._unfinished.append(_Conclusion(old, new, retired))
+        self._finish_conclusions()
         _log.info("plugin.replaced", plugin=new.name, path=new.path)
         return _change(ChangeKind.REPLACED, new)
+
+    def _finish_conclusions(self) -> None:
+        """Let successors take over; what an interrupt left of that is done now."""
+        for conclusion in list(self._unfinished):
+            old, new, retired = conclusion
+            if new.generation is not None:
+                new.generation.take_over()
+            self._known.replace(old, new)
+            if retired is not None and retired not in self._draining:
+                self._draining.append(retired)
+            if old.generation is not None:
+                old.generation.forget()
+            self._unfinished.remove(conclusion)
+        self.finish_drained()
 
     def _keep(self, old: PluginEntry, new: PluginEntry) -> PluginChange:
         """Let the old generation go on, since the new one cannot."""
@@ -291,33 +379,30 @@ class Renewal:
         _log.warning("plugin.kept", plugin=old.name, path=old.path, reason=why)
         return _change(ChangeKind.REPLACED, old, kept)
 
-    def _served(self) -> set[str]:
-        return {scheme for entry in self._known for scheme in entry.filesystems}
-
-    def _revive_shadowed(self, before: set[str]) -> set[str]:
-        """Let plugins have what nobody serves any more, and return what is served then.
-
-        Args:
-            before: The schemes that were served.
-        """
-        if before <= self._served():
-            return self._served()
-        shadowed = [entry for entry in self._known if entry.state is State.SHADOWED]
-        revived = []
-        for old in shadowed:
-            if old.generation is not None:
-                self._retire(old.generation)
+    def _revive_shadowed(self) -> None:
+        """Let plugins go their way anew that may have what nobody serves any more."""
+        for old in self._known:
+            if old.state is not State.SHADOWED or old.generation is None:
+                continue
+            if not old.generation.could_serve:
+                continue
             (new,) = self._known.entries_of([old.candidate])
             new.name, new.sealed = old.name, old.sealed
+            self._revived.append(new)
             self._known.replace(old, new)
-            revived.append(new)
-        self._load(revived)
-        return self._served()
+            old.generation.forget()
+
+    def _take_revived(self) -> list[PluginEntry]:
+        """Return the plugins that are to go their way anew and that nobody takes on it yet."""
+        known = [entry for entry in self._revived if self._known.has(entry)]
+        self._revived = [entry for entry in known if entry.state is State.FOUND]
+        return [entry for entry in self._revived if not entry.is_under_way]
 
     # -- the end of generations -------------------------------------------------------------------
 
     def _retire(self, generation: Generation) -> None:
-        self._draining.append(generation.retire())
+        self._draining.append(generation.retired())
+        generation.forget()
         self.finish_drained()
 
     @property
@@ -335,6 +420,9 @@ class Renewal:
     def close(self, *, at_exit: bool) -> list[ModularTFError]:
         """Close all that still serves to the end; return what went wrong."""
         errors = [error for old in self._draining for error in old.close(at_exit=at_exit)]
+        for conclusion in self._unfinished:
+            if (generation := conclusion.new.generation) is not None:
+                errors += generation.close(at_exit=at_exit)
         self._draining.clear()
         return errors
 
@@ -342,6 +430,13 @@ class Renewal:
         """Make what the parent had usable in a forked child, or give it up."""
         for retired in self._draining:
             retired.after_fork_in_child()
+
+
+def _is_dealt_with(entry: PluginEntry, identity: FileIdentity | None) -> bool:
+    """Tell whether a plugin has this file, or is about to get it from somebody."""
+    new = entry.successor
+    is_coming = new is not None and new.is_under_way and new.identity == identity
+    return is_coming or identity == entry.identity
 
 
 def _change(kind: ChangeKind, entry: PluginEntry, kept: Reason | None = None) -> PluginChange:

@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from modular_tf.fork_lock import ForkLock
 from modular_tf.plugin_service import PluginService
 
-__all__ = ["PluginService", "default_service"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-_default: PluginService | None = None
-_default_lock = ForkLock()
+__all__ = ["LoadedOnce", "PluginService", "default_service"]
+
+
+class LoadedOnce:
+    """A service that whoever asks first makes and loads, and that all others get. [any thread]
+
+    It is loaded without a lock, since that calls users' code: hooks and log handlers. Who asks
+    meanwhile loads it as well, which does what is left to do. So a hook, log handler or signal
+    handler that asks while the same thread loads the service gets that service, loaded as far as
+    that is possible without the answer that the hook is about to give.
+
+    Args:
+        make: Makes the service.
+        load: Loads it; does nothing where that is done.
+
+    Attributes:
+        loaded: The service, once it is loaded.
+    """
+
+    def __init__(
+        self, make: Callable[[], PluginService], load: Callable[[PluginService], object]
+    ) -> None:
+        self.loaded: PluginService | None = None
+        self._make = make
+        self._load = load
+        self._made: PluginService | None = None
+        self._lock = ForkLock()
+
+    def get(self) -> PluginService:
+        """Return the service; another one where that is closed."""
+        service = self.loaded
+        if service is None or service.closed:
+            service = self._making()
+            self._load(service)
+            self.loaded = service
+        return service
+
+    def _making(self) -> PluginService:
+        before = self._made
+        if before is not None and not before.closed:
+            return before
+        made = self._make()
+        with self._lock:
+            if self._made is before:  # else somebody was faster
+                self._made = made
+        return self._making()
+
+
+_default = LoadedOnce(PluginService, PluginService.load)
 
 
 def default_service() -> PluginService:
     """Return the service behind `mtf.gfile` and the like, made and loaded at its first use."""
-    global _default  # noqa: PLW0603  (the one service of TensorFlow's habits)
-    service = _default
-    if service is not None and not service.closed:
-        return service
-    with _default_lock:
-        if _default is None or _default.closed:
-            service = PluginService()
-            service.load()
-            _default = service
-        return _default
+    service = _default.loaded
+    return _default.get() if service is None or service.closed else service

@@ -14,6 +14,7 @@ from modular_tf.device.memory_limit import (
 )
 from modular_tf.errors import UnavailableError
 from modular_tf.events import EventLog
+from modular_tf.events.delivery import delivers_at_end
 from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import lib
 
@@ -61,6 +62,10 @@ class ExecutorArenas:
         arena = self._made.get(kind)
         if arena is not None or kind == lib.MTF_UNIFIED_MEMORY:
             return arena
+        return self._make(kind)
+
+    @delivers_at_end
+    def _make(self, kind: int) -> ExecutorArena:
         with self._lock:
             arena = self._made.get(kind)
             if arena is None:

@@ -9,19 +9,19 @@ from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
 from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
-from modular_tf.fork_lock import ForkLock
 
 
 class PythonDeviceFactory:
     """Wraps an object that has some or all of `DeviceFactory`. [any thread].
 
-    The names and the priority are read once. Details are asked for once per ordinal and kept; a
-    failure is not kept.
+    The names and the priority are read once. The details of an ordinal are asked for
+    until there are some, which are kept.
 
     Attributes:
         device_type: The type of its devices.
         platform: Its name.
         priority: Where it stands among factories of its type.
+        plugin: Its name for users.
         wrapped: The object.
     """
 
@@ -31,7 +31,7 @@ class PythonDeviceFactory:
         Raises:
             InvalidArgumentError: One is missing or wrong (rule SE-054).
         """
-        self._plugin = plugin
+        self.plugin = plugin
         self.wrapped = factory
         self.device_type = self._name("device_type")
         self.platform = self._name("platform")
@@ -39,7 +39,6 @@ class PythonDeviceFactory:
         if not callable(self._attribute("device_count")):
             raise self._refusal("device_count is missing or no method")
         self._details: dict[int, DeviceDetails] = {}
-        self._lock = ForkLock()
 
     def device_count(self) -> int:
         """Return the object's count.
@@ -50,7 +49,7 @@ class PythonDeviceFactory:
         count = self._call("device_count")
         if not isinstance(count, int) or isinstance(count, bool):
             raise self._broken(f"device_count() returned {count!r}, expected a number")
-        return checked_count(count, plugin=self._plugin)
+        return checked_count(count, plugin=self.plugin)
 
     def device_details(self, ordinal: int) -> DeviceDetails:
         """Return the object's details, all unknown when it offers none.
@@ -59,17 +58,17 @@ class PythonDeviceFactory:
             NotFoundError: There is no such ordinal.
             InternalError: It raised, or returned something else (rule SE-055).
         """
-        with self._lock:
-            if ordinal not in self._details:
-                self._details[ordinal] = self._ask_details(ordinal)
-            return self._details[ordinal]
+        details = self._details.get(ordinal)
+        if details is None:  # without a lock, since the object is users' code
+            details = self._details.setdefault(ordinal, self._ask_details(ordinal))
+        return details
 
     def _ask_details(self, ordinal: int) -> DeviceDetails:
         count = self.device_count()
         if not 0 <= ordinal < count:
             raise NotFoundError(
                 f"{self.device_type}:{ordinal}: the platform has {count} devices",
-                plugin=self._plugin,
+                plugin=self.plugin,
             )
         if self._attribute("device_details") is None:
             return DeviceDetails()
@@ -118,16 +117,16 @@ class PythonDeviceFactory:
 
     def _refusal(self, problem: str) -> InvalidArgumentError:
         return InvalidArgumentError(
-            f"device factory {type(self.wrapped).__name__} of {self._plugin}: {problem}"
+            f"device factory {type(self.wrapped).__name__} of {self.plugin}: {problem}"
             " (rule SE-054)",
-            plugin=self._plugin,
+            plugin=self.plugin,
             rule="SE-054",
         )
 
     def _broken(self, problem: str) -> InternalError:
         return InternalError(
-            f"device factory {type(self.wrapped).__name__} of {self._plugin}: {problem}"
+            f"device factory {type(self.wrapped).__name__} of {self.plugin}: {problem}"
             " (rule SE-055)",
-            plugin=self._plugin,
+            plugin=self.plugin,
             rule="SE-055",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,13 @@ class Registration:
         factory: What brings the devices; what stands for it until that is loaded.
         plugin: Whose it is.
         priority: As configured, else the factory's own.
+        is_over: Whether it was taken out, for good. Set by the registry.
     """
 
     factory: DeviceFactory
     plugin: str
     priority: int
+    is_over: bool = field(default=False, repr=False)
 
     @property
     def label(self) -> str:

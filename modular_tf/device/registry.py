@@ -52,6 +52,9 @@ class DeviceListing(NamedTuple):
 class DeviceRegistry:
     """Device factories by type and platform. [any thread].
 
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by stores without a call between them.
+
     Order of devices: CPU first, then types in the order in which their serving factory was
     registered, then as the visible devices say.
     """
@@ -83,8 +86,8 @@ class DeviceRegistry:
         self._dlpack_types = parse_dlpack_types(dlpack_types or {})
         self._lock = ForkLock()
         self._closed = False
-        self._registrations: list[Registration] = []
-        self._devices: dict[tuple[Registration, int, int], Device] = {}
+        self._registrations: tuple[Registration, ...] = ()
+        self._devices: dict[tuple[int, int, int], Device] = {}  # by id of the factory first
 
     def register(self, factory: DeviceFactory, *, plugin: str) -> Callable[[], None]:
         """Add a factory; it serves at once unless another one ranks above it.
@@ -96,62 +99,91 @@ class DeviceRegistry:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
             ClosedError: The registry is closed.
         """
-        priority = self._priority_of(factory)
-        registration = Registration(factory, plugin, priority)
+        registration = self.registration_of(factory, plugin=plugin)
+        self.enter(registration)
+        return lambda: self.leave(registration)
+
+    def registration_of(self, factory: DeviceFactory, *, plugin: str) -> Registration:
+        """Return what a factory is registered by, for `enter` and `leave`."""
+        return Registration(factory, plugin, self._priority_of(factory))
+
+    def enter(self, entering: Registration, *, instead_of: Registration | None = None) -> None:
+        """Let a factory serve, unless another one ranks above it; does nothing where it does.
+
+        Args:
+            entering: Its registration.
+            instead_of: Take the position of this one in one step, where it is in force.
+
+        Raises:
+            AlreadyExistsError: Its platform's name is taken (rule SE-050).
+            ClosedError: It was taken out before, or the registry is closed.
+        """
         with self._lock:
-            self._check_open()
-            self._check_platform(factory, plugin)
-            self._registrations.append(registration)
+            while True:
+                before = self._registrations
+                if entering in before:
+                    return
+                self._check_open(entering)
+                self.check_room(entering, instead_of=instead_of)
+                if instead_of is not None and instead_of in before:
+                    after = tuple(entering if r is instead_of else r for r in before)
+                else:
+                    after = (*before, entering)
+                if self._registrations is before:
+                    self._registrations = after
+                    break
         _log.info(
             "device_factory.registered",
-            plugin=plugin,
-            device_type=factory.device_type,
-            platform=factory.platform,
-            priority=priority,
+            plugin=entering.plugin,
+            device_type=entering.factory.device_type,
+            platform=entering.factory.platform,
+            priority=entering.priority,
         )
-        return lambda: self._remove(registration)
 
-    def check_room(
-        self, factory: DeviceFactory, *, plugin: str, instead_of: DeviceFactory | None
-    ) -> None:
-        """Check whether a factory could be registered in the place of another.
+    def check_room(self, entering: Registration, *, instead_of: Registration | None) -> None:
+        """Check whether a factory could be registered, alone or in the place of another.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken by a third one (rule SE-050).
         """
-        with self._lock:
-            replaced = [r for r in self._registrations if r.factory is instead_of]
-            self._check_platform(factory, plugin, besides=replaced[0] if replaced else None)
+        self._check_platform(entering.factory, entering.plugin, besides=instead_of)
 
-    def fulfil(self, registered: DeviceFactory, factory: DeviceFactory) -> list[Device]:
-        """Put a factory in the place of another of its plugin, or of what stands for it.
-
-        Returns:
-            The devices that were listed before; they stay with the factory that they came from.
+    def fulfil(self, registration: Registration, factory: DeviceFactory) -> None:
+        """Let another factory of its plugin serve in the place of the one that is registered.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.
-            ClosedError: The registry is closed.
+            ClosedError: As of `enter`.
         """
-        listed: list[Device] = []
+        priority = self._priority_of(factory)
         with self._lock:
-            self._check_open()
-            for registration in self._registrations:
-                if registration.factory is registered:
-                    self._check_platform(factory, registration.plugin, besides=registration)
-                    registration.factory = factory
-                    registration.priority = self._priority_of(factory)
-                    listed += self._forget_devices(registration)
-        return listed
+            self._check_open(registration)
+            self._check_platform(factory, registration.plugin, besides=registration)
+            registration.factory = factory
+            registration.priority = priority
+        self._forget_devices()
+
+    def leave(self, leaving: Registration) -> None:
+        """Let a factory serve no longer, for good."""
+        with self._lock:
+            leaving.is_over = True
+            while True:
+                before = self._registrations
+                after = tuple(r for r in before if r is not leaving)
+                if self._registrations is before:
+                    self._registrations = after
+                    break
+        self._forget_devices()
 
     def close(self) -> None:
         """Take no factory any more; those that are there are not closed here."""
         with self._lock:
             self._closed = True
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError("the plugin service is closed")
+    def _check_open(self, registration: Registration) -> None:
+        if self._closed or registration.is_over:
+            who = "the plugin service" if self._closed else registration.label
+            raise ClosedError(f"{who} is closed", plugin=registration.plugin)
 
     def _priority_of(self, factory: DeviceFactory) -> int:
         """Return what the configuration says, or the factory itself."""
@@ -171,25 +203,22 @@ class DeviceRegistry:
                     rule="SE-050",
                 )
 
-    def _remove(self, registration: Registration) -> None:
+    def _forget_devices(self) -> None:
+        """Let go of the devices of factories that are registered no longer."""
         with self._lock:
-            if registration in self._registrations:
-                self._registrations.remove(registration)
-            self._forget_devices(registration)
-
-    def _forget_devices(self, registration: Registration) -> list[Device]:
-        keys = [key for key in self._devices if key[0] is registration]
-        return [self._devices.pop(key) for key in keys]
+            serving = {id(registration.factory) for registration in self._registrations}
+            for key, device in list(self._devices.items()):
+                if id(device.factory) not in serving:
+                    self._devices.pop(key, None)
 
     def listed_devices(self, factory: DeviceFactory) -> list[Device]:
         """Return the devices of a registered factory that anybody has seen so far."""
         with self._lock:
-            return [device for device in self._devices.values() if device.factory is factory]
+            return [d for d in list(self._devices.values()) if d.factory is factory]
 
     def factories(self) -> tuple[FactoryStatus, ...]:
         """Return what became of every factory, in order of registration."""
-        with self._lock:
-            return tuple(rank(self._registrations, self._enabled_types))
+        return tuple(rank(self._registrations, self._enabled_types))
 
     def listing(
         self, device_type: str | None = None, *, load_deferred: bool = True
@@ -276,24 +305,23 @@ class DeviceRegistry:
     def _visible_devices(self, registration: Registration, count: int) -> Iterator[Device]:
         device_type = registration.factory.device_type
         for index, ordinal in enumerate(self._visible.ordinals(device_type, count)):
-            with self._lock:
-                device = self._device(registration, ordinal, index)
-            yield device
+            yield self._device(registration, ordinal, index)
 
     def _device(self, registration: Registration, ordinal: int, index: int) -> Device:
         """Return the one object for this device."""
         from modular_tf.device.device import Device  # noqa: PLC0415  (brings the native core)
 
-        key = registration, ordinal, index
-        if key not in self._devices:
-            self._devices[key] = Device(
-                registration.factory,
+        factory = registration.factory
+        key = id(factory), ordinal, index
+        device = self._devices.get(key)
+        if device is None:
+            made = Device(
+                factory,
                 ordinal=ordinal,
                 index=index,
                 plugin=registration.plugin,
                 priority=registration.priority,
-                dlpack_type=self._dlpack_types.get(
-                    registration.factory.platform, DeviceType.EXT_DEV
-                ),
+                dlpack_type=self._dlpack_types.get(factory.platform, DeviceType.EXT_DEV),
             )
-        return self._devices[key]
+            device = self._devices.setdefault(key, made)
+        return device

@@ -49,6 +49,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A plugin took another process down and will not run in this one, by `rule`.",
     ),
     KnownEvent(
+        "quarantine.suspected",
+        (_INFO,),
+        ("plugin", "path"),
+        "A process ended while it loaded a plugin, which is tried anew before it is loaded again.",
+    ),
+    KnownEvent(
         "quarantine.released",
         (_INFO,),
         ("plugin", "path", "changes"),

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from modular_tf.events.delivery import deliver
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +24,8 @@ class EventLog:
     """Writes events of one part of the package. [any thread]
 
     Info for outcomes, warning when something that the user installed is not used, debug for
-    single steps. Never raises, whatever the application's handlers do.
+    single steps. Never raises, whatever the application's handlers do. Handlers are called by the
+    thread that writes, after it has let go of this package's locks (`modular_tf.events.delivery`).
 
     An event is a record of the logger `modular_tf.NAME`. Its message reads `event key=value ...`;
     the attribute `event` of the record holds all of it as a dictionary.
@@ -40,7 +44,10 @@ class EventLog:
 
     def hears(self, level: int) -> bool:
         """Tell whether anybody would be shown an event of this level of `logging`."""
-        return self._stdlib.isEnabledFor(level)
+        # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
+        logger = self._stdlib
+        enabled = not logger.disabled and logger.manager.disable < level
+        return enabled and logger.getEffectiveLevel() <= level
 
     def debug(self, event: str, **values: object) -> None:
         """Log a step."""
@@ -65,22 +72,23 @@ class EventLog:
             values: Its keys and values.
             created: When it happened, in seconds since 1970, if not now.
         """
-        if not self._stdlib.isEnabledFor(level):
-            return
+        if self.hears(level):
+            told = Event(event=event, **values)
+            deliver(partial(self._hand_over, self._record(level, told, created), told))
+
+    def _hand_over(self, record: logging.LogRecord, told: Event) -> None:
+        """Call the application's processors and handlers."""
         try:
             structlog = _configured_structlog()
             if structlog is not None:
-                structlog.wrap_logger(self._stdlib).log(level, event, **values)
+                structlog.wrap_logger(self._stdlib).log(record.levelno, **told)
             else:
-                self._stdlib.handle(self._record(level, event, values, created))
-        except Exception:  # noqa: BLE001  (of the application's processors and handlers)
+                self._stdlib.handle(record)
+        except Exception:  # noqa: BLE001  (of the application's code)
             if logging.lastResort is not None:
-                logging.lastResort.handle(self._record(level, event, values, created))
+                logging.lastResort.handle(record)
 
-    def _record(
-        self, level: int, event: str, values: Mapping[str, object], created: float | None
-    ) -> logging.LogRecord:
-        told = Event(event=event, **values)
+    def _record(self, level: int, told: Event, created: float | None) -> logging.LogRecord:
         record = logging.LogRecord(self._stdlib.name, level, "", 0, told, None, None)
         record.event = told
         if created is not None:

@@ -24,8 +24,57 @@ if TYPE_CHECKING:
     Registered = Filesystem | DeferredFilesystem
 
 
+class SchemeRegistration:
+    """One filesystem for its scheme, which it serves from `enter` to `undo`. [any thread]
+
+    Both can be repeated. So whoever has it at hand before it is in force can complete it, or undo
+    it, after whatever interrupted `enter`. What was undone is not entered again.
+
+    Attributes:
+        filesystem: What serves the scheme, or stands for what does.
+        scheme: The scheme.
+        plugin: Whose it is.
+        is_over: Whether it was undone. Set by its registry.
+    """
+
+    __slots__ = ("_registry", "filesystem", "is_over", "plugin", "scheme")
+
+    def __init__(self, registry: FilesystemRegistry, filesystem: Registered) -> None:
+        self._registry = registry
+        self.filesystem = filesystem
+        self.scheme = filesystem.scheme  # read once: an attribute of Python code's may be a method
+        self.plugin = filesystem.plugin
+        self.is_over = False
+
+    def enter(self, *, replace: bool = False, instead_of: SchemeRegistration | None = None) -> None:
+        """Let the filesystem serve its scheme from now on.
+
+        Args:
+            replace: Take the scheme from whoever serves it; open files of theirs go on.
+            instead_of: Take the position of this one in one step, where it is in force; what took
+                the scheme from it in the meantime goes on serving.
+
+        Raises:
+            AlreadyExistsError: Another one serves the scheme (rule FS-018).
+            InvalidArgumentError: No URI could name the scheme (rule FS-007).
+            ClosedError: The registry is closed, or this was undone.
+        """
+        self._registry.enter(self, replace=replace, instead_of=instead_of)
+
+    def fulfil(self, filesystem: Registered) -> None:
+        """Let another filesystem of the scheme serve in the place of this one, in one step."""
+        self._registry.fulfil(self, filesystem)
+
+    def undo(self) -> None:
+        """Let it serve no longer; what served before, and is still registered, serves again."""
+        self._registry.leave(self)
+
+
 class FilesystemRegistry:
     """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread].
+
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by stores without a call between them.
 
     Attributes:
         view: What serves now, by scheme, open or not; it follows what is registered.
@@ -33,79 +82,98 @@ class FilesystemRegistry:
 
     def __init__(self) -> None:
         self._by_scheme: dict[str, Registered] = {}
-        # All that are registered for a scheme, the last of which serves. A list of one each, so
-        # that the same filesystem registered twice is two registrations.
-        self._registered: dict[str, list[list[Registered]]] = {}
+        # All that are registered for a scheme, the last of which serves.
+        self._registered: dict[str, tuple[SchemeRegistration, ...]] = {}
         self._lock = ForkLock()
         self._closed = False
         self.view: Mapping[str, Registered] = MappingProxyType(self._by_scheme)
 
     def register(self, filesystem: Registered, *, replace: bool = False) -> Callable[[], None]:
-        """Let a filesystem serve its scheme.
+        """Let a filesystem serve its scheme; see `SchemeRegistration.enter`.
 
-        Args:
-            filesystem: What serves from now on; what serves already may be registered again.
-            replace: Take the scheme from whoever serves it; open files of theirs go on.
+        What serves already may be registered again: those are two registrations.
 
         Returns:
-            A function that undoes this registration, now or later; what served before, and is
-            still registered, serves again.
+            A function that undoes this registration, now or later.
 
         Raises:
             AlreadyExistsError: Another one serves the scheme (rule FS-018).
             InvalidArgumentError: No URI could name the scheme (rule FS-007).
             ClosedError: The registry is closed.
         """
-        scheme = filesystem.scheme
-        check_scheme(scheme, filesystem.plugin)
+        registration = SchemeRegistration(self, filesystem)
+        registration.enter(replace=replace)
+        return registration.undo
+
+    # -- for registrations ------------------------------------------------------------------------
+
+    def enter(
+        self,
+        entering: SchemeRegistration,
+        *,
+        replace: bool = False,
+        instead_of: SchemeRegistration | None = None,
+    ) -> None:
+        """See `SchemeRegistration.enter`."""
+        scheme = entering.scheme
+        check_scheme(scheme, entering.plugin)
         with self._lock:
-            if self._closed:
-                raise self._unknown(scheme, None)
-            owner = self._by_scheme.get(scheme)
-            if owner is not None and owner is not filesystem and not replace:
-                raise AlreadyExistsError(
-                    f"scheme {scheme!r} of {filesystem.plugin} is taken by {owner.plugin}"
-                    " (rule FS-018); pin it in the configuration, or register with replace=True",
-                    plugin=filesystem.plugin,
-                    rule="FS-018",
-                )
-            registration = [filesystem]
-            self._registered.setdefault(scheme, []).append(registration)
-            self._by_scheme[scheme] = filesystem
-        return lambda: self._undo(scheme, registration)
+            while True:
+                before = self._registered.setdefault(scheme, ())
+                if entering in before:
+                    return
+                self._check_open(entering)
+                if instead_of is not None and instead_of in before:
+                    after = tuple(entering if r is instead_of else r for r in before)
+                else:
+                    if before and not replace:
+                        _check_same(entering, before[-1])
+                    after = (*before, entering)
+                if self._change(scheme, before, after):
+                    return
 
-    def fulfil(self, registered: Registered, filesystem: Registered) -> None:
-        """Put a filesystem in the place of another, or of what stands for it, in one step.
-
-        What took the scheme from it in the meantime goes on serving.
-
-        Args:
-            registered: What is replaced, wherever it is registered.
-            filesystem: What serves the same scheme from now on.
-
-        Raises:
-            ClosedError: The registry is closed.
-        """
-        scheme = registered.scheme
+    def fulfil(self, registration: SchemeRegistration, filesystem: Registered) -> None:
+        """See `SchemeRegistration.fulfil`."""
+        scheme = registration.scheme
         with self._lock:
-            if self._closed:
-                raise self._unknown(scheme, None)
-            for registration in self._registered.get(scheme, ()):
-                if registration[0] is registered:
-                    registration[0] = filesystem
-            if self._by_scheme.get(scheme) is registered:
+            if scheme in self._by_scheme and self._by_scheme[scheme] is registration.filesystem:
                 self._by_scheme[scheme] = filesystem
+            registration.filesystem = filesystem
 
-    def _undo(self, scheme: str, registration: list[Registered]) -> None:
-        if self._closed:  # all was forgotten
-            return
+    def leave(self, leaving: SchemeRegistration) -> None:
+        """See `SchemeRegistration.undo`."""
+        scheme = leaving.scheme
         with self._lock:
-            left = [r for r in self._registered.get(scheme, ()) if r is not registration]
-            self._registered[scheme] = left
-            if left:
-                self._by_scheme[scheme] = left[-1][0]
-            else:
-                self._by_scheme.pop(scheme, None)
+            leaving.is_over = True
+            while True:
+                before = self._registered.get(scheme, ())
+                after = tuple(r for r in before if r is not leaving)
+                if after == before or self._change(scheme, before, after):
+                    return
+
+    def _check_open(self, entering: SchemeRegistration) -> None:
+        if self._closed or entering.is_over:
+            who = "the plugin service" if self._closed else entering.plugin
+            raise ClosedError(f"{who} is closed", operation="filesystem")
+
+    def _change(
+        self,
+        scheme: str,
+        before: tuple[SchemeRegistration, ...],
+        after: tuple[SchemeRegistration, ...],
+    ) -> bool:
+        """Give a scheme other registrations, unless it has others than before by now; tell whether.
+
+        It makes no call, and signal handlers run after calls only.
+        """
+        if self._closed or self._registered[scheme] is not before:
+            return self._closed
+        self._registered[scheme] = after
+        if after:
+            self._by_scheme[scheme] = after[-1].filesystem
+        elif scheme in self._by_scheme:
+            del self._by_scheme[scheme]
+        return True
 
     def get(self, scheme: str) -> Filesystem:
         """Return the filesystem of a scheme; the first time, its library may be mapped for it.
@@ -156,6 +224,16 @@ class FilesystemRegistry:
             self._closed = True
             self._registered.clear()
             self._by_scheme.clear()
+
+
+def _check_same(entering: SchemeRegistration, owner: SchemeRegistration) -> None:
+    if entering.filesystem is not owner.filesystem:
+        raise AlreadyExistsError(
+            f"scheme {entering.scheme!r} of {entering.plugin} is taken by {owner.plugin}"
+            " (rule FS-018); pin it in the configuration, or register with replace=True",
+            plugin=entering.plugin,
+            rule="FS-018",
+        )
 
 
 def check_scheme(scheme: str, plugin: str) -> None:

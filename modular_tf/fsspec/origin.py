@@ -16,12 +16,12 @@ from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
-    from modular_tf.service import PluginService
+    from modular_tf.service import LoadedOnce, PluginService
 
 _lock = ForkLock()
 _keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
 _live: WeakValueDictionary[str, PluginService] = WeakValueDictionary()
-_started: dict[tuple[str | None, str], PluginService] = {}
+_started: dict[tuple[str | None, str], LoadedOnce] = {}
 _registered: dict[str, PluginService] = {}
 
 
@@ -97,17 +97,14 @@ def remember(scheme: str, service: PluginService | None) -> None:
 
 def _start(plugin: str | None, config: Any) -> PluginService:
     """Return this process's own service for one plugin, or for all that discovery finds."""
-    from modular_tf.service import PluginService  # noqa: PLC0415  (it loads the native core)
+    from modular_tf.service import LoadedOnce, PluginService  # noqa: PLC0415  (the native core)
 
-    with _lock:
-        wanted = (plugin, repr(config))
-        if wanted not in _started:
-            paths = () if plugin is None else (plugin,)
-            service = PluginService(config=config, plugin_paths=paths)
-            service.discover()
-            service.load(*paths)
-            _started[wanted] = service
-        return _started[wanted]
+    paths = () if plugin is None else (plugin,)
+    once = LoadedOnce(
+        lambda: PluginService(config=config, plugin_paths=paths),
+        lambda service: service.load(*paths),
+    )
+    return _started.setdefault((plugin, repr(config)), once).get()
 
 
 def _key_of(service: PluginService) -> str:

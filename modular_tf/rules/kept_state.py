@@ -8,9 +8,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-070",
         "A process survives loading a plugin.",
-        "The plugin is quarantined: a process of this user ended while it loaded the plugin. A "
-        "process that somebody killed at that moment, and a power cut, look the same.",
-        "Run `modular-tf quarantine retry NAME`, if the process ended for another reason; else "
+        "The plugin is tried anew in a child process before it is loaded again. If it does no harm "
+        "there, and the next process ends while it loads it as well, it is quarantined. Processes "
+        "that somebody killed at that moment, and power cuts, look the same.",
+        "Run `modular-tf quarantine retry NAME`, if the processes ended for another reason; else "
         "update the plugin, or tell its author.",
         "design, states",
     ),

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ScanCache"]
 
-_TITLE = "modular_tf scan cache 1"
+# 2: before, the finding of a plugin whose loading was under way could be kept, as one of nothing.
+_TITLE = "modular_tf scan cache 2"
 _PREFIX, _SUFFIX = "scan-", ".records"
 _MOST_HOSTS = 32
 # Of the rules that refuse a library, those that nothing but its bytes can break.

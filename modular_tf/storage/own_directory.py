@@ -16,10 +16,12 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
 from modular_tf.events import EventLog
+from modular_tf.owned_file import open_owned
 from modular_tf.storage.own_ground import UntrustedGroundError, open_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
 
 _log = EventLog("storage")
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -58,12 +60,8 @@ class OwnDirectory:
         with self._opened() as directory:
             if directory is None:
                 return None
-            with suppress(OSError):
-                fd = os.open(name, _READ_FLAGS, dir_fd=directory)
-                try:
-                    return self._read(fd, name, most)
-                finally:
-                    os.close(fd)
+            with suppress(OSError), open_owned(name, _READ_FLAGS, dir_fd=directory) as file:
+                return self._read(file.fileno(), name, most)
         return None
 
     def create(self, name: str, data: bytes) -> bool:
@@ -121,17 +119,17 @@ class OwnDirectory:
         without: then the last of two changes wins.
         """
         with self._opened(make=True) as directory:
-            fd = -1 if directory is None else _open_lock(directory)
-            if fd < 0:
+            file = None if directory is None else _open_lock(directory)
+            if file is None:
                 yield False
                 return
-            try:
-                yield _lock(fd)
-            finally:
-                # A child that another thread forked meanwhile has the descriptor too, and would
-                # keep the lock if it were only closed here.
-                _unlock(fd)
-                os.close(fd)
+            with file:
+                try:
+                    yield _lock(file.fileno())
+                finally:
+                    # A child that another thread forked meanwhile has the descriptor too, and
+                    # would keep the lock if it were only closed here.
+                    _unlock(file.fileno())
 
     # -- one file, in the opened directory --------------------------------------------------------
 
@@ -225,11 +223,11 @@ def _remove(directory: int, name: str) -> bool:
     return True
 
 
-def _open_lock(directory: int) -> int:
+def _open_lock(directory: int) -> FileIO | None:
     try:
-        return os.open(_LOCK_NAME, _LOCK_FLAGS, 0o600, dir_fd=directory)
+        return open_owned(_LOCK_NAME, _LOCK_FLAGS, 0o600, dir_fd=directory)
     except OSError:
-        return -1
+        return None
 
 
 def _lock(fd: int) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from modular_tf.events import EventLog
@@ -57,6 +60,7 @@ class Watcher:
         reported: What the receiver knows already.
         deliver: Called with the changes, removals first, from the watcher's own thread.
         settings: How to watch.
+        when_ended: Called last, from that thread.
     """
 
     def __init__(
@@ -65,13 +69,16 @@ class Watcher:
         reported: Snapshot,
         deliver: Callable[[list[Change]], None],
         settings: WatcherSettings,
+        when_ended: Callable[[], object] = lambda: None,
     ) -> None:
         self._places = places
         self._deliver = deliver
         self._settings: Final = settings
+        self._when_ended = when_ended
         self._reconciler = Reconciler(reported, settings.patience)
-        self._awake = threading.Event()
-        self._has_looked = threading.Event()
+        # No `threading.Event`: an interrupt within its methods leaves its lock taken.
+        self._calls: SimpleQueue[None] = SimpleQueue()
+        self._has_looked = False
         self._ends = False
         self._hints: InotifyHints | None = None
         self._wants_hints = settings.polling is not True
@@ -96,8 +103,10 @@ class Watcher:
 
         Its first look decides; asked earlier, this waits for a moment.
         """
-        if threading.current_thread() is not self._thread:
-            self._has_looked.wait(_FIRST_LOOK_S)
+        latest = time.monotonic() + _FIRST_LOOK_S
+        is_own = threading.current_thread() is self._thread
+        while not (self._has_looked or is_own) and time.monotonic() < latest:
+            time.sleep(_BURST_S)
         return self._polls
 
     @property
@@ -114,21 +123,29 @@ class Watcher:
             timeout_s: How long to wait for that; None for as long as it takes.
         """
         self._ends = True
-        self._awake.set()
+        self._calls.put(None)
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:
             while not self._ends:
-                self._awake.clear()
                 wait = self._guarded_step()
-                self._has_looked.set()
-                if self._awake.wait(wait) and not self._ends:
-                    time.sleep(_BURST_S)
+                self._has_looked = True
+                self._sleep(wait)
         finally:
             if self._hints is not None:
                 self._hints.close()
+            self._when_ended()
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait until it is time, or somebody calls; what comes in a burst is one call."""
+        with suppress(Empty):
+            self._calls.get(timeout=seconds)
+            if not self._ends:
+                time.sleep(_BURST_S)
+            while True:
+                self._calls.get_nowait()
 
     def _guarded_step(self) -> float:
         """Look once, and return how long to wait; what goes wrong must not end the watch."""
@@ -173,7 +190,7 @@ class Watcher:
             # An extra, and costly; only who watches needs it.
             from modular_tf.watching.inotify_hints import InotifyHints  # noqa: PLC0415
 
-            return InotifyHints(self._awake.set)
+            return InotifyHints(partial(self._calls.put, None))
         except ImportError as error:
             self._give_up_hints(f"{error}; the extra `watch` brings it")
         except (OSError, RuntimeError) as error:  # no watches or threads left

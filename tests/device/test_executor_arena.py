@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from modular_tf import fork_lock
 from modular_tf.codes import Code
 from modular_tf.device.event import EventStatus
 from modular_tf.device.memory_settings import MemorySettings
@@ -108,11 +109,22 @@ def test_the_first_region_is_small_or_all_there_is(recording, forced, wanted, fi
         assert asked_of(recording) == [first]
 
 
-def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(pooled, device, caplog):
+def test_a_plugin_that_does_not_know_its_memory_has_no_limit_but_its_own(
+    pooled, device, caplog, monkeypatch
+):
+    held = []
+
+    def look(_record):
+        held.append(any(lock._is_owned() for lock in list(fork_lock._locks)))
+        return True
+
+    monkeypatch.setattr(caplog.handler, "filter", look)
     pooled.fail("device_memory_usage", LEAVES_OUTPUTS_ALONE)
 
     device.allocate(3 * MIB)
 
+    assert held
+    assert not any(held), "a log handler is called under a lock"
     assert asked_of(pooled) == [4 * MIB]
     assert device.allocator_stats().bytes_limit is None
     assert "memory_limit.unknown" in caplog.text

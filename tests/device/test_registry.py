@@ -236,29 +236,52 @@ def test_a_device_shows_itself_as_a_dictionary():
 def test_a_factory_takes_the_place_of_another():
     registry = DeviceRegistry()
     old, new = (PythonDeviceFactory(Source("GPU", count=count), plugin="p") for count in (1, 2))
-    remove = registry.register(old, plugin="p")
+    registration = registry.registration_of(old, plugin="p")
+    registry.enter(registration)
     add(registry, "XPU")
     before = registry.device("GPU:0")
 
-    registry.fulfil(old, new)
+    registry.fulfil(registration, new)
 
     assert before.factory is old
     assert registry.device("GPU:0").factory is new
     assert names(registry) == ["GPU:0", "GPU:1", "XPU:0"]
     assert registry.listed_devices(old) == []
     assert registry.listed_devices(new) == registry.devices("GPU")
-    remove()
+    registry.leave(registration)
+    registry.leave(registration)
     assert names(registry) == ["XPU:0"]
+
+
+@pytest.mark.parametrize("is_registered", [True, False])
+def test_a_registration_takes_the_position_of_another_and_enters_once(is_registered):
+    registry = DeviceRegistry()
+    old, new = (
+        registry.registration_of(PythonDeviceFactory(Source("GPU"), plugin="p"), plugin="p")
+        for _ in range(2)
+    )
+    if is_registered:
+        registry.enter(old)
+    add(registry, "XPU")
+    for _ in range(2):
+        registry.enter(new, instead_of=old)
+        registry.leave(old)
+
+    entered = [status.registration for status in registry.factories()]
+    assert entered.count(new) == 1
+    assert (entered[0] is new) is is_registered
+    assert old not in entered
 
 
 def test_a_factory_of_another_rank_takes_the_place_of_its_predecessor():
     registry = DeviceRegistry()
     add(registry, "GPU", "FIRST", priority=200)
     old = PythonDeviceFactory(Source("GPU", "SECOND", 100), plugin="p")
-    registry.register(old, plugin="p")
+    registration = registry.registration_of(old, plugin="p")
+    registry.enter(registration)
     new = PythonDeviceFactory(Source("GPU", "SECOND", 300), plugin="p")
 
-    registry.fulfil(old, new)
+    registry.fulfil(registration, new)
 
     assert registry.device("GPU:0").factory is new
 
@@ -267,9 +290,10 @@ def test_a_factory_does_not_take_the_place_of_another_under_a_taken_name():
     registry = DeviceRegistry()
     add(registry, "GPU", "FIRST")
     old = PythonDeviceFactory(Source("XPU", "SECOND"), plugin="p")
-    registry.register(old, plugin="p")
+    registration = registry.registration_of(old, plugin="p")
+    registry.enter(registration)
 
     with pytest.raises(AlreadyExistsError, match="FIRST"):
-        registry.fulfil(old, PythonDeviceFactory(Source("XPU", "FIRST"), plugin="p"))
+        registry.fulfil(registration, PythonDeviceFactory(Source("XPU", "FIRST"), plugin="p"))
 
     assert registry.device("XPU:0").factory is old

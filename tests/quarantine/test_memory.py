@@ -145,8 +145,50 @@ def test_other_words_name_nothing(name: str):
     assert memory().named(name) == []
 
 
-def test_a_culprit_is_added():
-    memory().add_culprits([Culprit("plug", "/where/plug.so", SHA256, "loading plug", 77, 1.0)])
+LATER = 4e9
+
+
+def _accuse(time: float) -> None:
+    memory().add_culprits([Culprit("plug", "/where/plug.so", SHA256, "loading plug", 77, time)])
+
+
+def test_a_culprit_is_suspected():
+    _accuse(1.0)
+    suspicion = memory().suspicion(SHA256)
+
+    assert suspicion is not None
+    assert suspicion.incident.violation.rule_id == "LD-070"
+    assert memory().recall(SHA256) is None
+    assert memory().entries() == []
+
+
+def test_a_suspicion_may_be_cleared():
+    _accuse(1.0)
+    memory().clear_suspicion(SHA256)
+
+    assert memory().suspicion(SHA256) is None
+
+
+def test_processes_that_ended_at_once_count_once():
+    _accuse(1.0)
+    _accuse(2.0)
+
+    assert memory().recall(SHA256) is None
+
+
+def test_what_was_released_ends_one_process_more_at_most():
+    _accuse(1.0)
+    _accuse(LATER)
+    memory().release(SHA256)
+    assert memory().recall(SHA256) is None
+    _accuse(LATER)
+
+    assert memory().recall(SHA256) is not None
+
+
+def test_a_suspect_that_ends_a_process_is_added():
+    _accuse(1.0)
+    _accuse(LATER)
     entry = memory().recall(SHA256)
 
     assert entry is not None
@@ -166,7 +208,7 @@ def _digest(number: int) -> str:
 
 
 def test_plugins_with_long_texts_do_not_flush_it():
-    memory().add_culprits([KILLER])
+    memory().remember(SHA256, KILLER.plugin, KILLER.path, KILLER.incident())
     long = Incident(Violation("LD-066", "\u00e9" * 170_000), said="\x1b" * 170_000)
     for number in range(40):
         memory().remember(_digest(number), f"hostile{number}", "/hostile.so", long)
@@ -177,7 +219,7 @@ def test_plugins_with_long_texts_do_not_flush_it():
 
 def test_many_plugins_flush_no_entry_that_a_trial_would_not_find_again(monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 8)
-    memory().add_culprits([KILLER])
+    memory().remember(SHA256, KILLER.plugin, KILLER.path, KILLER.incident())
     for number in range(40):
         memory().remember(_digest(number), f"hostile{number}", "/hostile.so", INCIDENT)
 

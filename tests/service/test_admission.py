@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from pathlib import Path
 
 import pytest
 
@@ -211,6 +213,95 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
     assert "loading" in record.reason.message
     assert record.reason.remedy
     assert LoadMarks.of_process().culprits() == []
+
+
+ENDED_AT_ONCE = """
+import os, sys
+from contextlib import ExitStack
+from modular_tf.load_marks import LoadMarks
+
+path, sha256, count = sys.argv[1:]
+with ExitStack() as stack:
+    for _ in range(int(count)):
+        stack.enter_context(LoadMarks.of_process().around("good", path, "loading it", sha256))
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def end_while_loading(run_python):
+    """Return a function that ends processes while they load a plugin, as a signal would."""
+
+    def end(path, times=1):
+        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        run_python(ENDED_AT_ONCE, str(path), digest, str(times))
+
+    return end
+
+
+def load_and_use(path, **settings):
+    """Return the record of a plugin that was used."""
+    config = Config(**settings)
+    with PluginService(config=config, plugin_paths=[path], bundled=False) as service:
+        service.load()
+        service.filesystem("fixture")
+        (record,) = service.plugins()
+    return record
+
+
+@pytest.mark.parametrize("times", [1, 20])
+@pytest.mark.parametrize("first_contact", ["new", "never"])
+def test_a_good_plugin_is_tried_anew_after_processes_were_stopped_while_they_loaded_it(
+    plugin_file, trials, end_while_loading, times, first_contact
+):
+    path = plugin_file("libgood.so")
+    record_of(path)
+    end_while_loading(path, times)
+    load_and_use(path, first_contact=first_contact)
+    record = load_and_use(path, first_contact=first_contact)
+
+    assert trials.tried == ["good", "good"]
+    assert record.state is State.LOADED
+
+
+def test_it_is_tried_until_a_process_has_loaded_it(plugin_file, trials, end_while_loading):
+    path = plugin_file("libgood.so")
+    end_while_loading(path)
+    for _ in range(2):
+        assert record_of(path).state is State.LOADED  # listed, and never used
+
+    assert trials.tried == ["good", "good"]
+
+
+def test_what_ends_two_processes_that_load_it_is_quarantined(
+    plugin_file, trials, end_while_loading
+):
+    path = plugin_file("libgood.so")
+    end_while_loading(path)
+    assert record_of(path).state is State.LOADED
+    end_while_loading(path)
+    record = record_of(path)
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-070")
+
+
+def test_what_is_stopped_now_and_then_is_not_quarantined(plugin_file, trials, end_while_loading):
+    path = plugin_file("libgood.so")
+    for _ in range(3):
+        end_while_loading(path)
+        assert load_and_use(path).state is State.LOADED
+
+
+def test_a_suspect_that_does_harm_when_it_is_tried_is_quarantined_for_that(
+    plugin_file, trials, end_while_loading
+):
+    path = plugin_file("libgood.so")
+    record_of(path)
+    end_while_loading(path)
+    trials.answer = crashed()
+    record = record_of(path)
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-060")
 
 
 def test_a_plugin_that_loads_leaves_no_mark(plugin_file, home):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
     run_python(
@@ -155,3 +157,145 @@ def test_a_thread_that_is_not_waited_for_is_told_that_the_process_ends(run_pytho
 
     assert "the process ends" in child.stdout
     assert "'polling'" in child.stdout
+
+
+_USES_GFILE = """
+    import faulthandler, logging, signal, sys
+    import modular_tf
+    from modular_tf import gfile
+    from modular_tf.hookspecs import hookimpl
+    from modular_tf.service import PluginService
+
+    faulthandler.dump_traceback_later(60, exit=True)
+    used = []
+
+    def use():
+        gfile.makedirs("ram://host/folder")
+        with gfile.GFile(sys.argv[1], "a") as file:
+            file.write("used\\n")
+        used.append(gfile.exists(sys.argv[1]))
+"""
+_AFTERWARDS = """
+    assert gfile.exists(sys.argv[1])
+    assert used and all(used), used
+    assert gfile.exists("ram://host/folder")
+    services = {modular_tf.service.default_service() for _ in range(2)}
+    assert len(services) == 1 and services.pop().devices()
+"""
+
+
+def test_a_log_handler_may_use_it_while_it_is_made(run_python, tmp_path):
+    run_python(
+        _USES_GFILE
+        + """
+    class ToStore(logging.Handler):
+        def emit(self, record):
+            heard.append(record.event["event"])
+            use()
+
+    heard = []
+    logging.getLogger("modular_tf").addHandler(ToStore())
+    logging.getLogger("modular_tf").setLevel(logging.DEBUG)
+    gfile.exists(sys.argv[1])
+    assert "plugin.processed" in heard
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hook", "answer"),
+    [
+        ("plugin_paths(self, config)", "[]"),
+        ("filesystems(self)", "{}"),
+        ("device_factories(self)", "[]"),
+        ("outcome(self, record)", "None"),
+    ],
+)
+def test_a_hook_may_use_it_while_it_is_made(run_python, tmp_path, hook, answer):
+    run_python(
+        _USES_GFILE
+        + f"""
+    class Hooks:
+        @hookimpl
+        def modular_tf_{hook}:
+            use()
+            return {answer}
+
+    make = PluginService.__init__
+    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
+    gfile.exists(sys.argv[1])
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+    )
+
+
+def test_what_a_hook_adds_that_used_it_is_searched_too(run_python, plugin_file, tmp_path):
+    run_python(
+        _USES_GFILE
+        + """
+    class Hooks:
+        @hookimpl
+        def modular_tf_plugin_paths(self, config):
+            use()
+            return [sys.argv[2]]
+
+    make = PluginService.__init__
+    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
+    gfile.exists("fixture://host")
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+        plugin_file("libhooked.so"),
+    )
+
+
+def test_a_veto_that_uses_it_hears_that_nothing_may_serve_yet(run_python, tmp_path):
+    run_python(
+        _USES_GFILE
+        + """
+    from modular_tf.errors import UnimplementedError
+
+    class Hooks:
+        @hookimpl
+        def modular_tf_veto(self, candidate, probe):
+            try:
+                use()
+            except UnimplementedError:
+                used.append(True)
+
+    make = PluginService.__init__
+    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
+    gfile.makedirs("ram://host/folder")
+    gfile.exists(sys.argv[1])
+    use()
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+    )
+
+
+@pytest.mark.parametrize(
+    "step", ["discover", "scan", "judge", "open_now", "open_filesystem", "enter"]
+)
+def test_a_signal_handler_may_use_it_while_it_is_made(run_python, tmp_path, step):
+    run_python(
+        _USES_GFILE
+        + """
+    def profile(frame, event, _):
+        if event == "call" and frame.f_code.co_name == sys.argv[2]:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGALRM)
+
+    signal.signal(signal.SIGALRM, lambda *_: use())
+    import modular_tf.service
+    sys.setprofile(profile)
+    gfile.exists(sys.argv[1])
+    sys.setprofile(None)
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+        step,
+    )

@@ -50,5 +50,17 @@ _ALL = (
         rounds=1000,
         sample=12,
     ),
+    Part(
+        "interrupts",
+        "interrupts at any moment of all that a service does",
+        rounds=2000,
+        sample=25,
+    ),
+    Part(
+        "refreshes",
+        "refreshes of plugins whose files others change",
+        rounds=500,
+        sample=8,
+    ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

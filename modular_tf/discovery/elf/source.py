@@ -10,6 +10,7 @@ import os
 import stat
 
 from modular_tf.errors import ElfError
+from modular_tf.owned_file import open_owned
 from modular_tf.rules import loading as rules
 
 __all__ = ["ByteSource"]
@@ -32,7 +33,7 @@ class ByteSource:
         identity: Device and inode number.
     """
 
-    __slots__ = ("_fd", "_head", "identity", "name", "path", "size")
+    __slots__ = ("_file", "_head", "identity", "name", "path", "size")
 
     def __init__(self, path: str) -> None:
         """Open `path`.
@@ -42,17 +43,18 @@ class ByteSource:
         """
         self.path = path
         self.name = os.path.basename(path) or path
-        self._fd = -1
         try:
-            found = os.stat(path)
-            self._require_regular(found.st_mode)
-            self._fd = os.open(path, _OPEN_FLAGS)
-            found = os.fstat(self._fd)
+            self._require_regular(os.stat(path).st_mode)
+            self._file = open_owned(path, _OPEN_FLAGS)
+        except (OSError, ValueError) as error:
+            raise self._cannot_read(error) from error
+        try:
+            found = os.fstat(self._file.fileno())
             self._require_regular(found.st_mode)
             self.size = found.st_size
             self.identity = (found.st_dev, found.st_ino)
-            self._head = os.pread(self._fd, _HEAD_BYTES, 0)
-        except (OSError, ValueError) as error:
+            self._head = os.pread(self._file.fileno(), _HEAD_BYTES, 0)
+        except OSError as error:
             self.close()
             raise self._cannot_read(error) from error
         except ElfError:
@@ -61,9 +63,7 @@ class ByteSource:
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self._file.close()
 
     def read(self, offset: int, n_bytes: int, what: str) -> bytes:
         """Return exactly `n_bytes` from `offset`; `what` names them in the error.
@@ -94,8 +94,8 @@ class ByteSource:
 
     def _read_beyond_head(self, offset: int, n_bytes: int, what: str) -> bytes:
         try:
-            data = os.pread(self._fd, n_bytes, offset)
-        except OSError as error:
+            data = os.pread(self._file.fileno(), n_bytes, offset)
+        except (OSError, ValueError) as error:
             raise self._cannot_read(error) from error
         if len(data) != n_bytes:
             raise self.damaged(f"{what} ends early; the file shrank while it was read")

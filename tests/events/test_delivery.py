@@ -1,0 +1,127 @@
+"""Users' code is called when a thread has let go of what it holds, in order."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from modular_tf.events import EventLog
+from modular_tf.events.delivery import deliver, delivers_at_end
+
+
+def test_it_is_called_at_once_where_nothing_is_held():
+    told = []
+
+    deliver(lambda: told.append(1))
+
+    assert told == [1]
+
+
+def test_it_waits_for_the_outermost_function_and_keeps_the_order():
+    told = []
+
+    @delivers_at_end
+    def inner():
+        deliver(lambda: told.append("inner"))
+        assert told == []
+
+    @delivers_at_end
+    def outer():
+        deliver(lambda: told.append("first"))
+        inner()
+        deliver(lambda: told.append("last"))
+        assert told == []
+
+    outer()
+
+    assert told == ["first", "inner", "last"]
+
+
+def test_it_is_called_also_where_the_function_raises():
+    told = []
+
+    @delivers_at_end
+    def fail():
+        deliver(lambda: told.append(1))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert told == [1]
+
+
+def test_what_it_brings_about_itself_comes_after_it():
+    told = []
+
+    @delivers_at_end
+    def work():
+        deliver(lambda: told.append("work"))
+
+    def handle():
+        work()
+        told.append("handled")
+
+    deliver(handle)
+
+    assert told == ["handled", "work"]
+
+
+def test_an_interrupt_leaves_the_rest_to_the_next():
+    told = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    @delivers_at_end
+    def work():
+        deliver(interrupt)
+        deliver(lambda: told.append("rest"))
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert told == []
+    deliver(lambda: told.append("next"))
+
+    assert told == ["rest", "next"]
+
+
+def test_threads_do_not_wait_for_each_other():
+    told, threads = [], []
+
+    @delivers_at_end
+    def work():
+        threads.append(threading.Thread(target=deliver, args=(lambda: told.append("other"),)))
+        threads[0].start()
+        threads[0].join()
+        deliver(lambda: told.append("own"))
+
+    work()
+
+    assert told == ["other", "own"]
+
+
+def test_an_event_asks_for_no_lock_of_logging():
+    """Who configures `logging` holds it while it makes handlers, which may be users' code."""
+    with logging._lock:
+        asking = threading.Thread(target=EventLog("test").hears, args=(logging.DEBUG,))
+        asking.start()
+        asking.join(60)
+        assert not asking.is_alive()
+
+
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, logging.WARNING])
+@pytest.mark.parametrize("disabled", [False, True])
+def test_an_event_is_heard_as_logging_says(level, disabled):
+    log, logger = EventLog("test.level"), logging.getLogger("modular_tf.test.level")
+    logger.setLevel(logging.INFO)
+    assert log.hears(level) is logger.isEnabledFor(level)
+    logger.disabled = disabled
+    logging.disable(logging.INFO)
+    try:
+        assert log.hears(level) is logger.isEnabledFor(level)
+    finally:
+        logging.disable(logging.NOTSET)
+        logger.disabled = False

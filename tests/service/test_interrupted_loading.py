@@ -1,0 +1,287 @@
+"""What interrupts the loading of a plugin leaves it as it was: the next use begins anew.
+
+An interrupt is a signal handler that raises or uses the package, a fork by another thread, or
+another thread that asks for something else.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from modular_tf.configuration import Config
+from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
+from modular_tf.hookspecs import hookimpl
+from modular_tf.report import State
+from modular_tf.scan_cache import ScanCache, cache
+from modular_tf.service import PluginService
+from tests.filesystem.memory_store import MemoryStore
+
+pytestmark = pytest.mark.usefixtures("home")
+
+TRIED = Config(first_contact="new", load="lazy")
+UNTRIED = Config(first_contact="never", load="lazy")
+STEPS = [
+    "modular_tf.loading.loader:map_file",
+    "modular_tf.loading.loader:init_filesystems",
+    "modular_tf.filesystem.opening:open_filesystem",
+    "modular_tf.filesystem.registry:SchemeRegistration.fulfil",
+    "modular_tf.filesystem.registry:SchemeRegistration.enter",
+]
+DEVICE_STEPS = [
+    "modular_tf.loading.loader:map_file",
+    "modular_tf.device.live_platform:read_device_tables",
+    "modular_tf.device.platform:load_device_platform",
+    "modular_tf.device.registry:DeviceRegistry.fulfil",
+]
+STEPS_OF_ALL = [
+    "modular_tf.known_plugins:discover",
+    "modular_tf.known_plugins:scan",
+    "modular_tf.known_plugins:KnownPlugins.meet",
+    "modular_tf.hooks:Hooks.filesystems",
+    "modular_tf.python_contributions:PythonContributions._register",
+    "modular_tf.first_contact.trials:try_plugins",
+    "modular_tf.admission:Admission.recall",
+    "modular_tf.admission:Admission.conclude",
+    "modular_tf.plugin_entry:PluginEntry.acquit",
+    "modular_tf.plugin_entry:PluginEntry.register",
+    "modular_tf.plugin_entry:Generation",
+    "modular_tf.plugin_generation:Generation.defer",
+    "modular_tf.filesystem.registry:SchemeRegistration.enter",
+    "modular_tf.device.registry:DeviceRegistry.enter",
+    "modular_tf.scan_cache:ScanCache.save",
+]
+
+
+@pytest.fixture
+def loaded():
+    """Make services of one file each, and load them."""
+    made = []
+
+    def load(config, path):
+        made.append(PluginService(config=config, plugin_paths=[path], bundled=False))
+        made[-1].load()
+        return made[-1]
+
+    yield load
+    for service in made:
+        service.close()
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def remembered(path):
+    """Return the schemes, or the device type, that later processes believe in."""
+    offer = ScanCache.of_process().recall(str(path)).finding.offer
+    return offer.schemes or offer.platform.device_type
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_next_use_opens_a_scheme(plugin_file, loaded, at_step, step):
+    path = plugin_file("libcut.so")
+    service = loaded(TRIED, path)
+    at_step(step, interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        service.filesystem("fixture")
+    assert service.schemes() == {"fixture": "cut"}
+    service.load()
+
+    assert remembered(path) == ("fixture",)
+    assert service.filesystem("fixture").plugin == "cut"
+    (record,) = service.plugins()
+    assert (record.state, record.schemes) == (State.LOADED, ("fixture",))
+    assert record.reasons == record.warnings == ()
+
+
+@pytest.mark.parametrize("step", DEVICE_STEPS)
+def test_the_next_use_opens_devices(device_file, loaded, at_step, step):
+    path = device_file("libcut_chip.so", device_type="CHIP", platform="CUT_CHIP")
+    service = loaded(TRIED, path)
+    at_step(step, interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        service.devices("CHIP")
+    service.load()
+
+    assert remembered(path) == "CHIP"
+    assert [device.name for device in service.devices("CHIP")] == ["CHIP:0", "CHIP:1"]
+    assert service.device("CHIP:1").hardware_name == "Fixture 1000"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_next_load_maps_a_plugin(plugin_file, loaded, at_step, step):
+    path = plugin_file("libcut.so")
+    service = PluginService(config=UNTRIED, plugin_paths=[path], bundled=False)
+    at_step(step, interrupt)
+
+    with service:
+        with pytest.raises(KeyboardInterrupt):
+            service.load()
+        assert service.load()["cut"].state is State.LOADED
+        assert service.filesystem("fixture").plugin == "cut"
+
+    assert remembered(path) == ("fixture",)
+    assert loaded(UNTRIED, path).schemes() == {"fixture": "cut"}
+
+
+class Hooks:
+    """What an application brings; each of its objects serves once."""
+
+    @hookimpl
+    def modular_tf_filesystems(self):
+        return {"mem": MemoryStore()}
+
+    @hookimpl
+    def modular_tf_device_factories(self):
+        return []
+
+
+OFFERS = {
+    "a": Offer(("fixture",)),
+    "b": Offer(platform=PlatformOffer("CHIP", "CUT_CHIP", 220)),
+    "c": Offer(("other",)),
+}
+
+
+@pytest.fixture
+def one_of_each(plugin_file, device_file, monkeypatch):
+    """Return a service of two filesystems, devices and a hook, which has loaded none."""
+    monkeypatch.setattr(
+        "modular_tf.first_contact.trials.try_plugins",
+        lambda tasks, _limits: [Finding(offer=OFFERS[task.plugin]) for task in tasks],
+    )
+    paths = [
+        plugin_file("liba.so"),
+        device_file("libb.so", device_type="CHIP", platform="CUT_CHIP"),
+        plugin_file("libc.so", scheme="other"),
+    ]
+    with PluginService(config=TRIED, plugin_paths=paths, bundled=False, hooks=[Hooks()]) as made:
+        yield made
+
+
+ALL_OF_THEM = {"fixture": "a", "mem": "MemoryStore", "other": "c"}
+
+
+def require_all(service):
+    assert service.schemes() == ALL_OF_THEM
+    assert [(r.name, r.state) for r in service.plugins()] == [
+        (name, State.LOADED) for name in ("a", "b", "c", "MemoryStore")
+    ]
+    for scheme in ("fixture", "other"):
+        service.filesystem(scheme).path_exists(f"{scheme}://host/folder")
+    assert [device.name for device in service.devices("CHIP")] == ["CHIP:0", "CHIP:1"]
+    assert all(record.reasons == record.warnings == () for record in service.plugins())
+    assert service.report().hook_failures == ()
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ALL)
+@pytest.mark.parametrize("then", ["load", "refresh"])
+def test_the_next_call_brings_all_plugins_to_their_end(one_of_each, at_step, step, then):
+    service = one_of_each
+    at_step(step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        service.load()
+
+    getattr(service, then)()
+    service.load()
+
+    require_all(service)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ALL)
+def test_a_signal_handler_may_use_the_service_that_is_being_loaded(one_of_each, at_step, step):
+    service = one_of_each
+
+    def use():
+        service.load()
+        service.filesystem("fixture").path_exists("fixture://host/folder")
+
+    at_step(step, use)
+    service.load()
+
+    require_all(service)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_signal_handler_may_use_what_is_being_opened(plugin_file, loaded, at_step, step):
+    service, seen = loaded(TRIED, plugin_file("libcut.so")), []
+    at_step(step, lambda: seen.append(service.filesystem("fixture")))
+
+    assert service.filesystem("fixture") is seen[0]
+    seen[0].create_dir("fixture://host/folder")
+    (record,) = service.plugins()
+    assert record.reasons == record.warnings == ()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_what_another_thread_is_opening_is_not_remembered_by_half(
+    plugin_file, loaded, at_step, step
+):
+    path = plugin_file("libcut.so")
+    service = loaded(TRIED, path)
+    begun, may_end = threading.Event(), threading.Event()
+    at_step(step, lambda: (begun.set(), may_end.wait(60)))
+    opening = threading.Thread(target=service.filesystem, args=("fixture",))
+    opening.start()
+    begun.wait(60)
+
+    service.load()
+    assert remembered(path) == ("fixture",)
+    may_end.set()
+    opening.join()
+    service.load()
+
+    assert remembered(path) == ("fixture",)
+
+
+def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_python, plugin_file):
+    run_python(
+        """
+        import os, sys, threading
+        from modular_tf.configuration import Config
+        from modular_tf.loading import loader
+        from modular_tf.service import PluginService
+
+        service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
+        service.load()
+        begun, may_end, real = threading.Event(), threading.Event(), loader.init_filesystems
+
+        def slow(*arguments, **named):
+            loader.init_filesystems = real
+            begun.set()
+            may_end.wait(60)
+            return real(*arguments, **named)
+
+        loader.init_filesystems = slow
+        opening = threading.Thread(target=service.filesystem, args=("fixture",))
+        opening.start()
+        begun.wait(60)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                service.filesystem("fixture").path_exists("fixture://host/folder")
+            except BaseException as error:
+                print(repr(error), flush=True)
+                os._exit(1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        may_end.set()
+        opening.join()
+        service.filesystem("fixture").path_exists("fixture://host/folder")
+        """,
+        plugin_file("libcut.so"),
+    )
+
+
+def test_what_earlier_versions_remembered_is_not_believed(plugin_file, loaded, monkeypatch):
+    path = plugin_file("libcut.so")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(cache, "_TITLE", "modular_tf scan cache 1")
+        loaded(TRIED, path)
+        assert remembered(path) == ("fixture",)
+
+    assert ScanCache.of_process().recall(str(path)) is None

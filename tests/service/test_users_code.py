@@ -1,0 +1,269 @@
+"""Log handlers, hooks and Python objects are called while no lock of the package is held."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from modular_tf import fork_lock
+from modular_tf.configuration import Config
+from modular_tf.hookspecs import hookimpl
+from modular_tf.report import State
+from modular_tf.service import PluginService
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+class Watchful:
+    """Whatever is done with it, it notes who calls it with a lock."""
+
+    def __init__(self):
+        self.calls = set()
+        self.wrong = set()
+
+    def look(self, what):
+        self.calls.add(what)
+        if any(lock._is_owned() for lock in list(fork_lock._locks)):
+            self.wrong.add(what)
+
+
+class Handler(logging.Handler):
+    def __init__(self, watchful):
+        super().__init__()
+        self.watchful = watchful
+
+    def emit(self, record):
+        self.watchful.look(f"event {record.event['event']}")
+
+
+class Hooks:
+    def __init__(self, watchful):
+        self.watchful = watchful
+
+    @hookimpl
+    def modular_tf_plugin_paths(self, config):
+        self.watchful.look("plugin_paths")
+        return []
+
+    @hookimpl
+    def modular_tf_veto(self, candidate, probe):
+        self.watchful.look("veto")
+        return "not this one" if candidate.name == "forbidden" else None
+
+    @hookimpl
+    def modular_tf_filesystems(self):
+        self.watchful.look("filesystems")
+        return {"hooked": Filesystem(self.watchful)}
+
+    @hookimpl
+    def modular_tf_device_factories(self):
+        self.watchful.look("device_factories")
+        return [Factory(self.watchful, "HOOKED")]
+
+    @hookimpl
+    def modular_tf_outcome(self, record):
+        self.watchful.look("outcome")
+
+    @hookimpl
+    def modular_tf_change(self, change):
+        self.watchful.look("change")
+
+
+class Filesystem:
+    def __init__(self, watchful):
+        self.watchful = watchful
+
+    def __getattribute__(self, name):
+        if name != "watchful" and not name.startswith("__"):
+            self.watchful.look(f"attribute {name}")
+        return super().__getattribute__(name)
+
+    def path_exists(self, _uri):
+        return True
+
+
+class Factory:
+    priority = 5
+
+    def __init__(self, watchful, name):
+        self.watchful = watchful
+        self.name = name
+
+    @property
+    def device_type(self):
+        self.watchful.look("device_type")
+        return self.name
+
+    @property
+    def platform(self):
+        self.watchful.look("platform")
+        return f"{self.name}_PLATFORM"
+
+    def device_count(self):
+        self.watchful.look("device_count")
+        return 1
+
+    def device_details(self, _ordinal):
+        self.watchful.look("device_details")
+        return {"hardware_name": "none"}
+
+
+@pytest.fixture
+def watchful():
+    """Hear every event, and take no lock for one's own that another test's service holds."""
+    made, logger = Watchful(), logging.getLogger("modular_tf")
+    handler, level = Handler(made), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield made
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+
+
+@pytest.mark.parametrize("load", ["lazy", "eager"])
+def test_it_is_called_without_a_lock(watchful, plugin_file, device_file, tmp_path, load):
+    plugin_file("plugins/libforbidden.so", scheme="forbidden")
+    plugin_file("plugins/libfirst.so", scheme="first")
+    plugin_file("plugins/libshadowed.so", scheme="first")
+    plugin_file("plugins/libfailing.so", "init-fails", scheme="failing")
+    plugin_file("plugins/libcrashing.so", "init-plugin-crashes")
+    plugin_file("plugins/libbad.so", "no-init")
+    device_file("plugins/libchip.so", device_type="CHIP", platform="WATCHED_CHIP")
+    config = Config(first_contact="new", load=load)
+    with PluginService(
+        config=config, plugin_dirs=[tmp_path / "plugins"], hooks=[Hooks(watchful)]
+    ) as service:
+        service.discover()
+        report = service.load()
+        service.filesystem("first")
+        assert service.device("HOOKED:0").hardware_name == "none"
+        assert service.devices("CHIP")
+        undo = service.register_filesystem("mine", Filesystem(watchful))
+        undo_devices = service.register_device_factory(Factory(watchful, "MINE"))
+        assert service.device("MINE:0").hardware_name == "none"
+        service.load("first")
+        plugin_file("plugins/libfirst.so.new", scheme="second").replace(
+            tmp_path / "plugins" / "libfirst.so"
+        )
+        plugin_file("plugins/libadded.so", scheme="added")
+        (tmp_path / "plugins" / "libfailing.so").unlink()
+        service.refresh()
+        seen = threading.Event()
+        with service.watch(lambda _: (watchful.look("on_change"), seen.set())):
+            plugin_file("plugins/libwatched.so", scheme="watched")
+            assert seen.wait(60)
+        undo_devices()
+        undo()
+
+    assert {record.state for record in report.plugins} >= {
+        State.LOADED, State.DISABLED, State.SHADOWED, State.FAILED, State.QUARANTINED,
+        State.REJECTED,
+    }  # fmt: skip
+    assert watchful.calls >= {
+        "plugin_paths", "veto", "filesystems", "device_factories", "outcome", "change", "on_change",
+        "attribute path_exists", "device_type", "device_count", "device_details",
+        "event plugin.decided", "event plugin.processed", "event scheme.registered",
+        "event device_factory.registered", "event quarantine.added", "event plugin.replaced",
+        "event plugin.removed",
+    }  # fmt: skip
+    assert watchful.wrong == set()
+
+
+def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugin_file):
+    """One thread holds the handler's lock and wants the plugin; the other one opens it and logs."""
+    run_python(
+        """
+        import faulthandler, logging, sys, threading
+        from modular_tf.configuration import Config
+        from modular_tf.loading import loader
+        from modular_tf.service import PluginService
+
+        faulthandler.dump_traceback_later(60, exit=True)
+        service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
+        service.load()
+        emitting, real = threading.Event(), loader.init_filesystems
+
+        def slow(*arguments, **named):
+            emitting.wait()
+            return real(*arguments, **named)
+
+        class ToPlugin(logging.Handler):
+            def emit(self, record):
+                if record.name == "app":
+                    emitting.set()
+                service.filesystem("fixture").path_exists("fixture://host/log")
+
+        loader.init_filesystems = slow
+        logging.getLogger().addHandler(ToPlugin())
+        logging.getLogger().setLevel(logging.DEBUG)
+        opening = threading.Thread(target=service.filesystem, args=("fixture",))
+        opening.start()
+        logging.getLogger("app").info("hello")
+        opening.join()
+        """,
+        plugin_file("liblogged.so"),
+    )
+
+
+def test_a_hook_may_close_the_service_during_a_watch(run_python, plugin_file):
+    run_python(
+        """
+        import faulthandler, sys, threading
+        from modular_tf.hookspecs import hookimpl
+        from modular_tf.service import PluginService
+
+        faulthandler.dump_traceback_later(60, exit=True)
+
+        class Closing:
+            @hookimpl
+            def modular_tf_outcome(self, record):
+                service.close()
+
+        service = PluginService(bundled=False, hooks=[Closing()])
+        service.load()
+        watch = service.watch()
+        service.load(sys.argv[1])
+        assert service.closed and watch.closed
+        """,
+        plugin_file("libclosing.so"),
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_python_objects_are_registered_and_undone_by_many_threads(threads):
+    """While others list them; nothing of them is kept."""
+    import gc
+    import weakref
+
+    class Store:
+        def path_exists(self, _uri):
+            return True
+
+    kept, errors = weakref.WeakSet(), []
+    with PluginService(bundled=False) as service:
+        service.load()
+
+        def work(name):
+            try:
+                for _ in range(100):
+                    store = Store()
+                    kept.add(store)
+                    undo = service.register_filesystem(f"{name}x", store)
+                    service.plugins()
+                    undo()
+                    undo()
+            except Exception as error:  # noqa: BLE001
+                errors.append(error)
+
+        workers = [threading.Thread(target=work, args=("abcd"[n],)) for n in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+        assert errors == []
+        assert service.plugins() == []
+        gc.collect()
+        assert list(kept) == []

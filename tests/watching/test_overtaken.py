@@ -1,0 +1,216 @@
+"""Files that change while a refresh tries them, and refreshes that are interrupted."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import threading
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from modular_tf.errors import UnimplementedError
+from modular_tf.report import State
+from tests.watching.conftest import told, write
+
+
+@pytest.fixture
+def while_trying(service):
+    """Do something once, in another thread, while plugins are tried for a refresh."""
+
+    def arrange(function):
+        admission = service._pipeline._admission
+        try_out, left = admission.try_out, [function]
+
+        def tried(entries):
+            found = try_out(entries)
+            if left:
+                other = threading.Thread(target=left.pop())
+                other.start()
+                other.join()
+            return found
+
+        admission.try_out = tried
+
+    return arrange
+
+
+def serves_what_lies_there(service, path, scheme):
+    """Check that a scheme is served by the library that lies at a path."""
+    write(service, f"{scheme}://host/file")
+    name = Path(path).stem.removeprefix("lib")
+    entry = service.entry(name)
+    assert entry.sha256 == sha256(Path(path).read_bytes()).hexdigest()
+    assert service.schemes() == {scheme: name}
+    (record,) = service.plugins()
+    assert (record.state, record.schemes, record.reasons) == (State.LOADED, (scheme,), ())
+    gc.collect()
+    assert service.refresh() == []
+    assert service.draining == 0
+
+
+@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
+def test_a_file_that_is_removed_while_it_is_tried_is_not_registered(
+    service, put, while_trying, refreshed
+):
+    service.load()
+    path = put()
+    while_trying(lambda: (Path(path).unlink(), refreshed and service.refresh()))
+
+    assert service.refresh() == []
+    assert service.schemes() == {}
+    assert service.plugins() == []
+    with pytest.raises(UnimplementedError):
+        service.filesystem("first")
+    path = put("libagain.so")
+    assert told(service.refresh()) == [("appeared", "again", "loaded")]
+    serves_what_lies_there(service, path, "first")
+
+
+@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
+@pytest.mark.parametrize("scheme", ["first", "second"])
+def test_a_file_that_is_replaced_while_it_is_tried_is_tried_again(
+    service, put, while_trying, scheme, refreshed
+):
+    service.load()
+    path = put()
+    while_trying(lambda: (replace(put, scheme), refreshed and service.refresh()))
+
+    service.refresh()
+
+    serves_what_lies_there(service, path, scheme)
+
+
+@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
+@pytest.mark.parametrize("before", ["needed-none", "no-init"])
+def test_a_successor_that_is_replaced_while_it_is_tried_is_tried_again(
+    service, put, while_trying, before, refreshed
+):
+    path = put(variant=before)
+    service.load()
+    put(scheme="second")
+    while_trying(lambda: (replace(put, "second"), refreshed and service.refresh()))
+
+    service.refresh()
+
+    serves_what_lies_there(service, path, "second")
+
+
+@pytest.mark.parametrize("refreshed", [True, False], ids=["and refreshed", "alone"])
+def test_a_plugin_whose_successor_is_removed_while_it_is_tried_goes(
+    service, put, while_trying, refreshed
+):
+    path = put()
+    service.load("x")
+    put(scheme="second")
+    while_trying(lambda: (Path(path).unlink(), refreshed and service.refresh()))
+
+    service.refresh()
+
+    assert service.plugins() == []
+    assert service.schemes() == {}
+
+
+def test_a_plugin_that_is_removed_while_the_service_loads_is_not_registered(
+    service, put, while_trying
+):
+    path = put()
+    service.discover()
+    while_trying(lambda: (Path(path).unlink(), service.refresh()))
+
+    assert service.load().plugins == ()
+    assert service.schemes() == {}
+
+
+def test_two_refreshes_try_a_file_once(service, put, while_trying):
+    service.load()
+    put()
+    judged = []
+    judge = service._pipeline.judge
+    service._pipeline.judge = lambda vetoes, _: judged.extend(vetoes) or judge(vetoes, _)
+    while_trying(service.refresh)
+
+    assert told(service.refresh()) == [("appeared", "x", "loaded")]
+    assert [entry.name for entry in judged] == ["x"]
+
+
+def replace(put, scheme):
+    put(variant="versioned-symbols", scheme=scheme)
+
+
+# ---- Interrupts ----------------------------------------------------------------------------------
+
+STEPS = [
+    "modular_tf.renewal:discover",
+    "modular_tf.known_plugins:scan",
+    "modular_tf.known_plugins:KnownPlugins.meet",
+    "modular_tf.known_plugins:KnownPlugins.replace",
+    "modular_tf.known_plugins:KnownPlugins.forget",
+    "modular_tf.admission:Admission.recall",
+    "modular_tf.admission:Admission.try_out",
+    "modular_tf.admission:Admission.conclude",
+    "modular_tf.plugin_entry:PluginEntry.register",
+    "modular_tf.plugin_generation:Generation.open_now",
+    "modular_tf.plugin_generation:Generation.give_up_taken",
+    "modular_tf.plugin_generation:Generation.take_over",
+    "modular_tf.plugin_generation:Generation.retired",
+    "modular_tf.plugin_generation:Generation.forget",
+    "modular_tf.filesystem.registry:SchemeRegistration.enter",
+    "modular_tf.filesystem.registry:SchemeRegistration.undo",
+    "modular_tf.retired_generation:RetiredGeneration.close",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_next_refresh_finishes_one_that_was_interrupted(service, put, monkeypatch, step, when):
+    """A plugin is replaced, one removed, one added, and one comes out of a shadow."""
+    put("libreplaced.so", scheme="one")
+    removed = put("liba_removed.so", scheme="two")
+    put("libshadowed.so", scheme="two")
+    service.load("replaced", "a_removed", "shadowed")
+    old = write(service, "one://host/file")
+    put("libreplaced.so", variant="versioned-symbols", scheme="one")
+    new = put("libadded.so", scheme="three")
+    Path(removed).unlink()
+    interrupt_once(monkeypatch, step, when)
+
+    with pytest.raises(KeyboardInterrupt):
+        service.refresh()
+    service.refresh()
+
+    assert service.schemes() == {"one": "replaced", "two": "shadowed", "three": "added"}
+    records = {record.name: record for record in service.plugins()}
+    assert {name: record.state for name, record in records.items()} == dict.fromkeys(
+        ("replaced", "shadowed", "added"), State.LOADED
+    )
+    assert all(record.reasons == () for record in records.values())
+    assert service.entry("added").sha256 == sha256(Path(new).read_bytes()).hexdigest()
+    assert service.filesystem("one") is not old
+    assert not service.filesystem("one").path_exists("one://host/file")
+    assert old.path_exists("one://host/file")
+    for scheme in ("one", "two", "three"):
+        write(service, f"{scheme}://host/file")
+    del old
+    gc.collect()
+    assert service.refresh() == []
+    assert service.draining == 0
+
+
+def interrupt_once(monkeypatch, step, when):
+    """Raise KeyboardInterrupt right before or after the first call of a function."""
+    module, _, names = step.partition(":")
+    holder = importlib.import_module(module)
+    *outer, name = names.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    real = getattr(holder, name)
+
+    def called(*arguments, **named):
+        monkeypatch.setattr(holder, name, real)
+        if when == "after":
+            real(*arguments, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(holder, name, called)
