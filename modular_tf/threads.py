@@ -29,6 +29,10 @@ def start_thread(thread: threading.Thread) -> None:
     try:
         thread.start()
     except (RuntimeError, MemoryError) as error:
+        if isinstance(error, RuntimeError) and "new thread" not in str(error):
+            # It runs, and an interrupt came while Python waited for its first step: then the
+            # condition's own clean-up fails ("release unlocked lock") and hides the interrupt.
+            raise error.__context__ or error from None
         raise ResourceExhaustedError(
             f"the thread {thread.name!r} could not be started ({error}); try again when others have"
             " ended, or raise the limit of processes (ulimit -u, pids.max of the container)"
