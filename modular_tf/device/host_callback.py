@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
 from modular_tf.errors import InternalError, ModularTFError, ResourceExhaustedError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class HostCallbacks:
     def __init__(self, executor: Executor) -> None:
         self.error: ModularTFError | None = None
         self._executor = executor
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._functions: dict[int, tuple[Callable[[], object], Any]] = {}
         self._worker: threading.Thread | None = None
         queue = lib.mtf_callback_queue_new()

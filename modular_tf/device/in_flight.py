@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
 from modular_tf.device.event import EventStatus
 from modular_tf.errors import ModularTFError
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from modular_tf.device.event import Event
@@ -31,7 +31,7 @@ class InFlight:
     __slots__ = ("_batch", "_ended", "_lock", "_room")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._batch: list[object] = []
         self._room = _BATCH_BYTES
         self._ended: deque[tuple[Event | None, list[object]]] = deque()
@@ -46,12 +46,10 @@ class InFlight:
         """
         self._batch.append(used)
         self._room -= n_bytes + _SHORTEST_BYTES
-        if self._room <= 0 and self._lock.acquire(blocking=False):
-            try:
+        if self._room <= 0:
+            with self._lock:
                 self._drop_passed()
                 self._end_batch(stream)
-            finally:
-                self._lock.release()
 
     def drop_passed(self) -> bool:
         """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
