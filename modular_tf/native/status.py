@@ -21,7 +21,7 @@ def take_error(
         operation: The slot that was called.
     """
     code, message = error.code, decode(ffi.string(error.message))
-    thrown, closed = error.thrown, error.closed
+    thrown, closed, broken = error.thrown, error.closed, error.rule
     lib.mtf_error_free(error)
     if thrown:
         message = f"a C++ exception left the plugin: {message}"
@@ -31,7 +31,8 @@ def take_error(
         text = f"{text} (plugin {plugin})"
     if closed:
         return ClosedError(text, plugin=plugin, path=path, operation=operation)
-    return error_from_code(code, text, plugin=plugin, path=path, operation=operation)
+    rule = f"SE-{broken:03}" if broken else None
+    return error_from_code(code, text, plugin=plugin, path=path, operation=operation, rule=rule)
 
 
 def check(

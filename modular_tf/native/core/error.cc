@@ -9,20 +9,31 @@ namespace mtf {
 namespace {
 
 char no_memory_text[] = "out of memory while reporting an error";
-mtf_error no_memory = {8, 0, 0, no_memory_text};
+mtf_error no_memory = {8, 0, 0, no_memory_text, 0};
+
+// All fields are set here: nobody may change an error later, which may be the one that all share.
+mtf_error* make(mtf_error fields, const char* message) {
+  auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
+  fields.message = strdup(message != nullptr ? message : "");
+  if (error == nullptr || fields.message == nullptr) {
+    std::free(error);
+    std::free(fields.message);
+    return &no_memory;
+  }
+  *error = fields;
+  return error;
+}
 
 }  // namespace
 
 mtf_error* make_error(int code, const char* message, bool thrown) {
-  auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
-  char* copy = strdup(message != nullptr ? message : "");
-  if (error == nullptr || copy == nullptr) {
-    std::free(error);
-    std::free(copy);
-    return &no_memory;
-  }
-  *error = {code, thrown ? 1 : 0, 0, copy};
-  return error;
+  return make({code, thrown ? 1 : 0, 0, nullptr, 0}, message);
+}
+
+mtf_error* make_closed_error(const char* message) { return make({9, 0, 1, nullptr, 0}, message); }
+
+mtf_error* make_rule_error(int rule, const char* message) {
+  return make({13, 0, 0, nullptr, rule}, message);
 }
 
 mtf_error* take_status(TF_Status* status) {

@@ -18,6 +18,12 @@ namespace mtf {
 // Makes an error with a copy of `message`; never NULL (a failed allocation ends in a shared constant).
 mtf_error* make_error(int code, const char* message, bool thrown = false);
 
+// An error of something that is closed.
+mtf_error* make_closed_error(const char* message);
+
+// An error of a plugin that broke the rule SE-nnn while it worked.
+mtf_error* make_rule_error(int rule, const char* message);
+
 // Turns a status into an error and releases what the status holds. NULL when the status is OK.
 mtf_error* take_status(TF_Status* status);
 
