@@ -12,7 +12,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "executor_state.h"
+#include "executor_call.h"
 
 namespace {
 
