@@ -25,4 +25,12 @@ class Part(NamedTuple):
     sample: int
 
 
-PARTS: dict[str, Part] = {}
+_ALL = (
+    Part(
+        "device_closes",
+        "closes of devices and what is theirs against every call, each pair in turn",
+        rounds=6480,
+        sample=324,
+    ),
+)
+PARTS: dict[str, Part] = {part.name: part for part in _ALL}
