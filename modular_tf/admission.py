@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -40,8 +39,7 @@ class Admission:
         self._cache = cache
         self._quarantine: QuarantineMemory | None = None
         self._marks = LoadMarks.of_process()
-        self._trying = threading.Lock()
-        self._trials: Trials | None = None
+        self._trials: Trials | None = None  # None also while somebody uses it
         self._keeps_warm = False
         self._limits = Limits(
             seconds=config.first_contact_timeout_s,
@@ -140,16 +138,22 @@ class Admission:
             )
             for entry in entries
         ]
-        if not (self._keeps_warm and self._trying.acquire(blocking=False)):
-            # Nobody waits for somebody else's plugin, which may hang.
+        if not self._keeps_warm:
             return try_plugins(tasks, self._limits)
+        # Nobody waits for somebody else's plugin, which may hang.
+        trials, self._trials = self._trials, None
+        trials = trials or Trials(self._limits)
         try:
-            trials = self._trials = self._trials or Trials(self._limits)
             return trials.try_plugins(tasks)
         finally:
-            self._trying.release()
-            if not self._keeps_warm:  # `close` came meanwhile
-                self.close()
+            self._put_back(trials)
+
+    def _put_back(self, trials: Trials) -> None:
+        """Keep what plugins were tried in for the next ones, or end it."""
+        if self._keeps_warm and self._trials is None:
+            self._trials = trials
+        else:
+            trials.close()
 
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
         """Give plugins that were tried what was found."""
@@ -164,19 +168,11 @@ class Admission:
         self._keeps_warm = True
 
     def close(self) -> None:
-        """End what was kept, when it has done what it is at; safe to call twice."""
+        """End what was kept; what is in use ends when it has done what it is at. Closes twice."""
         self._keeps_warm = False
-        if self._trying.acquire(blocking=False):  # else `try_out` ends it
-            try:
-                trials, self._trials = self._trials, None
-                if trials is not None:
-                    trials.close()
-            finally:
-                self._trying.release()
-
-    def after_fork_in_child(self) -> None:
-        """Leave the parent's processes to the parent."""
-        self._trying = threading.Lock()
+        trials, self._trials = self._trials, None
+        if trials is not None:
+            trials.close()
 
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident

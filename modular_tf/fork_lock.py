@@ -1,37 +1,40 @@
-"""A lock that a forked child never inherits locked."""
+"""The one kind of lock of this package."""
 
 from __future__ import annotations
 
 import os
-import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
+import weakref
+from _thread import RLock
 
 
-class ForkLock:
-    """A mutex per process. [any thread].
+class ForkLock(RLock):  # type: ignore[misc]
+    """A re-entrant mutex per process. [any thread]
 
-    After `fork` the child starts with a free lock of its own: the thread that held the parent's
-    does not exist there and could never release it.
+    Interrupt: taking and releasing it are calls of C, between which and the body of `with` no
+    signal handler runs; a handler that raises never leaves it taken. Do not surround it with a
+    context manager written in Python, whose own lines a handler may interrupt.
+
+    Signal handlers and finalizers may run in the middle of the body, in the same thread, and take
+    the lock again. So what it guards has to be consistent at every call that the body makes.
+
+    Fork: in the child it is free, since the thread that held it in the parent does not exist
+    there; the thread that forked keeps what it holds.
     """
 
-    __slots__ = ("_locks",)
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self._locks: dict[int, threading.Lock] = {}
+        _locks.add(self)
 
-    def _lock(self) -> threading.Lock:
-        return self._locks.setdefault(os.getpid(), threading.Lock())
 
-    def __enter__(self) -> None:
-        self._lock().acquire()
+_locks: weakref.WeakSet[ForkLock] = weakref.WeakSet()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._lock().release()
+
+def _free_in_child() -> None:
+    for lock in list(_locks):
+        # As the standard library does with its own locks.
+        if not lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001
+            lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_free_in_child)

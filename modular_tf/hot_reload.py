@@ -80,14 +80,16 @@ class HotReload:
         return self._started
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             if not self._search.was_run:
                 self._load_all()
                 return []
             renewed = self._renewal.prepare(self._search.paths(), scope)
             judged = self._pipeline.judge(renewed.entries)
         findings = self._pipeline.try_out(judged)  # without the lock: it may take its time
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             self._pipeline.register(judged, findings)
             changes = self._renewal.finish(renewed)
         for change in changes:
@@ -100,7 +102,8 @@ class HotReload:
         from modular_tf.watching.watcher import WatcherSettings  # noqa: PLC0415  (likewise)
 
         settings = WatcherSettings(self._config.watch_polling, self._config.watch_poll_interval_s)
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             self._pipeline.expect_changes()
             if not self._search.was_run:
                 self._load_all()
@@ -110,7 +113,7 @@ class HotReload:
         return watch
 
     def _watched_places(self) -> list[str]:
-        with self._lock.held():
+        with self._lock:
             self._renewal.finish_drained()
             return self._renewal.places()
 

@@ -6,7 +6,6 @@ runs; the old one then serves what is open, and nothing new.
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.events import EventLog
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.fork_lock import ForkLock
 from modular_tf.log_output.plugin_names import name_library
 from modular_tf.plugin_file import PluginFile, unmarked
 from modular_tf.registrations import Registrations
@@ -81,7 +81,7 @@ class Generation:
         self._failure: ModularTFError | None = None
         self._failed: set[str] = set()
         self._offered: PlatformOffer | None = None
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
 
     @property
     def filesystems(self) -> Mapping[str, Registered]:
@@ -320,7 +320,6 @@ class Generation:
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
-        self._lock = threading.RLock()
         self._registered.after_fork_in_child()
 
 

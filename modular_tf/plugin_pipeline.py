@@ -106,7 +106,3 @@ class PluginPipeline:
     def close(self) -> None:
         """End what plugins are tried in; safe to call twice. [any thread]"""
         self._admission.close()
-
-    def after_fork_in_child(self) -> None:
-        """Leave the parent's processes to the parent."""
-        self._admission.after_fork_in_child()

@@ -95,7 +95,8 @@ class PluginService:
 
     def discover(self) -> Report:
         """Find candidates in all sources and probe them; nothing of theirs is run."""
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             self._search.run()
             return self.report()
 
@@ -115,7 +116,8 @@ class PluginService:
             NotFoundError: A name is not among the plugins, a file does not exist, or there is no
                 library in a directory.
         """
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             self._search.run_once()
             if names_or_paths:
                 named = (self._known.named(os.fsdecode(name)) for name in names_or_paths)
@@ -171,7 +173,7 @@ class PluginService:
 
     def report(self) -> Report:
         """Return what this service knows now."""
-        with self._lock.held():
+        with self._lock:
             found = self._known.found
             return Report(
                 plugins=tuple(self.plugins()),
@@ -182,7 +184,7 @@ class PluginService:
 
     def plugins(self) -> list[PluginRecord]:
         """Return one record per plugin, in order of precedence; Python's own come last."""
-        with self._lock.held():
+        with self._lock:
             records = self._known.records(self._registries.schemes.view)
             records += self._contributions.records()
             return with_device_outcomes(records, self._registries.devices)
@@ -193,7 +195,7 @@ class PluginService:
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
-        with self._lock.held():
+        with self._lock:
             self._search.run_once()
             return self._known.one_named(os.fsdecode(name_or_path))
 
@@ -267,7 +269,8 @@ class PluginService:
             InvalidArgumentError: No URI could name it (rule FS-007).
             TypeError: The object has no operation of a filesystem.
         """
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             return self._contributions.add_filesystem(scheme, filesystem, replace=replace)
 
     def register_device_factory(self, factory: Any) -> Callable[[], None]:
@@ -283,7 +286,8 @@ class PluginService:
             AlreadyExistsError: Its platform's name is taken (rule SE-050).
             InvalidArgumentError: It has no usable type or platform.
         """
-        with self._lock.held_open():
+        with self._lock:
+            self._lock.check_open()
             return self._contributions.add_device_factory(factory)
 
     # -- the end --------------------------------------------------------------------------------
@@ -310,7 +314,7 @@ class PluginService:
     def _close(self, *, at_exit: bool) -> None:
         if self._is_ended:
             return
-        with self._lock.held():
+        with self._lock:
             self._lock.closed = True
             entries = list(self._known)
             self._registries.schemes.close()
@@ -331,18 +335,18 @@ class PluginService:
         """
         self._hot_reload.stop_watching(_PATIENCE_AT_EXIT_S)
         # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
-        with self._lock.held_in_time(_PATIENCE_AT_EXIT_S) as is_held:
-            if is_held:
+        if self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
+            try:
                 self._close(at_exit=True)
+            finally:
+                self._lock.release()
         return self._failures
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child; called there by itself."""
-        self._lock.after_fork_in_child()
         for entry in self._known:
             entry.after_fork_in_child()
         self._hot_reload.after_fork_in_child()
-        self._pipeline.after_fork_in_child()
 
     def __enter__(self) -> Self:
         self._lock.check_open()

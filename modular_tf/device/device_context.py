@@ -7,11 +7,11 @@ that the copy returns.
 
 from __future__ import annotations
 
-import threading
 from itertools import count
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.fresh_host_memory import fresh_host_memory
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class DeviceContext:
             )
         self.executor = executor
         self._n_device_to_device = n_device_to_device
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._turn = count()
         self._streams: tuple[Stream, ...] = ()
 

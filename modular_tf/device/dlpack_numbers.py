@@ -6,11 +6,11 @@ a range of numbers of its own, so that no two of them share a number.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.errors import ConfigError, InvalidArgumentError
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ class DeviceNumbers:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._platforms: list[str] = []
 
     def number(self, platform: str, ordinal: int) -> int:

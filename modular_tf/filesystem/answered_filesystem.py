@@ -267,7 +267,6 @@ class AnsweredFilesystem(PluginFilesystem):
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""
         self._answered_writers = WeakSet()
-        ForgottenDescriptors.after_fork_in_child()
         if self.answers.no_destructors_after_fork:
             lib.mtf_exit_without_inherited_destructors()
         again = reinitialise or self.answers.reinitialise_after_fork

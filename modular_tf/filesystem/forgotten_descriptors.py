@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from contextlib import suppress
 from fcntl import F_GETFL, fcntl
 from pathlib import Path
+
+from modular_tf.fork_lock import ForkLock
 
 _OPEN = Path("/proc/self/fd")
 
@@ -23,7 +24,7 @@ class ForgottenDescriptors:
     """
 
     # Of all: a descriptor that somebody closes between another's look and close may be a new one.
-    _lock = threading.Lock()
+    _lock = ForkLock()
 
     def __init__(self, files: str) -> None:
         self._target = re.compile(rf"(?:{files}) \(deleted\)")
@@ -36,11 +37,6 @@ class ForgottenDescriptors:
                 with suppress(OSError):
                     if self._target.fullmatch(os.readlink(entry)):
                         _close_if_temporary(int(entry.name))
-
-    @classmethod
-    def after_fork_in_child(cls) -> None:
-        """Forget that a thread of the parent was at it."""
-        cls._lock = threading.Lock()
 
 
 def _close_if_temporary(descriptor: int) -> None:

@@ -7,7 +7,6 @@ that is lost, late or told twice costs time at most.
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,8 @@ from watchdog.events import (
     FileSystemEventHandler,
 )
 from watchdog.observers.inotify import InotifyObserver
+
+from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ class InotifyHints(FileSystemEventHandler):
         self._wake = wake
         self._points: WatchPoints | None = None
         self._watches: dict[str, tuple[tuple[int, int], Any]] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._closed: set[str] = set()
         self._ended: set[str] = set()
         self._observer = InotifyObserver()

@@ -56,14 +56,3 @@ def test_all_else_stays_open(forgotten, tmp_path):
     for descriptor in [*kept, reading, writing]:
         assert _is_open(descriptor)
         os.close(descriptor)
-
-
-def test_a_child_does_not_wait_for_a_thread_of_the_parent(forgotten, tmp_path):
-    descriptor = _temporary(tmp_path)
-    held = ForgottenDescriptors._lock
-    with held:
-        ForgottenDescriptors.after_fork_in_child()
-
-        assert ForgottenDescriptors._lock is not held
-        forgotten.close()
-    assert not _is_open(descriptor)

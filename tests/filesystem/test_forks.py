@@ -16,7 +16,7 @@ reader = fs.new_random_access_file("fixture://h/parent")
 view = fs.new_read_only_memory_region_from_file("fixture://h/parent").view()
 held, stop = threading.Event(), threading.Event()
 def hold():
-    with service._lock.held(), service._registries.schemes._lock:
+    with service._lock, service._registries.schemes._lock:
         held.set()
         stop.wait(60)
 holder = threading.Thread(target=hold)

@@ -252,7 +252,7 @@ def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
         stuck.load(), other.load()
         locked = threading.Event()
         def hang():
-            with stuck._lock.held():
+            with stuck._lock:
                 locked.set()
                 threading.Event().wait()
         threading.Thread(target=hang, daemon=True).start()
