@@ -106,7 +106,6 @@ class Executor:
         self._timer = timer
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
-        self._closed = False
         self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
@@ -272,7 +271,7 @@ class Executor:
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._closed
+        return bool(lib.mtf_executor_is_closed(self.native))
 
     @property
     def may_work(self) -> bool:
@@ -303,11 +302,10 @@ class Executor:
             raise failures[0]
 
     def begin_end(self) -> None:
-        """Let those who wait for events see how they ended, then refuse everything."""
+        """Let those who wait for events see how they ended."""
         if len(self.events) and lib.mtf_executor_is_open(self.native):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
             self.events.drain(_LAST_LOOK_S)
-        self._closed = True
 
     def finish_end(self) -> None:
         """Let go of what the plugin does not need any more, now that all was destroyed."""
@@ -394,4 +392,4 @@ class Executor:
             raise self.failure(error, operation)
 
     def __repr__(self) -> str:
-        return f"<Executor of {self.name}, {'closed' if self._closed else 'open'}>"
+        return f"<Executor of {self.name}, {'closed' if self.closed else 'open'}>"

@@ -33,10 +33,11 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
     natives = ffi.new("mtf_executor *[]", [executor.native for executor in executors])
     errors = ffi.new("mtf_error *[]", len(executors))
     lib.mtf_executors_close(natives, errors, len(executors))
-    for executor in executors:
-        executor.finish_end()
-    return [
+    failures = [
         executor.failure(error, "synchronize_all_activity")
         for executor, error in zip(executors, errors, strict=True)
         if error
     ]
+    for executor in executors:
+        executor.finish_end()
+    return failures

@@ -118,8 +118,9 @@ class Stream(StreamCopies):
         sealed = self._in_flight.seal()  # before the wait: others may feed the stream meanwhile
         failed = lib.mtf_stream_block_until_done(native)
         if failed:
+            failure = self._executor.failure(failed, "block_host_until_done")
             self._in_flight.mark(sealed, self)
-            raise self._callback_error or self._executor.failure(failed, "block_host_until_done")
+            raise self._callback_error or failure
         self._in_flight.drop_through(sealed)
         error = self._error_of(native)
         if error is not None:

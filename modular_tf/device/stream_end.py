@@ -50,9 +50,10 @@ def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None
 def _is_done(core: Any, native: Any) -> bool:
     """Wait for a stream; False where the end of its device does that."""
     error = core.mtf_stream_block_until_done(native)
-    closed = bool(error) and bool(error.closed)
-    core.mtf_error_free(error)
-    return not closed
+    try:
+        return not error or not error.closed
+    finally:
+        core.mtf_error_free(error)
 
 
 def _leave(end: Callable[[Any], None], native: Any) -> None:

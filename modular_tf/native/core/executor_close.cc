@@ -91,8 +91,10 @@ extern "C" void mtf_executors_close(mtf_executor* const* executors, mtf_error** 
       if (!executors[index]->is_foreign()) step(executors[index], &errors[index]);
     }
   };
-  for (int32_t index = 0; index < count; ++index) errors[index] = nullptr;
-  each([](mtf_executor* executor, mtf_error**) { executor->refuse_calls(); });
+  for (int32_t index = 0; index < count; ++index) {
+    errors[index] = nullptr;
+    executors[index]->refuse_calls();
+  }
   each([](mtf_executor* executor, mtf_error**) { executor->await_calls(); });
   each([](mtf_executor* executor, mtf_error** error) { *error = executor->finish_work(); });
   each([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
