@@ -13,6 +13,7 @@ from modular_tf.device.arena_source import HostMemory
 from modular_tf.errors import ClosedError, FailedPreconditionError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
 from tests.device.arena_world import GIB, KIB, MIB, PaperMemory
+from tests.device.conftest import ROOT
 
 THREADS = 8
 ROUNDS = 1500
@@ -122,6 +123,27 @@ def in_thread(function):
     thread.join(30)
     assert not thread.is_alive(), "the other thread waits for this one"
     return results[0]
+
+
+def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
+    result = run_python(
+        "import os, sys, threading; sys.path.append(sys.argv[1])\n"
+        "from tests.device.arena_world import MIB, PaperMemory\n"
+        "memory, asked, answer = PaperMemory(), threading.Event(), threading.Event()\n"
+        "arena = memory.arena()\n"
+        "memory.meanwhile = lambda: (asked.set(), answer.wait())\n"
+        "thread = threading.Thread(target=arena.allocate, args=(MIB,))\n"
+        "thread.start(); asked.wait()\n"
+        "if os.fork() == 0:\n"
+        "    memory.meanwhile = lambda: None\n"
+        "    print('child', arena.allocate(MIB) != 0, flush=True)\n"
+        "    os._exit(0)\n"
+        "print('ended', os.wait()[1], flush=True)\n"
+        "answer.set(); thread.join()\n"
+        "memory.meanwhile = lambda: None\n",
+        str(ROOT),
+    )
+    assert (result.stdout, result.stderr) == ("child True\nended 0\n", "")
 
 
 def test_a_source_may_wait_for_threads_that_use_the_arena():
