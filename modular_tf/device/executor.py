@@ -106,6 +106,7 @@ class Executor:
         self._timer = timer
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
+        self._closed = False
         self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
@@ -271,12 +272,12 @@ class Executor:
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return bool(lib.mtf_executor_is_closed(self.native))
+        return self._closed
 
     @property
     def may_work(self) -> bool:
         """Whether its memory may still be read or written: until `close` has ended all work."""
-        return not lib.mtf_executor_has_ended(self.native)
+        return not (self._closed and lib.mtf_executor_has_ended(self.native))
 
     @property
     def host_memories(self) -> int:
@@ -302,10 +303,12 @@ class Executor:
             raise failures[0]
 
     def begin_end(self) -> None:
-        """Let those who wait for events see how they ended."""
+        """Let those who wait for events see how they ended, then refuse everything."""
         if len(self.events) and lib.mtf_executor_is_open(self.native):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
             self.events.drain(_LAST_LOOK_S)
+        lib.mtf_executor_refuse_calls(self.native)
+        self._closed = True  # not before: whoever sees it finds calls refused
 
     def finish_end(self) -> None:
         """Let go of what the plugin does not need any more, now that all was destroyed."""
@@ -392,4 +395,4 @@ class Executor:
             raise self.failure(error, operation)
 
     def __repr__(self) -> str:
-        return f"<Executor of {self.name}, {'closed' if self.closed else 'open'}>"
+        return f"<Executor of {self.name}, {'closed' if self._closed else 'open'}>"

@@ -155,7 +155,7 @@ void mtf_executor_free(mtf_executor* executor) {
   if (executor != nullptr) executor->release();
 }
 
-int mtf_executor_is_closed(const mtf_executor* executor) { return executor->closed ? 1 : 0; }
+void mtf_executor_refuse_calls(mtf_executor* executor) { executor->refuse_calls(); }
 
 int mtf_executor_is_open(const mtf_executor* executor) { return executor->is_open() ? 1 : 0; }
 

@@ -51,8 +51,8 @@ mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, cons
  * Host and unified memory stays, since somebody may be looking at it. `errors` gets the failure of
  * each, or NULL; all are destroyed nevertheless. A further call returns when that has been done. */
 void mtf_executors_close(mtf_executor* const* executors, mtf_error** errors, int32_t count);
-/* 1 as soon as `mtf_executors_close` was called: nothing new is begun. */
-int mtf_executor_is_closed(const mtf_executor* executor);
+/* Refuses further calls, as the first step of `mtf_executors_close`, which has to follow. */
+void mtf_executor_refuse_calls(mtf_executor* executor);
 /* 0 when it was closed, and in a forked child. */
 int mtf_executor_is_open(const mtf_executor* executor);
 /* 1 when `mtf_executors_close` has destroyed what it destroys: no work uses its memory any more. */
