@@ -58,9 +58,10 @@ class Arena:
     source refuses is asked for again at nine tenths, and a chunk is split where at least half of
     it or 128 MiB would be left. Unlike there, an exhausted arena says so at once.
 
-    The source is called under the arena's lock and so must not use the arena. Addresses are plain
-    numbers: keep the arena as long as they are in use, for its regions go back when it is
-    collected.
+    One thread at a time asks the source; others that need a region wait for it, or until enough
+    is freed. The source may wait for threads that use the arena, unless those need a region too.
+    Addresses are plain numbers: keep the arena as long as they are in use, for its regions go back
+    when it is collected.
     """
 
     __slots__ = ("__weakref__", "_arena", "_name", "_source")
@@ -98,7 +99,8 @@ class Arena:
                 "garbage_collection": garbage_collection,
                 "allocate": source.allocate,
                 "free": source.free,
-                "end": source.end or ffi.NULL,
+                "retain": source.retain or ffi.NULL,
+                "release": source.release or ffi.NULL,
                 "context": source.context,
             },
         )
@@ -126,6 +128,7 @@ class Arena:
             OutOfMemoryError: The limit or the source is exhausted, or what is free lies in pieces;
                 the message has the picture of the arena. Nothing has changed.
             InvalidArgumentError: The size is negative.
+            InternalError: The source gave memory twice (rule SE-135), or threw a C++ exception.
             ClosedError: The arena is closed.
         """
         try:

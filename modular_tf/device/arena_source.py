@@ -17,19 +17,22 @@ _NO_LIMIT = (1 << 64) - 1
 class RegionSource:
     """What an arena asks for regions; it may be called from any thread, without the GIL.
 
+    It serves any number of arenas.
+
     Attributes:
         allocate: `mtf_region_allocate`: the address of `bytes` more bytes, or NULL.
         free: `mtf_region_free`: takes a region back, with the size that was asked for.
-        context: The first argument of both.
-        end: `mtf_region_end` or None: the arena has made its last call. A source with one serves
-            one arena, and keeps by itself what its functions need.
+        context: The first argument of all.
+        retain: `mtf_source_retain` or None: an arena begins to use the source.
+        release: `mtf_source_release` or None: that arena has made its last call.
         owner: What an arena keeps alive beside; enough for functions that need nothing else.
     """
 
     allocate: Any
     free: Any
     context: Any
-    end: Any = None
+    retain: Any = None
+    release: Any = None
     owner: object = None
 
 
@@ -74,12 +77,12 @@ class HostMemory:
 
     @property
     def source(self) -> RegionSource:
-        """Itself, as one arena takes it."""
-        lib.mtf_host_memory_retain(self._memory)
+        """Itself, as arenas take it."""
         return RegionSource(
             ffi.addressof(lib, "mtf_host_memory_allocate"),
             ffi.addressof(lib, "mtf_host_memory_free"),
             self._memory,
+            ffi.addressof(lib, "mtf_host_memory_retain"),
             ffi.addressof(lib, "mtf_host_memory_release"),
             self,
         )

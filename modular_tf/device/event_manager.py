@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.host_callback import running_as
 from modular_tf.errors import ModularTFError
+from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import lib
 from modular_tf.threads import Worker
 
@@ -35,7 +36,7 @@ class EventManager:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(ForkLock())
         self._waiting: deque[Waiting] = deque()
         self._worker = Worker()
 

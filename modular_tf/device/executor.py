@@ -13,10 +13,11 @@ from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
 from modular_tf.device.device_context import DeviceContext
 from modular_tf.device.event import Event
 from modular_tf.device.event_manager import EventManager
+from modular_tf.device.executor_end import close_executors
 from modular_tf.device.host_callback import running_executor
 from modular_tf.device.in_flight import InFlight
-from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
-from modular_tf.device.native_object import owned
+from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory, host_memory_end
+from modular_tf.device.native_object import call_and_own, owned
 from modular_tf.device.stream import Stream
 from modular_tf.device.stream_end import stream_end
 from modular_tf.device.timer import HostClockTimer, PluginTimer
@@ -42,6 +43,15 @@ if TYPE_CHECKING:
     from modular_tf.loading.plugin_allocator import PluginAllocator
 
 _MOST_BYTES = (1 << 63) - 1
+_DEVICE, _HOST, _UNIFIED = lib.MTF_DEVICE_MEMORY, lib.MTF_HOST_MEMORY, lib.MTF_UNIFIED_MEMORY
+_ALLOCATES = {
+    _DEVICE: "allocate",
+    _HOST: "host_memory_allocate",
+    _UNIFIED: "unified_memory_allocate",
+}
+_new_memory = lib.mtf_memory_new
+_new_arena_memory = lib.mtf_arena_memory_new
+_free_memory = lib.mtf_memory_free
 _free_event = lib.mtf_event_free
 
 _LAST_LOOK_S = 1.0
@@ -95,14 +105,14 @@ class Executor:
         self.plugin = plugin
         self._timer = timer
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
-        self._streams: weakref.WeakValueDictionary[int, Stream] = weakref.WeakValueDictionary()
+        self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
         self._closed = False
-        self._closers: set[int] = set()  # threads that are closing it
         self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
-        native = lib.mtf_executor_new(ffi.cast("void *", table), ffi.cast("void *", device))
-        self.native = owned(native, lib.mtf_executor_free, self, "the executor")
+        native = ffi.cast("void *", table), ffi.cast("void *", device)
+        new, free = lib.mtf_executor_new, lib.mtf_executor_free
+        self.native = owned(new, free, native, self, "the executor")
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.give_to(self.native), "the allocator")
@@ -119,13 +129,11 @@ class Executor:
             InvalidArgumentError: Nobody has so many bytes, or fewer than none.
             ClosedError: The device was closed.
         """
-        native = self._new_memory(lib.MTF_DEVICE_MEMORY, n_bytes, "allocate")
-        return DeviceMemory(self, ffi.gc(native, lib.mtf_memory_free), n_bytes)
+        return DeviceMemory(self, self._new_memory(_DEVICE, n_bytes, _free_memory), n_bytes)
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
         """Allocate host memory that copies can use beside the host; errors as in `allocate`."""
-        native = self._new_memory(lib.MTF_HOST_MEMORY, n_bytes, "host_memory_allocate")
-        return HostMemory(self, native, n_bytes)
+        return HostMemory(self, self._new_memory(_HOST, n_bytes, host_memory_end(self)), n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
         """Allocate memory that host and device share; errors as in `allocate`, and:
@@ -133,28 +141,28 @@ class Executor:
         Raises:
             UnimplementedError: The plugin has no such memory.
         """
-        native = self._new_memory(lib.MTF_UNIFIED_MEMORY, n_bytes, "unified_memory_allocate")
+        native = self._new_memory(_UNIFIED, n_bytes, host_memory_end(self))
         return UnifiedMemory(self, native, n_bytes)
 
-    def _new_memory(self, source: int, n_bytes: int, operation: str) -> Any:
+    def _new_memory(self, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
         if not 0 <= n_bytes <= _MOST_BYTES:
             raise InvalidArgumentError(f"{self.name}: {n_bytes} bytes cannot be allocated")
-        native = self._ask_for_memory(source, n_bytes)
+        native = self._ask_for_memory(kind, n_bytes, free)
         if native:
             return native
-        failure = self._memory_failure(operation)
+        failure = self._memory_failure(_ALLOCATES[kind])
         if isinstance(failure, OutOfMemoryError) and self._drop_passed():
-            native = self._ask_for_memory(source, n_bytes)
+            native = self._ask_for_memory(kind, n_bytes, free)
             if native:
                 return native
-            failure = self._memory_failure(operation)
+            failure = self._memory_failure(_ALLOCATES[kind])
         raise failure
 
-    def _ask_for_memory(self, source: int, n_bytes: int) -> Any:
-        arena = None if self._arenas is None else self._arenas.of(source)
+    def _ask_for_memory(self, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
+        arena = None if self._arenas is None else self._arenas.of(kind)
         if arena is None:
-            return lib.mtf_memory_new(self.native, source, n_bytes)
-        return arena.allocate(n_bytes)
+            return call_and_own(_new_memory, (self.native, kind, n_bytes), free)
+        return call_and_own(_new_arena_memory, (self.native, arena.native, kind, n_bytes), free)
 
     def _memory_failure(self, operation: str) -> ModularTFError:
         error = self.failure(lib.mtf_take_error(), operation)
@@ -167,13 +175,12 @@ class Executor:
 
         A memory that was dropped is kept by its last copies until then.
         """
-        streams = [reference() for reference in self._streams.valuerefs()]  # at one moment
-        return sum(stream.drop_passed() for stream in streams if stream is not None) > 0
+        return sum(in_flight.drop_passed() for in_flight in list(self._in_flight)) > 0
 
     def borrow_native(self, address: int, size: int, payload: int) -> Any:
         """Return a native memory that somebody else frees."""
-        native = lib.mtf_memory_borrow(self.native, ffi.cast("void *", address), size, payload)
-        return owned(native, lib.mtf_memory_free, self, "borrow")
+        arguments = self.native, ffi.cast("void *", address), size, payload
+        return owned(lib.mtf_memory_borrow, _free_memory, arguments, self, "borrow")
 
     def memory_usage(self) -> MemoryUsage:
         """Ask for free and total bytes.
@@ -196,7 +203,7 @@ class Executor:
             ModularTFError: As `memory_usage`.
         """
         arena = None if self._arenas is None else self._arenas.of(lib.MTF_DEVICE_MEMORY)
-        if arena is not None and not self._closed:
+        if arena is not None and lib.mtf_executor_is_open(self.native):
             return arena.allocator_stats()
         stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
         error = lib.mtf_get_allocator_stats(self.native, stats, known)
@@ -222,10 +229,10 @@ class Executor:
             ClosedError: The device was closed.
         """
         in_flight = InFlight()
-        native = lib.mtf_stream_new(self.native)
-        native = owned(native, stream_end(in_flight), self, "create_stream")
-        stream = self._streams[id(native)] = Stream(self, native, in_flight)
-        return stream
+        self._in_flight.add(in_flight)
+        end = stream_end(in_flight, self._in_flight)
+        native = owned(lib.mtf_stream_new, end, (self.native,), self, "create_stream")
+        return Stream(self, native, in_flight)
 
     def create_event(self) -> Event:
         """Return a new event, not recorded yet; errors as in `create_stream`."""
@@ -246,8 +253,8 @@ class Executor:
             self._timer = None
         if not lib.mtf_has_timers(self.native):
             return HostClockTimer(self)
-        native = lib.mtf_timer_new(self.native)
-        return PluginTimer(self, owned(native, lib.mtf_timer_free, self, "create_timer"))
+        new, free = lib.mtf_timer_new, lib.mtf_timer_free
+        return PluginTimer(self, owned(new, free, (self.native,), self, "create_timer"))
 
     def synchronize(self) -> None:
         """Wait until all streams of the device are done.
@@ -257,7 +264,7 @@ class Executor:
             FailedPreconditionError: Called by a callback of this device.
             ClosedError: The device was closed.
         """
-        self.refuse_in_callback("synchronize_all_activity")
+        self.refuse_where_awaited("synchronize_all_activity")
         self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 
     # -- the end ----------------------------------------------------------------------------------
@@ -269,8 +276,8 @@ class Executor:
 
     @property
     def may_work(self) -> bool:
-        """Whether it may still read or write memory: until `close` has ended its work."""
-        return not self._closed or bool(self._closers)
+        """Whether its memory may still be read or written: until `close` has ended all work."""
+        return not (self._closed and lib.mtf_executor_has_ended(self.native))
 
     @property
     def host_memories(self) -> int:
@@ -288,24 +295,32 @@ class Executor:
 
         Raises:
             ModularTFError: Work in flight failed; all was ended nevertheless.
-            FailedPreconditionError: Called by a callback of this device; nothing has happened.
+            FailedPreconditionError: Called by a callback that this would wait for; nothing has
+                happened.
         """
-        self.refuse_in_callback("close")
-        if len(self.events):
+        failures = close_executors([self])
+        if failures:
+            raise failures[0]
+
+    def begin_end(self) -> None:
+        """Let those who wait for events see how they ended, then refuse everything."""
+        if len(self.events) and lib.mtf_executor_is_open(self.native):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
             self.events.drain(_LAST_LOOK_S)
-        closer = threading.get_ident()
-        try:
-            self._closers.add(closer)
-            self._closed = True
-            error = lib.mtf_executor_close(self.native)
-        finally:
-            self._closers.discard(closer)
+        lib.mtf_executor_refuse_calls(self.native)
+        self._closed = True  # not before: whoever sees it finds calls refused
+
+    def finish_end(self) -> None:
+        """Let go of what the plugin does not need any more, now that all was destroyed."""
+        if lib.mtf_executor_is_inherited(self.native):
+            return  # the plugin has it in the parent, and so may threads have locks
         if self._arenas is not None:
             self._arenas.close()
         for callbacks in list(self._callbacks):
             callbacks.cancel_all()
-        self.check(error, "synchronize_all_activity")
+        for in_flight in list(self._in_flight):
+            in_flight.drop_all()
+        self._in_flight.clear()
 
     def when_unused(self, let_go: Callable[[], None]) -> None:
         """Have a function called, once, when a closed device has no host memory left."""
@@ -354,11 +369,25 @@ class Executor:
             FailedPreconditionError: This thread runs a callback of this device.
         """
         if running_executor() is self:
-            raise FailedPreconditionError(
-                f"{self.name}: {operation} in a host callback of the device would wait for itself",
-                plugin=self.plugin,
-                operation=operation,
-            )
+            raise self._wait_for_itself(operation)
+
+    def refuse_where_awaited(self, operation: str) -> None:
+        """Refuse to wait for all work of the device in a callback that is part of it.
+
+        Raises:
+            FailedPreconditionError: This thread runs a callback of this device, or of one that
+                works with what belongs to this one.
+        """
+        running = running_executor()
+        if running is not None and lib.mtf_executor_waits_for(self.native, running.native):
+            raise self._wait_for_itself(operation)
+
+    def _wait_for_itself(self, operation: str) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            f"{self.name}: {operation} in a host callback of the device would wait for itself",
+            plugin=self.plugin,
+            operation=operation,
+        )
 
     def check(self, error: Any, operation: str) -> None:
         """Raise what a native call reported."""

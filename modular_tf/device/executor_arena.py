@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.device.allocator_stats import AllocatorStats
 from modular_tf.device.arena import Arena
 from modular_tf.device.arena_source import RegionSource
+from modular_tf.device.native_object import owned
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from modular_tf.device.executor import Executor
 
 _NO_LIMIT = 1 << 62
-_new_memory = lib.mtf_arena_memory_new
 
 
 class ExecutorArena:
@@ -25,7 +25,7 @@ class ExecutorArena:
     its regions back when the arena is closed and nothing of it is in use.
     """
 
-    __slots__ = ("_arena", "_bytes_limit", "_executor", "_kind")
+    __slots__ = ("_arena", "_bytes_limit")
 
     def __init__(
         self,
@@ -45,8 +45,6 @@ class ExecutorArena:
             growth: Start with a small region; otherwise the first has the size of the limit.
             garbage_collection: Return unused regions when an allocation would fail without that.
         """
-        self._executor = executor
-        self._kind = kind
         self._bytes_limit = bytes_limit
         self._arena = Arena(
             executor_memory(executor, kind),
@@ -56,9 +54,10 @@ class ExecutorArena:
             name=executor.name + ("" if kind == lib.MTF_DEVICE_MEMORY else " host memory"),
         )
 
-    def allocate(self, n_bytes: int) -> Any:
-        """Return a native memory, NULL where `mtf_take_error` tells why; 0 bytes need no room."""
-        return _new_memory(self._executor.native, self._arena.native, self._kind, n_bytes)
+    @property
+    def native(self) -> Any:
+        """The native arena, for `mtf_arena_memory_new`."""
+        return self._arena.native
 
     def stats(self) -> ArenaStats:
         """Return the arena's own figures."""
@@ -85,18 +84,18 @@ class ExecutorArena:
 
 
 def executor_memory(executor: Executor, kind: int) -> RegionSource:
-    """Return a kind of the device's memory as a source of regions for one arena.
+    """Return a kind of the device's memory as a source of regions.
 
     Args:
-        executor: Of the device; an arena keeps it alive.
+        executor: Of the device.
         kind: `MTF_DEVICE_MEMORY`, or `MTF_HOST_MEMORY` for an arena of pinned memory.
     """
-    made = ffi.new("mtf_executor_memory **")
-    executor.check(lib.mtf_executor_memory_new(executor.native, kind, made), "make an arena")
+    new, free = lib.mtf_executor_memory_new, lib.mtf_executor_memory_release
     return RegionSource(
         ffi.addressof(lib, "mtf_executor_memory_allocate"),
         ffi.addressof(lib, "mtf_executor_memory_free"),
-        made[0],
+        owned(new, free, (executor.native, kind), executor, "make an arena"),
+        ffi.addressof(lib, "mtf_executor_memory_retain"),
         ffi.addressof(lib, "mtf_executor_memory_release"),
         executor,
     )

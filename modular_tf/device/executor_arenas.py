@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from modular_tf.device.executor_arena import ExecutorArena
@@ -14,8 +13,6 @@ from modular_tf.device.memory_limit import (
 )
 from modular_tf.errors import UnavailableError
 from modular_tf.events import EventLog
-from modular_tf.events.delivery import delivers_at_end
-from modular_tf.fork_lock import ForkLock
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ class ExecutorArenas:
     `device_memory_usage` tell how much there is. Unified memory has none, as in TensorFlow.
     """
 
-    __slots__ = ("_executor", "_force_growth", "_lock", "_made", "_process", "_settings")
+    __slots__ = ("_executor", "_force_growth", "_made", "_settings")
 
     def __init__(
         self, executor: Executor, settings: MemorySettings, *, force_growth: bool = False
@@ -48,8 +45,6 @@ class ExecutorArenas:
         self._settings = settings
         self._force_growth = force_growth
         self._made: dict[int, ExecutorArena] = {}
-        self._lock = ForkLock()
-        self._process = os.getpid()
 
     def of(self, kind: int) -> ExecutorArena | None:
         """Return the arena of one of the `MTF_*_MEMORY`, None for unified memory.
@@ -62,16 +57,9 @@ class ExecutorArenas:
         arena = self._made.get(kind)
         if arena is not None or kind == lib.MTF_UNIFIED_MEMORY:
             return arena
-        return self._make(kind)
-
-    @delivers_at_end
-    def _make(self, kind: int) -> ExecutorArena:
-        with self._lock:
-            arena = self._made.get(kind)
-            if arena is None:
-                is_device = kind == lib.MTF_DEVICE_MEMORY
-                arena = self._made[kind] = self._of_device() if is_device else self._of_host()
-            return arena
+        # Without a lock, since the plugin is asked: it may wait for a thread that needs memory too.
+        made = self._of_device() if kind == lib.MTF_DEVICE_MEMORY else self._of_host()
+        return self._made.setdefault(kind, made)
 
     def _of_device(self) -> ExecutorArena:
         limit = self._device_limit()
@@ -108,11 +96,6 @@ class ExecutorArenas:
         return device_bytes_limit(free, total, fraction=settings.fraction or 0.0)
 
     def close(self) -> None:
-        """Give back what nobody uses; the rest goes with its last user.
-
-        A forked child does nothing: the memory is its parent's, and so may be an arena's lock.
-        """
-        if os.getpid() != self._process:
-            return
+        """Give back what nobody uses; the rest goes with its last user."""
         for arena in list(self._made.values()):
             arena.close()

@@ -32,36 +32,48 @@ _sharing = ForkLock()
 _shared: dict[int, LivePlatform] = {}  # by address of the plugin's SE_InitPlugin
 
 
-def hold_platform(library: ExportingLibrary, *, plugin: str) -> LivePlatform | RefusedDeviceTables:
+def hold_platform(
+    library: ExportingLibrary, *, plugin: str, holder: object
+) -> LivePlatform | RefusedDeviceTables:
     """Return the plugin's platform, set up now unless somebody holds it already.
 
-    The caller must `release` it once.
+    Args:
+        library: The plugin.
+        plugin: Its name for users.
+        holder: Who is to release it.
     """
     entry = library.symbol(ENTRY_POINT)
     with _sharing:
         live = _shared.get(entry) if entry is not None else None
+        if live is not None and not live.holders:
+            _take_down(live)  # as somebody began who was interrupted
+            live = None
         if live is None:
             tables = read_device_tables(library, plugin=plugin)
             if isinstance(tables, RefusedDeviceTables):
                 return tables
             live = LivePlatform(tables, entry or 0)
             _shared[live.entry] = live
-        live.holders += 1
+        live.holders.add(holder)
         return live
 
 
-def release_platform(live: LivePlatform) -> list[Violation]:
-    """Give the platform back; the last holder takes it down.
+def release_platform(live: LivePlatform, holder: object) -> list[Violation]:
+    """Give the platform back; the last holder takes it down. A second call does nothing.
 
     Returns:
         What went wrong in the plugin's destroy functions.
     """
     with _sharing:
-        live.holders -= 1
-        if live.holders:
-            return []
-        _shared.pop(live.entry, None)
-        return live.take_down()
+        live.holders.discard(holder)
+        return [] if live.holders else _take_down(live)
+
+
+def _take_down(live: LivePlatform) -> list[Violation]:
+    failures = live.take_down()
+    if _shared.get(live.entry) is live:
+        del _shared[live.entry]
+    return failures
 
 
 class LivePlatform:
@@ -70,13 +82,13 @@ class LivePlatform:
     Attributes:
         tables: The accepted structs.
         entry: Address of SE_InitPlugin.
-        holders: How many were given it and have not released it; guarded by this module.
+        holders: Who was given it and has not released it; guarded by this module.
     """
 
     def __init__(self, tables: DeviceTables, entry: int) -> None:
         self.tables = tables
         self.entry = entry
-        self.holders = 0
+        self.holders: set[object] = set()
         self._devices: dict[int, PluginDevice] = {}
         self._timer_nanoseconds: int | None = None
         self._allocator: PluginAllocator | None = None
@@ -128,21 +140,28 @@ class LivePlatform:
         device = self._devices.get(ordinal)
         if device is None:
             self._check_ordinal(ordinal)
+            # Filed before the plugin has it, so that an interrupt cannot lose it.
             device = self._devices[ordinal] = PluginDevice(self.tables, ordinal)
+        if not device.address:
+            try:
+                device.create()
+            except ModularTFError:
+                del self._devices[ordinal]
+                raise
         return device
 
     def take_down(self) -> list[Violation]:
         """Destroy the allocator, which may hold memory of devices, the devices, the platform.
 
-        In a forked child, nothing.
+        Each once, whatever interrupts it; a further call does what is left. In a forked child,
+        nothing.
         """
         with self._lock:
             self._is_up = False
-            devices, self._devices = self._devices, {}
-            if os.getpid() != self._process:
+            if self.is_inherited:
                 return []
             failures = [] if self._allocator is None else self._allocator.destroy()
-            for device in devices.values():
+            for device in self._devices.values():
                 failures += device.destroy()
             return failures + self.tables.registration.tear_down()
 

@@ -9,6 +9,8 @@ from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import Self
 
     from modular_tf.device.executor import Executor
@@ -35,7 +37,7 @@ class DeviceMemory(NativeObject):
             owner: What has to live as long as anything uses the memory, besides `native`.
         """
         super().__init__(executor, native)
-        self.address = int(ffi.cast("uintptr_t", lib.mtf_memory_address(native)))
+        self.address = lib.mtf_memory_address(native)
         self.size = size
         self.hold: Any = native if owner is None else (native, owner)
 
@@ -66,7 +68,7 @@ class DeviceMemory(NativeObject):
             raise InvalidArgumentError(
                 f"{size} bytes at offset {offset} reach outside of a memory of {self.size} bytes"
             )
-        native, hold = usable(self), self.hold
+        native, hold = held(self)
         return self.borrow(
             self._executor,
             self.address + offset,
@@ -97,12 +99,12 @@ class HostMemory:
     __slots__ = ("__weakref__", "_executor", "_view", "address", "size")
 
     def __init__(self, executor: Executor, native: Any, size: int) -> None:
-        """Wrap a native memory, whose only owner is the view from now on."""
-        address = lib.mtf_memory_address(native)
-        self.address = int(ffi.cast("uintptr_t", address))
+        """Wrap a native memory, which the view keeps from now on."""
+        self.address = lib.mtf_memory_address(native)
         self.size = size
         self._executor = executor
-        self._view: memoryview | None = _view_of(executor, native, size)
+        start = ffi.gc(ffi.cast("char *", self.address), lambda _: native)  # it keeps the memory
+        self._view: memoryview | None = memoryview(ffi.buffer(start, size)).cast("B")
 
     @property
     def view(self) -> memoryview:
@@ -147,7 +149,7 @@ class UnifiedMemory(DeviceMemory):
     __slots__ = ("_host",)
 
     def __init__(self, executor: Executor, native: Any, size: int) -> None:
-        """Wrap a native memory, whose only owner is its view from now on."""
+        """Wrap a native memory, which its view keeps from now on."""
         self._host = HostMemory(executor, native, size)
         borrowed = executor.borrow_native(self._host.address, size, 0)
         super().__init__(executor, borrowed, size, self._host.view)
@@ -167,12 +169,26 @@ class UnifiedMemory(DeviceMemory):
         self._host.close()
 
 
-def _view_of(executor: Executor, native: Any, size: int) -> memoryview:
-    """Return a view that frees the memory when the last view of it is gone."""
+def held(memory: DeviceMemory) -> tuple[Any, Any]:
+    """Return the native part of a memory, and what keeps it though others close the memory.
 
-    def free(_: Any) -> None:
+    Raises:
+        ClosedError: It was closed.
+        TypeError: It is no memory of a device.
+    """
+    try:
+        hold, native = memory.hold, memory.native  # in this order: closing drops the hold last
+    except AttributeError:
+        hold = native = None
+    return (native, hold) if native is not None else (usable(memory, DeviceMemory), None)
+
+
+def host_memory_end(executor: Executor) -> Callable[[Any], None]:
+    """Return what frees a native host memory, which may be NULL, and lets go of a closed device."""
+    free = lib.mtf_memory_free_of_host
+
+    def end(native: Any) -> None:
         # The collector may have freed the executor's own native part before: it is not to be asked.
-        executor.host_memory_ended(left=lib.mtf_memory_free_of_host(native))
+        executor.host_memory_ended(left=free(native))
 
-    start = ffi.gc(ffi.cast("char *", lib.mtf_memory_address(native)), free)
-    return memoryview(ffi.buffer(start, size)).cast("B")
+    return end

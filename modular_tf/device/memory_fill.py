@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.device.memory import DeviceMemory
-    from modular_tf.device.stream import Stream
+    from modular_tf.device.stream_copies import StreamCopies
 
 _CHUNK_BYTES = 1 << 20
 
@@ -42,7 +42,7 @@ MEMSET32 = Fill("memset32", lib.MTF_MEMSET32, lib.mtf_memset32, 4)
 
 
 def fill_by_copies(
-    stream: Stream, target: DeviceMemory, pattern: bytes, n_bytes: int, offset: int
+    stream: StreamCopies, target: DeviceMemory, pattern: bytes, n_bytes: int, offset: int
 ) -> None:
     """Enqueue copies of a repeated pattern.
 

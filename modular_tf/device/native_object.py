@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ClosedError, InvalidArgumentError
@@ -81,15 +82,33 @@ def usable(found: object, kind: type[NativeObject] = NativeObject) -> Any:
     return native
 
 
-def owned(native: Any, free: Callable[[Any], None], executor: Executor, operation: str) -> Any:
-    """Return what a native function made, freed with its last reference.
+def owned(
+    new: Callable[..., Any],
+    free: Callable[[Any], None],
+    arguments: tuple[Any, ...],
+    executor: Executor,
+    operation: str,
+) -> Any:
+    """Call a native function and return what it made, freed with its last reference.
 
     Raises:
         ModularTFError: It is NULL: the error that the native core kept.
     """
+    native = call_and_own(new, arguments, free)
     if not native:
         raise executor.failure(lib.mtf_take_error(), operation)
-    return ffi.gc(native, free)
+    return native
+
+
+def call_and_own(
+    new: Callable[..., Any], arguments: tuple[Any, ...], free: Callable[[Any], None]
+) -> Any:
+    """Call a native function and see to it that what it made is freed, which may be NULL.
+
+    Signal handlers run between two steps of the interpreter, and this is one: none of them can
+    raise when the object exists and nobody has it.
+    """
+    return next(map(ffi.gc, starmap(new, (arguments,)), (free,)))
 
 
 def check_natural(*numbers: int) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, final
 
 from modular_tf.device.executor import Executor
 from modular_tf.device.executor_arenas import ExecutorArenas
+from modular_tf.device.executor_end import close_executors
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
 from modular_tf.device.memory_settings import MemorySettings
-from modular_tf.errors import ClosedError, InternalError, ModularTFError
+from modular_tf.errors import ClosedError, InternalError
 from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from modular_tf.device.details import DeviceDetails
     from modular_tf.device.live_platform import LivePlatform
+    from modular_tf.errors import ModularTFError
     from modular_tf.loading.device_loader import ExportingLibrary
     from modular_tf.loading.device_tables import DeviceTables
     from modular_tf.loading.plugin_allocator import PluginAllocator
@@ -50,12 +52,18 @@ def load_device_platform(
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
             one of its functions failed, whose `code` it then has. What it had set up is torn down.
     """
-    live = hold_platform(library, plugin=plugin_name)
+    holder = object()
+    live = hold_platform(library, plugin=plugin_name, holder=holder)
     if isinstance(live, RefusedDeviceTables):
         raise live.error()
     settings = MemorySettings() if memory is None else memory(live.tables.device_type)
     return DevicePlatform(
-        live, plugin=plugin_name, priority=priority, memory=settings, copy_streams=copy_streams
+        live,
+        holder,
+        plugin=plugin_name,
+        priority=priority,
+        memory=settings,
+        copy_streams=copy_streams,
     )
 
 
@@ -84,6 +92,7 @@ class DevicePlatform:
     def __init__(
         self,
         live: LivePlatform,
+        holder: object,
         *,
         plugin: str,
         priority: int,
@@ -97,8 +106,12 @@ class DevicePlatform:
         self.memory = memory
         self.copy_streams = copy_streams
         self.tables: DeviceTables = live.tables
-        self._held: LivePlatform | None = live
+        self._live = live
+        self._holder = holder
+        self._closed = False
+        self._released = False
         self._executors: dict[int, Executor] = {}
+        self._viewed: set[int] = set()  # by ordinal, whose host memory keeps a closed platform
         self._lock = ForkLock()
 
     @property
@@ -109,7 +122,7 @@ class DevicePlatform:
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._held is None
+        return self._closed
 
     @property
     def is_idle(self) -> bool:
@@ -144,12 +157,13 @@ class DevicePlatform:
             NotFoundError: There is no such ordinal.
             ModularTFError: create_device failed with this code (rule SE-042), or create_allocator
                 (SE-046).
-            ClosedError: The platform was closed, or set up by a parent process.
+            ClosedError: The platform was closed before the first call for this device, or set up
+                by a parent process.
         """
         executor = self._executors.get(ordinal)
         if executor is not None and not executor.closed:
             return executor
-        with self._lock:
+        with self._lock:  # closing takes it too: what is made here is closed then, or refused now
             executor = self._executors.get(ordinal)
             if executor is None:
                 executor = self._executors[ordinal] = self._new_executor(ordinal)
@@ -188,32 +202,47 @@ class DevicePlatform:
     def close(self) -> None:
         """Wait for work in flight, end what was made on the devices, then the platform.
 
-        Devices, then the platform's tables go in TensorFlow's order. Safe to call twice. Host
-        memory that is still viewed keeps the platform until its last view is gone.
+        All devices are done with their work before anything of one of them ends. Then devices and
+        the platform's tables go in TensorFlow's order. Safe to call twice; a close that was
+        interrupted is finished by the next. Host memory that is still viewed keeps the platform
+        until its last view is gone.
 
         Raises:
             InternalError: A destroy function threw (rule SE-032); all of them have been called.
             ModularTFError: Work in flight failed.
-            FailedPreconditionError: Called by a host callback of its device; nothing was closed.
+            FailedPreconditionError: Called by a host callback that this would wait for; nothing
+                was closed.
         """
-        executors = list(self._executors.values())
-        for executor in executors:
-            executor.refuse_in_callback("close")
+        for executor in list(self._executors.values()):
+            executor.refuse_where_awaited("close")
         with self._lock:
-            live, self._held = self._held, None
-        if live is None:
+            self._closed = True
+            executors = dict(self._executors)
+        if self._released:
             return
-        failures = [error for executor in executors if (error := _closing(executor)) is not None]
-        failures += self._release(live, executors)
+        failures = close_executors(list(executors.values())) + self._release(executors)
+        self._released = True
         if failures:
             raise failures[0]
 
-    def _release(self, live: LivePlatform, executors: list[Executor]) -> list[ModularTFError]:
-        viewed = [executor for executor in executors if executor.host_memories]
-        if viewed:
-            _release_later(live, viewed)
-            return []
-        failures = release_platform(live)
+    def _release(self, executors: dict[int, Executor]) -> list[ModularTFError]:
+        """Release the platform now, or when none of the executors has host memory left."""
+        viewed = {n: executor for n, executor in executors.items() if executor.host_memories}
+        if not viewed:
+            return self._release_now()
+        self._viewed |= viewed.keys()
+        # All at once: later the collector may have freed the native part of one.
+        for ordinal, executor in viewed.items():
+            executor.when_unused(partial(self._host_memory_ended, ordinal))
+        return []
+
+    def _host_memory_ended(self, ordinal: int) -> None:
+        self._viewed.discard(ordinal)
+        if not self._viewed:
+            self._release_now()
+
+    def _release_now(self) -> list[ModularTFError]:
+        failures = release_platform(self._live, self._holder)
         if not failures:
             return []
         text = "; ".join(failure.message for failure in failures)
@@ -224,10 +253,9 @@ class DevicePlatform:
         ]
 
     def _open(self) -> LivePlatform:
-        live = self._held
-        if live is None:
+        if self._closed:
             raise ClosedError(f"platform {self.platform} was closed", plugin=self.plugin)
-        return live
+        return self._live
 
     def __enter__(self) -> DevicePlatform:
         return self
@@ -243,26 +271,3 @@ class DevicePlatform:
     def __repr__(self) -> str:
         state = ", closed" if self.closed else ""
         return f"<DevicePlatform {self.platform} of {self.device_type} from {self.plugin}{state}>"
-
-
-def _closing(executor: Executor) -> ModularTFError | None:
-    try:
-        executor.close()
-    except ModularTFError as error:
-        return error
-    return None
-
-
-def _release_later(live: LivePlatform, viewed: list[Executor]) -> None:
-    """Release the platform when none of the executors has host memory left."""
-    others = viewed[1:]  # as many as end before the last one
-
-    def one_ended() -> None:
-        try:
-            others.pop()
-        except IndexError:
-            release_platform(live)
-
-    # All at once: later the collector may have freed the native part of one.
-    for executor in viewed:
-        executor.when_unused(one_ended)

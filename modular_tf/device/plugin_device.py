@@ -12,12 +12,14 @@ from modular_tf.loading.device_dialect import HOSTED
 from modular_tf.loading.device_tables import check_device, read_name
 from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
+from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.loading.device_table import DeviceTable
     from modular_tf.loading.device_tables import DeviceTables
 
 _PARAMS = layout("SE_CreateDeviceParams")
@@ -26,48 +28,58 @@ _Number = TypeVar("_Number", int, float)
 
 
 class PluginDevice:
-    """A created device. The caller allows one thread at a time.
+    """A device, which `create` creates. The caller allows one thread at a time.
 
     Attributes:
         ordinal: Its number on the platform.
-        address: Of its SP_Device, valid until `destroy`.
+        address: Of its SP_Device, valid until `destroy`; 0 before `create` has returned.
         table: What create_device left there, in the newest layout.
     """
 
+    table: DeviceTable
+
     def __init__(self, tables: DeviceTables, ordinal: int) -> None:
-        """Call create_device.
+        """Make what `create` needs, and call nothing."""
+        self.ordinal = ordinal
+        self.tables = tables
+        self.address = 0
+        self._struct = LentStruct(layout("SP_Device", tables.dialect))
+        self._params = HostStruct(_PARAMS, _ROOM, struct_size=_PARAMS.size, ordinal=ordinal)
+        self._params.set("device", self._struct.address)
+        self._exists = ffi.new("int32_t *")
+        self._warnings: list[Violation] = []
+
+    def create(self) -> None:
+        """Call create_device; only the rest where it was called and an interrupt came then.
 
         Raises:
             ModularTFError: The plugin's own status (rule SE-042), or a broken SP_Device.
         """
-        self.ordinal = ordinal
-        self.tables = tables
-        self._struct = LentStruct(layout("SP_Device", tables.dialect))
-        self._warnings: list[Violation] = []
-        self._create()
-        self.address = self._struct.filled_at
-        given = self._struct.table()
+        if not self._exists[0]:
+            self._call_plugin()
+        struct = self._struct
+        self._warnings = [*struct.collect(self._params.get("device"), "params.device")]
+        for violation in self._warnings:
+            if violation.is_error:
+                raise self._refusal(violation)
+        given = struct.table()
         self._warnings.extend(check_device(given))
         self.table = given.in_layout(layout("SP_Device", HOSTED))
+        self.address = struct.filled_at
 
-    def _create(self) -> None:
+    def _call_plugin(self) -> None:
         tables = self.tables
-        params = HostStruct(_PARAMS, _ROOM, struct_size=_PARAMS.size, ordinal=self.ordinal)
-        params.set("device", self._struct.address)
         try:
             device_calls.create(
                 tables.platform_fns.value("create_device"),
                 tables.platform.address,
-                params.address,
+                self._params.address,
                 plugin=tables.plugin,
                 operation="create_device",
+                exists=self._exists,
             )
         except ModularTFError as error:
             raise self._failure(error) from None
-        self._warnings.extend(self._struct.collect(params.get("device"), "params.device"))
-        for violation in self._warnings:
-            if violation.is_error:
-                raise self._refusal(violation)
 
     def _failure(self, error: ModularTFError) -> ModularTFError:
         return error_from_code(
@@ -127,19 +139,22 @@ class PluginDevice:
             return None
 
     def destroy(self) -> list[Violation]:
-        """Call destroy_device; nothing may use the device afterwards.
+        """Call destroy_device, unless that was done; nothing may use the device afterwards.
 
         Returns:
             What went wrong.
         """
         tables = self.tables
+        if not self._exists[0]:
+            return []
         try:
             device_calls.destroy(
                 tables.platform_fns.value("destroy_device"),
                 tables.platform.address,
-                self.address,
+                self._struct.filled_at,
                 plugin=tables.plugin,
                 operation="destroy_device",
+                exists=self._exists,
             )
         except ModularTFError as error:
             return [Violation("SE-032", error.message)]

@@ -18,19 +18,25 @@ if TYPE_CHECKING:
     from modular_tf.device.in_flight import InFlight
 
 
-def stream_end(in_flight: InFlight) -> Callable[[Any], None]:
+def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
     """Return what destroys a stream: first its copies end, then their buffers are let go.
 
     Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
     work may wait for, leaves it to a thread.
+
+    Args:
+        in_flight: What the copies use.
+        kept: Where it stays as long as they may use it: also where the end is interrupted, or left
+            to the device, which is being closed.
     """
     core = lib
 
     def end(native: Any) -> None:
-        if len(in_flight):
-            core.mtf_error_free(core.mtf_stream_block_until_done(native))
+        done = not len(in_flight) or _is_done(core, native)
         core.mtf_stream_free(native)
-        in_flight.drop_all()
+        if done:
+            kept.discard(in_flight)
+            in_flight.drop_all()
 
     def end_or_leave(native: Any) -> None:
         if running_executor() is None or sys.is_finalizing():
@@ -39,6 +45,15 @@ def stream_end(in_flight: InFlight) -> Callable[[Any], None]:
             _leave(end, native)
 
     return end_or_leave
+
+
+def _is_done(core: Any, native: Any) -> bool:
+    """Wait for a stream; False where the end of its device does that."""
+    error = core.mtf_stream_block_until_done(native)
+    try:
+        return not error or not error.closed
+    finally:
+        core.mtf_error_free(error)
 
 
 def _leave(end: Callable[[Any], None], native: Any) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.device.host_buffer import checked_size, host_buffer, writable_host_buffer
-from modular_tf.device.memory import DeviceMemory
-from modular_tf.device.native_object import check_natural, usable
+from modular_tf.device.memory import held
+from modular_tf.device.native_object import check_natural
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
     from modular_tf.device.executor import Executor
     from modular_tf.device.host_buffer import HostBuffer
+    from modular_tf.device.memory import DeviceMemory
 
 
 def copy_htod(
@@ -21,7 +22,7 @@ def copy_htod(
     with host_buffer(source) as data:
         size = checked_size(n_bytes, data)
         check_natural(offset)
-        native = usable(target, DeviceMemory)
+        native, _kept = held(target)
         if size:
             error = lib.mtf_sync_memcpy_htod(executor.native, native, offset, data, size)
             executor.check(error, "sync_memcpy_htod")
@@ -34,7 +35,7 @@ def copy_dtoh(
     with writable_host_buffer(target) as data:
         size = checked_size(n_bytes, data)
         check_natural(offset)
-        native = usable(source, DeviceMemory)
+        native, _kept = held(source)
         if size:
             error = lib.mtf_sync_memcpy_dtoh(executor.native, data, native, offset, size)
             executor.check(error, "sync_memcpy_dtoh")
@@ -49,7 +50,7 @@ def copy_dtod(
     source_offset: int,
 ) -> None:
     """Copy within the device, through the host where the plugin has no sync_memcpy_dtod."""
-    to, start = usable(target, DeviceMemory), usable(source, DeviceMemory)
+    (to, _target), (start, _source) = held(target), held(source)
     size = source.size - source_offset if n_bytes is None else n_bytes
     check_natural(size, target_offset, source_offset)
     if not size:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.errors import ModularTFError
@@ -18,6 +18,7 @@ from modular_tf.loading.device_dialect import (
 )
 from modular_tf.loading.lent_struct import LentStruct
 from modular_tf.native import device_calls
+from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.native.library import is_executable
 from modular_tf.rules import Violation
@@ -48,8 +49,9 @@ class _Destroyer:
     """One destroy function with what it is called on."""
 
     slot: int
-    struct: int
-    platform: DeviceTable | None  # None: the function takes the struct alone
+    struct: LentStruct
+    platform: DeviceTable | None = None  # None: the function takes the struct alone
+    exists: Any = field(default_factory=lambda: ffi.new("int32_t *"))
 
 
 class DeviceRegistration:
@@ -110,7 +112,8 @@ class DeviceRegistration:
             ("destroy_platform", self.platform),
             ("destroy_platform_fns", self.platform_fns),
         ):
-            self._destroyers[slot] = _Destroyer(params.value(slot), struct.filled_at, None)
+            destroyer = self._destroyers[slot] = _Destroyer(params.value(slot), struct)
+            destroyer.exists[0] = 1
 
     def tell_rfc_from_v204(self) -> Dialect:
         """Judge what `create_stream_executor` of an RFC's table got, and file it under its name.
@@ -128,7 +131,8 @@ class DeviceRegistration:
 
     def has_created(self, name: str) -> bool:
         """Whether the plugin has filled `device_fns` or `stream_executor`."""
-        return f"destroy_{name}" in self._destroyers
+        destroyer = self._destroyers.get(f"destroy_{name}")
+        return destroyer is not None and bool(destroyer.exists[0])
 
     def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
         """Have the plugin fill SP_DeviceFns.
@@ -161,18 +165,9 @@ class DeviceRegistration:
         """
         if not (fns.has("create_timer_fns") and fns.has("destroy_timer_fns")):
             return 0
-        self.timer_fns = LentStruct(_TIMER_FNS)
-        address = self.timer_fns.address
-        device_calls.create(  # unlike the others it has no params struct
-            fns.value("create_timer_fns"),
-            platform.address,
-            address,
-            plugin=self.plugin,
-            operation="create_timer_fns",
-        )
-        self._destroyers["destroy_timer_fns"] = _Destroyer(
-            fns.value("destroy_timer_fns"), address, platform
-        )
+        self.timer_fns = struct = LentStruct(_TIMER_FNS)
+        # Unlike the others it has no params struct.
+        self._call_create("timer_fns", struct, struct.address, platform, fns)
         nanoseconds = self.timer_fns.memory.get("nanoseconds")
         return nanoseconds if is_executable(nanoseconds) else 0
 
@@ -185,21 +180,28 @@ class DeviceRegistration:
         fns: DeviceTable,
     ) -> Iterator[Violation]:
         params.set(name, struct.address)
-        operation = f"create_{name}"
-        device_calls.create(
-            fns.value(operation),
-            platform.address,
-            params.address,
-            plugin=self.plugin,
-            operation=operation,
-        )
+        self._call_create(name, struct, params.address, platform, fns)
         yield from struct.collect(params.get(name), f"params.{name}")
-        self._destroyers[f"destroy_{name}"] = _Destroyer(
-            fns.value(f"destroy_{name}"), struct.filled_at, platform
+
+    def _call_create(
+        self, name: str, struct: LentStruct, params: int, platform: DeviceTable, fns: DeviceTable
+    ) -> None:
+        """Call a create function; what destroys the struct is known before, for an interrupt."""
+        destroyer = _Destroyer(fns.value(f"destroy_{name}"), struct, platform)
+        self._destroyers[f"destroy_{name}"] = destroyer
+        device_calls.create(
+            fns.value(f"create_{name}"),
+            platform.address,
+            params,
+            plugin=self.plugin,
+            operation=f"create_{name}",
+            exists=destroyer.exists,
         )
 
     def tear_down(self) -> list[Violation]:
-        """Call the destroy functions of what exists, in TensorFlow's order. Safe to call twice.
+        """Call the destroy functions of what exists, in TensorFlow's order.
+
+        Safe to call twice; after an interrupt, a second call does what is left.
 
         Order: device functions, stream executor, timer functions, platform, platform functions. A
         forked child calls none of them: what they would release belongs to the parent.
@@ -207,28 +209,36 @@ class DeviceRegistration:
         Returns:
             What went wrong; the other functions ran nevertheless.
         """
-        destroyers, self._destroyers = self._destroyers, {}
         if os.getpid() != self._process:
             return []
         failures = (
-            self._destroy(operation, destroyers[operation])
+            self._destroy(operation, self._destroyers[operation])
             for operation in _TEAR_DOWN_ORDER
-            if operation in destroyers
+            if operation in self._destroyers
         )
         return [failure for failure in failures if failure is not None]
 
     def _destroy(self, operation: str, destroyer: _Destroyer) -> Violation | None:
-        slot, struct, platform = destroyer.slot, destroyer.struct, destroyer.platform
+        slot, struct, platform = destroyer.slot, destroyer.struct.filled_at, destroyer.platform
         if not is_executable(slot):
             return None  # broke a rule when the plugin was checked
         try:
             if platform is None:
                 device_calls.destroy_registered(
-                    slot, struct, plugin=self.plugin, operation=operation
+                    slot,
+                    struct,
+                    plugin=self.plugin,
+                    operation=operation,
+                    exists=destroyer.exists,
                 )
             else:
                 device_calls.destroy(
-                    slot, platform.address, struct, plugin=self.plugin, operation=operation
+                    slot,
+                    platform.address,
+                    struct,
+                    plugin=self.plugin,
+                    operation=operation,
+                    exists=destroyer.exists,
                 )
         except ModularTFError as error:
             return Violation("SE-032", error.message)

@@ -65,6 +65,7 @@ class PluginAllocator:
         self._tables = tables
         struct, fns, params = _STRUCTS[kind]
         self._struct = LentStruct(layout(struct, _RFC))
+        self._exists = ffi.new("int32_t *")
         self._fns = LentStruct(layout(fns, _RFC))
         found = [*self._create(HostStruct(layout(params, _RFC), _ROOM, struct_size=32))]
         self.fns: DeviceTable = self._fns.table()
@@ -85,6 +86,7 @@ class PluginAllocator:
                 params.address,
                 plugin=self._tables.plugin,
                 operation=operation,
+                exists=self._exists,
             )
         except ModularTFError as error:
             raise error_from_code(
@@ -133,7 +135,7 @@ class PluginAllocator:
         )
 
     def destroy(self) -> list[Violation]:
-        """Call the destroy function; all memory has to be back.
+        """Call the destroy function, unless that was done; all memory has to be back.
 
         Returns:
             What went wrong.
@@ -147,6 +149,7 @@ class PluginAllocator:
                 self._fns.filled_at,
                 plugin=tables.plugin,
                 operation=operation,
+                exists=self._exists,
             )
         except ModularTFError as error:
             return [Violation("SE-032", error.message)]

@@ -43,35 +43,80 @@ def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
     return int(count[0])
 
 
-def create(slot: int, platform: int, params: int, *, plugin: str, operation: str) -> None:
-    """Call one of the `create_*` slots of SP_PlatformFns on its params struct."""
+def create(
+    slot: int,
+    platform: int,
+    params: int,
+    *,
+    plugin: str,
+    operation: str,
+    exists: Any = ffi.NULL,
+) -> None:
+    """Call one of the `create_*` slots of SP_PlatformFns on its params struct.
+
+    Args:
+        slot: The function.
+        platform: The SP_Platform.
+        params: The struct.
+        plugin: Whose it is.
+        operation: Its name.
+        exists: An `int32_t *` that becomes 1 when it has succeeded, also where an interrupt keeps
+            the caller from knowing.
+    """
     _announce(operation)
-    error = lib.mtf_se_create(_pointer(slot), _pointer(platform), _pointer(params))
+    error = lib.mtf_se_create(_pointer(slot), _pointer(platform), _pointer(params), exists)
     check(error, plugin=plugin, operation=operation)
 
 
-def destroy(slot: int, platform: int, object_: int, *, plugin: str, operation: str) -> None:
-    """Call one of the `destroy_*` slots of SP_PlatformFns."""
+def destroy(
+    slot: int,
+    platform: int,
+    object_: int,
+    *,
+    plugin: str,
+    operation: str,
+    exists: Any = ffi.NULL,
+) -> None:
+    """Call one of the `destroy_*` slots of SP_PlatformFns.
+
+    Args:
+        slot: The function.
+        platform: The SP_Platform.
+        object_: What is destroyed.
+        plugin: Whose it is.
+        operation: Its name.
+        exists: An `int32_t *` that becomes 0 when the function is called; where it is 0 already,
+            that is not called again.
+    """
     _announce(operation)
-    error = lib.mtf_se_destroy(_pointer(slot), _pointer(platform), _pointer(object_))
+    error = lib.mtf_se_destroy(_pointer(slot), _pointer(platform), _pointer(object_), exists)
     check(error, plugin=plugin, operation=operation)
 
 
 def destroy_allocator(
-    slot: int, platform: int, allocator: int, fns: int, *, plugin: str, operation: str
+    slot: int,
+    platform: int,
+    allocator: int,
+    fns: int,
+    *,
+    plugin: str,
+    operation: str,
+    exists: Any = ffi.NULL,
 ) -> None:
-    """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC."""
+    """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC; see `destroy`."""
     _announce(operation)
     error = lib.mtf_se_destroy_allocator(
-        _pointer(slot), _pointer(platform), _pointer(allocator), _pointer(fns)
+        _pointer(slot), _pointer(platform), _pointer(allocator), _pointer(fns), exists
     )
     check(error, plugin=plugin, operation=operation)
 
 
-def destroy_registered(slot: int, object_: int, *, plugin: str, operation: str) -> None:
-    """Call `destroy_platform` or `destroy_platform_fns` of the registration."""
+def destroy_registered(
+    slot: int, object_: int, *, plugin: str, operation: str, exists: Any = ffi.NULL
+) -> None:
+    """Call `destroy_platform` or `destroy_platform_fns` of the registration; see `destroy`."""
     _announce(operation)
-    error = lib.mtf_se_destroy_registered(_pointer(slot), _pointer(object_))
+    error = lib.mtf_se_destroy_registered(_pointer(slot), _pointer(object_), exists)
     check(error, plugin=plugin, operation=operation)
 
 

@@ -26,7 +26,7 @@ def take_error(
     """
     try:
         code, message = error.code, decode(ffi.string(error.message))
-        thrown, closed = error.thrown, error.closed
+        thrown, closed, broken = error.thrown, error.closed, error.rule
     finally:
         lib.mtf_error_free(error)
     if thrown:
@@ -37,7 +37,8 @@ def take_error(
         text = f"{text} (plugin {plugin})"
     if closed:
         return ClosedError(text, plugin=plugin, path=path, operation=operation)
-    return error_from_code(code, text, plugin=plugin, path=path, operation=operation)
+    rule = f"SE-{broken:03}" if broken else None
+    return error_from_code(code, text, plugin=plugin, path=path, operation=operation, rule=rule)
 
 
 def failure_unless(

@@ -21,6 +21,7 @@ class PaperMemory:
         given: Address and size of all regions that were given, in order.
         regions: Address to size of what was given and did not come back.
         returned: Address and size that came back, and the size that had been given there.
+        meanwhile: Is called in each request before memory is given, and each time some comes back.
     """
 
     def __init__(self, capacity=1 << 50, *, skew=0):
@@ -30,12 +31,14 @@ class PaperMemory:
         self.given = []
         self.regions = {}
         self.returned = []
+        self.meanwhile = lambda: None
         self._next = 1 << 40
         self._allocate = ffi.callback("void *(void *, uint64_t)", self._give)
         self._free = ffi.callback("void (void *, void *, uint64_t)", self._take_back)
 
     def _give(self, _context, n_bytes):
         self.asked.append(n_bytes)
+        self.meanwhile()
         if sum(self.regions.values()) + n_bytes > self.capacity:
             return ffi.NULL
         address = self._next + self.skew
@@ -45,6 +48,7 @@ class PaperMemory:
         return ffi.cast("void *", address)
 
     def _take_back(self, _context, address, n_bytes):
+        self.meanwhile()
         number = int(ffi.cast("uintptr_t", address))
         self.returned.append((number, n_bytes, self.regions.pop(number, None)))
 

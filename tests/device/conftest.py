@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.device import live_platform
+from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin
 from tests.device.recording import RecordingPlugin, build_recording_plugin
 from tests.device.steering import SteeredPlugin, build_steered_plugin
 
@@ -67,12 +67,32 @@ def recording_library() -> Path:
 @pytest.fixture
 def recording(recording_library: Path) -> RecordingPlugin:
     """Return the recording plugin, well-behaved and not loaded yet."""
-    if live_platform._shared:  # host memory in a cycle keeps the platform of a test before
-        gc.collect()
-    for thread in threading.enumerate():
-        if thread.name.startswith("end of "):
-            thread.join()
+    await_platforms()
     return RecordingPlugin(recording_library)
+
+
+def await_platforms() -> None:
+    """Wait for the end of platforms that host memory of a test before has kept."""
+    if live_platform._shared:
+        gc.collect()
+    await_ends()
+
+
+@pytest.fixture(scope="session")
+def lifetime_library() -> Path:
+    """Return the lifetime plugin's file."""
+    return build_lifetime_plugin()
+
+
+@pytest.fixture
+def lifetime(lifetime_library: Path) -> Iterator[LifetimePlugin]:
+    """Return the lifetime plugin; in the end nothing was used too late, and nothing is left."""
+    await_platforms()
+    plugin = LifetimePlugin(lifetime_library)
+    yield plugin
+    await_platforms()
+    assert plugin.faults == []
+    assert plugin.left == {}
 
 
 @pytest.fixture

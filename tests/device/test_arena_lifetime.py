@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from modular_tf.errors import (
     InvalidArgumentError,
     OutOfMemoryError,
 )
+from modular_tf.native.ffi import ffi
 from tests.device.arena_world import GIB, MIB, PaperMemory
 
 
@@ -69,6 +71,55 @@ def test_an_arena_keeps_its_source():
     gc.collect()
 
     assert source() is None
+
+
+def test_a_source_serves_several_arenas(run_python):
+    """In a child process: what is released once too often is used after it was freed."""
+    child = run_python(
+        "import gc\n"
+        "from modular_tf.device.arena import Arena\n"
+        "from modular_tf.device.arena_source import HostMemory\n"
+        "memory = HostMemory()\n"
+        "source = memory.source\n"
+        "for _ in range(3):\n"
+        "    with Arena(source, 1 << 24) as arena:\n"
+        "        arena.free(arena.allocate(100))\n"
+        "    del arena\n"
+        "    gc.collect()\n"
+        "del source\n"
+        "others = [HostMemory(7) for _ in range(100)]  # where a freed one would be\n"
+        "print(memory.bytes_allocated)\n"
+        "memory.bytes_limit = 1\n"
+        "print({other.bytes_limit for other in others})\n"
+        "print(all(Arena(other.source, 1 << 24) for other in others))\n",
+    )
+
+    assert child.stdout.split() == ["0", "{7}", "True"]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_source_counts_its_arenas(together):
+    users = []
+
+    @ffi.callback("void (void *)")
+    def retain(_context):
+        users.append("arena")
+
+    @ffi.callback("void (void *)")
+    def release(_context):
+        users.pop()
+
+    memory = PaperMemory()
+    source = replace(memory.source, retain=retain, release=release)
+    arenas = [Arena(source, GIB)]
+    if together:
+        arenas.append(Arena(source, GIB))
+    assert len(users) == len(arenas)
+
+    arenas.clear()
+    gc.collect()
+
+    assert users == []
 
 
 class TestHostMemory:

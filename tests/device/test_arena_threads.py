@@ -10,9 +10,10 @@ import pytest
 
 from modular_tf.device.arena import Arena
 from modular_tf.device.arena_source import HostMemory
-from modular_tf.errors import FailedPreconditionError, OutOfMemoryError
+from modular_tf.errors import ClosedError, FailedPreconditionError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
-from tests.device.arena_world import GIB, KIB
+from tests.device.arena_world import GIB, KIB, MIB, PaperMemory
+from tests.device.conftest import ROOT
 
 THREADS = 8
 ROUNDS = 1500
@@ -109,3 +110,141 @@ def test_closing_under_load_ends_with_nothing_held():
             future.result()
 
     assert memory.bytes_allocated == 0
+
+
+# -- sources that take their time ----------------------------------------------------------------
+
+
+def in_thread(function):
+    """Call a function in another thread and wait for it, as a driver may that synchronises."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive(), "the other thread waits for this one"
+    return results[0]
+
+
+def test_a_fork_while_the_source_is_asked_lets_the_child_ask(run_python):
+    result = run_python(
+        "import os, sys, threading; sys.path.append(sys.argv[1])\n"
+        "from tests.device.arena_world import MIB, PaperMemory\n"
+        "memory, asked, answer = PaperMemory(), threading.Event(), threading.Event()\n"
+        "arena = memory.arena()\n"
+        "memory.meanwhile = lambda: (asked.set(), answer.wait())\n"
+        "thread = threading.Thread(target=arena.allocate, args=(MIB,))\n"
+        "thread.start(); asked.wait()\n"
+        "if os.fork() == 0:\n"
+        "    memory.meanwhile = lambda: None\n"
+        "    print('child', arena.allocate(MIB) != 0, flush=True)\n"
+        "    os._exit(0)\n"
+        "print('ended', os.wait()[1], flush=True)\n"
+        "answer.set(); thread.join()\n"
+        "memory.meanwhile = lambda: None\n",
+        str(ROOT),
+    )
+    assert (result.stdout, result.stderr) == ("child True\nended 0\n", "")
+
+
+def test_a_source_may_wait_for_threads_that_use_the_arena():
+    memory, faults = PaperMemory(), []
+    arena = memory.arena()
+    held = [arena.allocate(MIB), arena.allocate(MIB)]
+
+    def use_the_arena():
+        try:
+            in_thread(lambda: (arena.free(held.pop()), arena.allocate(256), arena.stats()))
+        except (AssertionError, IndexError) as error:
+            faults.append(error)
+
+    memory.meanwhile = use_the_arena
+    arena.allocate(3 * MIB)
+    memory.meanwhile = lambda: None  # when the arena is collected nobody uses it
+
+    assert faults == []
+    assert arena.stats().num_live_allocs == 3
+
+
+def test_a_source_may_wait_for_them_when_it_gets_regions_back():
+    memory, faults = PaperMemory(), []
+    arena = memory.arena(6 * MIB)
+    arena.free(arena.allocate(2 * MIB))
+
+    def use_the_arena():
+        try:
+            in_thread(arena.picture)
+        except AssertionError as error:
+            faults.append(error)
+
+    memory.meanwhile = use_the_arena
+    arena.allocate(6 * MIB)  # returns the first region before
+    memory.meanwhile = lambda: None
+
+    assert faults == []
+
+
+def test_threads_that_need_a_region_share_one():
+    memory = PaperMemory()
+    arena = memory.arena()
+    asked, go_on = threading.Event(), threading.Event()
+    memory.meanwhile = lambda: (asked.set(), go_on.wait())
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        allocated = [threads.submit(arena.allocate, 1000) for _ in range(THREADS)]
+        asked.wait()
+        go_on.set()
+        addresses = {future.result() for future in allocated}
+
+    assert memory.asked == [2 * MIB]
+    assert len(addresses) == THREADS
+
+
+def test_who_waits_for_a_region_takes_what_is_freed():
+    memory = PaperMemory()
+    arena = memory.arena()
+    first = arena.allocate(2 * MIB)
+    asked, go_on = threading.Event(), threading.Event()
+    memory.meanwhile = lambda: (asked.set(), go_on.wait())
+
+    with ThreadPoolExecutor(2) as threads:
+        large = threads.submit(arena.allocate, 4 * MIB)
+        asked.wait()
+        small = threads.submit(arena.allocate, MIB)
+        arena.free(first)
+        assert small.result() == first
+        go_on.set()
+        large.result()
+
+    assert memory.asked == [2 * MIB, 4 * MIB]
+
+
+def test_a_region_that_comes_when_the_arena_is_closed_goes_back():
+    memory = PaperMemory()
+    arena = memory.arena()
+    memory.meanwhile = arena.close
+
+    with pytest.raises(ClosedError, match="arena is closed"):
+        arena.allocate(1)
+
+    assert memory.regions == {}
+    assert [size == given for _, size, given in memory.returned] == [True]
+
+
+def test_closing_ends_the_wait_for_a_region():
+    memory = PaperMemory()
+    arena = memory.arena()
+    asked, go_on = threading.Event(), threading.Event()
+    memory.meanwhile = lambda: (asked.set(), go_on.wait())
+
+    with ThreadPoolExecutor(2) as threads:
+        allocated = [threads.submit(arena.allocate, 1)]
+        asked.wait()
+        allocated.append(threads.submit(arena.allocate, 1))
+        arena.close()
+        with pytest.raises(ClosedError):
+            allocated[1].result()
+        go_on.set()
+        with pytest.raises(ClosedError):
+            allocated[0].result()
+
+    assert memory.regions == {}

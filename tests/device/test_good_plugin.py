@@ -141,7 +141,7 @@ def test_a_fork_while_another_thread_is_in_a_call_leaves_no_lock(in_child):
         "platform = steered.load()\n"
         "held, go = threading.Event(), threading.Event()\n"
         "def hold():\n"
-        "    with platform._held._lock:\n"
+        "    with platform._live._lock:\n"
         "        held.set()\n"
         "        go.wait()\n"
         "thread = threading.Thread(target=hold)\n"

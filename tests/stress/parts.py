@@ -62,5 +62,11 @@ _ALL = (
         rounds=500,
         sample=8,
     ),
+    Part(
+        "device_closes",
+        "closes of devices and what is theirs against every call, each pair in turn",
+        rounds=6480,
+        sample=324,
+    ),
 )
 PARTS: dict[str, Part] = {part.name: part for part in _ALL}

@@ -72,6 +72,7 @@ class RawPlatform:
         call = f"create_device(platform, {{ordinal={ordinal}}})"
         try:
             device = PluginDevice(self.tables, ordinal)
+            device.create()
         except ModularTFError as error:
             self.caller.journal.leave(call, error.code.name)
             return Answer(int(error.code), error.message)

@@ -6,14 +6,12 @@
 #include <string>
 
 #include "arena_allocator.h"
-#include "fork_lock.h"
 #include "guard.h"
 
 struct mtf_arena {
   explicit mtf_arena(const mtf_arena_options& options) : arena(options) {}
 
   std::atomic<int64_t> references{1};
-  mtf::Lock mutex;
   mtf::Arena arena;
 };
 
@@ -23,12 +21,11 @@ mtf_error* no_host_memory() {
   return mtf::make_error(8, "the host has no memory for the tables of an arena");
 }
 
-// Runs `call(Arena&)` under the lock.
+// Runs `call`, which may find that the host has no memory.
 template <class Call>
-mtf_error* locked(mtf_arena* arena, Call&& call) {
-  const mtf::LockGuard lock(arena->mutex);
+mtf_error* with_tables(Call&& call) {
   try {
-    return call(arena->arena);
+    return call();
   } catch (const std::bad_alloc&) {
     return no_host_memory();
   }
@@ -42,16 +39,13 @@ mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena) {
   if (options->allocate == nullptr || options->free == nullptr) {
     return mtf::make_error(3, "an arena needs a source that can allocate and free");
   }
-  try {
+  return with_tables([&]() -> mtf_error* {
     *arena = new mtf_arena(*options);
     return nullptr;
-  } catch (const std::bad_alloc&) {
-    return no_host_memory();
-  }
+  });
 }
 
 uintptr_t mtf_arena_take(mtf_arena* arena, uint64_t bytes) {
-  const mtf::LockGuard lock(arena->mutex);
   try {
     return arena->arena.take(bytes);
   } catch (const std::bad_alloc&) {
@@ -60,25 +54,22 @@ uintptr_t mtf_arena_take(mtf_arena* arena, uint64_t bytes) {
 }
 
 mtf_error* mtf_arena_allocate(mtf_arena* arena, uint64_t bytes, uintptr_t* address) {
-  return locked(arena, [&](mtf::Arena& it) { return it.allocate(bytes, address); });
+  return with_tables([&] { return arena->arena.allocate(bytes, address); });
 }
 
 mtf_error* mtf_arena_free(mtf_arena* arena, uintptr_t address) {
-  return locked(arena, [&](mtf::Arena& it) { return it.free(address); });
+  return with_tables([&] { return arena->arena.free(address); });
 }
 
 uint64_t mtf_arena_allocated_bytes(mtf_arena* arena, uintptr_t address) {
-  const mtf::LockGuard lock(arena->mutex);
   return arena->arena.allocated_bytes(address);
 }
 
 void mtf_arena_get_stats(mtf_arena* arena, mtf_arena_stats* stats) {
-  const mtf::LockGuard lock(arena->mutex);
   *stats = arena->arena.stats();
 }
 
 char* mtf_arena_picture(mtf_arena* arena) {
-  const mtf::LockGuard lock(arena->mutex);
   try {
     return strdup(arena->arena.picture().c_str());
   } catch (const std::bad_alloc&) {
@@ -87,7 +78,7 @@ char* mtf_arena_picture(mtf_arena* arena) {
 }
 
 mtf_error* mtf_arena_close(mtf_arena* arena) {
-  return locked(arena, [](mtf::Arena& it) { return it.close(); });
+  return with_tables([&] { return arena->arena.close(); });
 }
 
 void mtf_arena_retain(mtf_arena* arena) { ++arena->references; }

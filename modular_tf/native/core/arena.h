@@ -4,8 +4,9 @@
  * free chunks lie in 21 bins of 256 * 2^n bytes, a region grows from 2 MiB by doubling. What the
  * arena knows of its memory lies outside of it: device memory cannot be read by the host.
  *
- * All functions: [any thread], unless they say otherwise; one lock per arena, which is held while a
- * source is called: a source must not call the arena that it serves. NULL means success. */
+ * All functions: [any thread], unless they say otherwise. One lock per arena; it is not held while a
+ * source is called, which may wait for threads that use the arena. One thread at a time asks for a
+ * region; others that need one wait until it has come, or until enough is freed. NULL means success. */
 #ifndef MODULAR_TF_CORE_ARENA_H_
 #define MODULAR_TF_CORE_ARENA_H_
 
@@ -24,8 +25,9 @@ typedef struct mtf_arena mtf_arena;
 typedef void* (*mtf_region_allocate)(void* context, uint64_t bytes);
 /* Takes back what mtf_region_allocate returned, with the same size. */
 typedef void (*mtf_region_free)(void* context, void* address, uint64_t bytes);
-/* The arena has made its last call. */
-typedef void (*mtf_region_end)(void* context);
+/* An arena begins to use the source, and has made its last call. */
+typedef void (*mtf_source_retain)(void* context);
+typedef void (*mtf_source_release)(void* context);
 
 typedef struct mtf_arena_options {
   const char* name;             /* for messages; copied */
@@ -34,7 +36,8 @@ typedef struct mtf_arena_options {
   int32_t garbage_collection;   /* 1: unused regions go back to the source on pressure */
   mtf_region_allocate allocate; /* the source */
   mtf_region_free free;
-  mtf_region_end end;           /* called once when the arena has ended; may be NULL */
+  mtf_source_retain retain;     /* called once, by mtf_arena_new; may be NULL */
+  mtf_source_release release;   /* called once, when the arena has ended; may be NULL */
   void* context;
 } mtf_arena_options;
 
@@ -54,8 +57,8 @@ typedef struct mtf_arena_stats {
 /* Makes an arena; the source is not called yet. */
 mtf_error* mtf_arena_new(const mtf_arena_options* options, mtf_arena** arena);
 
-/* An address from the regions that are there, or 0; never calls the source, never explains. The
- * fast way: on 0, call mtf_arena_allocate. */
+/* An address from the regions that are there, or 0; never waits, never explains. The fast way: on
+ * 0, call mtf_arena_allocate. */
 uintptr_t mtf_arena_take(mtf_arena* arena, uint64_t bytes);
 
 /* An address, aligned to 256. 0 bytes give address 0, which is no allocation and may be freed.

@@ -17,10 +17,37 @@ constexpr uint64_t kLargestLimit = uint64_t{1} << 62;
 uint64_t round_down(uint64_t bytes) { return bytes / kChunkUnit * kChunkUnit; }
 uint64_t round_up(uint64_t bytes) { return round_down(bytes + kChunkUnit - 1); }
 
+// Lets go of a lock while it lives.
+class Unlocked {
+ public:
+  explicit Unlocked(UniqueLock& lock) : lock_(lock) { lock_.unlock(); }
+  ~Unlocked() { lock_.lock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  UniqueLock& lock_;
+};
+
 // The next size to try after the source refused one: nine tenths.
 uint64_t back_off(uint64_t bytes) { return round_up((bytes * 9 + 9) / 10); }
 
 }  // namespace
+
+// One thread's turn to ask for regions.
+class Arena::Growth {
+ public:
+  explicit Growth(Arena* arena) : arena_(arena) { arena_->growing_ = fork_generation(); }
+  ~Growth() {
+    arena_->growing_.reset();
+    arena_->changed_.notify_all();
+  }
+  Growth(const Growth&) = delete;
+  Growth& operator=(const Growth&) = delete;
+
+ private:
+  Arena* arena_;
+};
 
 Arena::Arena(const mtf_arena_options& options)
     : name_(options.name != nullptr ? options.name : "arena"),
@@ -29,16 +56,25 @@ Arena::Arena(const mtf_arena_options& options)
   const uint64_t limit = std::min(options.bytes_limit, kLargestLimit);
   stats_.bytes_limit = static_cast<int64_t>(limit);
   if (!options.growth) next_region_ = std::max(round_down(limit), kChunkUnit);
+  if (options_.retain != nullptr) options_.retain(options_.context);
 }
 
 Arena::~Arena() {
-  mtf_error_free(drop_all());
-  if (options_.end == nullptr) return;
-  mtf_error_free(guarded([&](TF_Status*) { options_.end(options_.context); }));
+  {
+    UniqueLock lock(mutex_);
+    mtf_error_free(drop_all(lock));
+  }
+  if (options_.release == nullptr) return;
+  drop(guarded([&](TF_Status*) { options_.release(options_.context); }));
 }
 
 uintptr_t Arena::take(uint64_t bytes) {
-  if (closed_ || bytes == 0 || bytes > kLargestLimit) return 0;
+  const LockGuard lock(mutex_);
+  return closed_ ? 0 : find(bytes);
+}
+
+uintptr_t Arena::find(uint64_t bytes) {
+  if (bytes == 0 || bytes > kLargestLimit) return 0;
   const uint64_t rounded = round_up(bytes);
   Chunk* chunk = bins_.best_fit(rounded);
   if (chunk == nullptr) return 0;
@@ -75,33 +111,39 @@ void Arena::split(Chunk* chunk, uint64_t bytes) {
 
 mtf_error* Arena::allocate(uint64_t bytes, uintptr_t* address) {
   *address = 0;
-  if (closed_) {
-    mtf_error* error = make_error(9, ("the arena " + name_ + " is closed").c_str());
-    error->closed = 1;
-    return error;
-  }
+  UniqueLock lock(mutex_);
+  if (closed_) return closed_error();
   if (bytes == 0) return nullptr;
   if (bytes > static_cast<uint64_t>(stats_.bytes_limit)) return out_of_memory(bytes);
-  if ((*address = take(bytes)) != 0) return nullptr;
+  // A thread that asks the source brings a region, and meanwhile others may free enough.
+  changed_.wait(lock, [&] { return closed_ || (*address = find(bytes)) != 0 || !is_growing(); });
+  if (*address != 0) return nullptr;
+  return closed_ ? closed_error() : grow(lock, bytes, address);
+}
+
+mtf_error* Arena::grow(UniqueLock& lock, uint64_t bytes, uintptr_t* address) {
+  const Growth growth(this);
   const uint64_t rounded = round_up(bytes);
   mtf_error* error = nullptr;
-  bool extended = extend(rounded, &error);
-  if (!extended && error == nullptr && options_.garbage_collection) {
-    extended = collect_garbage(rounded, &error) && extend(rounded, &error);
+  if (!extend(lock, rounded, &error) && error == nullptr && options_.garbage_collection) {
+    if (collect_garbage(lock, rounded, &error)) extend(lock, rounded, &error);
   }
   if (error != nullptr) return error;
-  if (extended) *address = take(bytes);
+  if (closed_) return closed_error();
+  *address = find(bytes);
   return *address != 0 ? nullptr : out_of_memory(bytes);
 }
 
 mtf_error* Arena::free(uintptr_t address) {
   if (address == 0) return nullptr;
+  UniqueLock lock(mutex_);
   Chunk* chunk = live_.remove(address);
   if (chunk == nullptr) return not_live(address);
   stats_.bytes_in_use -= static_cast<int64_t>(chunk->bytes);
   chunk->requested = 0;
   bins_.insert(coalesce(chunk));
-  return closed_ && live_.count() == 0 ? drop_all() : nullptr;
+  if (is_growing()) changed_.notify_all();
+  return closed_ && live_.count() == 0 ? drop_all(lock) : nullptr;
 }
 
 Chunk* Arena::coalesce(Chunk* chunk) {
@@ -129,13 +171,13 @@ uint64_t Arena::room() const {
 }
 
 // Adds a region with room for `rounded` bytes; false, perhaps with an error, when there is none.
-bool Arena::extend(uint64_t rounded, mtf_error** error) {
+bool Arena::extend(UniqueLock& lock, uint64_t rounded, mtf_error** error) {
   uint64_t size = next_region_;
   while (size < rounded) size *= 2;
   uint64_t asked = std::min(std::max(size, rounded + padding_), room());
-  while (asked >= rounded + padding_) {
+  while (asked >= rounded + padding_ && !closed_) {
     const uint64_t least = rounded + padding_;
-    switch (add_region(asked, rounded, error)) {
+    switch (add_region(lock, asked, rounded, error)) {
       case Outcome::kAdded:
         next_region_ = size > next_region_ ? size : std::min(size * 2, kLargestLimit);
         return true;
@@ -154,46 +196,60 @@ bool Arena::extend(uint64_t rounded, mtf_error** error) {
 }
 
 // Asks for `bytes` and keeps what comes if `least` bytes of it can be used.
-Arena::Outcome Arena::add_region(uint64_t bytes, uint64_t least, mtf_error** error) {
-  auto region = std::make_unique<Region>();
-  regions_.reserve(regions_.size() + 1);
-  pool_.reserve();
-  void* given = ask_source(bytes, error);
-  if (*error != nullptr) return Outcome::kFailed;
-  if (given == nullptr) return Outcome::kRefused;
-  region->given = reinterpret_cast<uintptr_t>(given);
+Arena::Outcome Arena::add_region(UniqueLock& lock, uint64_t bytes, uint64_t least,
+                                 mtf_error** error) {
+  std::unique_ptr<Region> region = make_region();
   region->given_bytes = bytes;
-  if (region->given > UINTPTR_MAX - bytes || overlapping(region->given, bytes) != nullptr) {
-    *error = make_error(13, ("the source of the arena " + name_ +
-                             " returned memory that it had given out before").c_str());
-    return Outcome::kFailed;  // it is not ours to give back
+  region->given = reinterpret_cast<uintptr_t>(ask_source(lock, bytes, error));
+  const Outcome outcome = *error != nullptr ? Outcome::kFailed : judge(region.get(), least, error);
+  if (outcome == Outcome::kAdded) {
+    adopt(std::move(region));
+    return outcome;
   }
-  region->start = round_up(region->given);
-  region->bytes = round_down(region->given + bytes - region->start);
-  if (region->start != region->given) padding_ = kChunkUnit;
-  if (region->bytes < least) {
-    *error = give_to_source(region->given, bytes);
-    return *error != nullptr ? Outcome::kFailed : Outcome::kUnaligned;
-  }
-  adopt(std::move(region));
-  return Outcome::kAdded;
+  pool_.give(region->first);
+  if (region->given != 0 && *error == nullptr) *error = give_back(lock, *region);
+  return *error != nullptr ? Outcome::kFailed : outcome;
 }
 
-void* Arena::ask_source(uint64_t bytes, mtf_error** error) const {
+// Sets what of a region can be used.
+Arena::Outcome Arena::judge(Region* region, uint64_t least, mtf_error** error) {
+  if (region->given == 0) return Outcome::kRefused;
+  if (region->given > UINTPTR_MAX - region->given_bytes ||
+      overlapping(region->given, region->given_bytes) != nullptr) {
+    *error = given_twice(region->given);  // it is not ours to give back
+    return Outcome::kFailed;
+  }
+  region->start = round_up(region->given);
+  region->bytes = round_down(region->given + region->given_bytes - region->start);
+  if (region->start != region->given) padding_ = kChunkUnit;
+  if (closed_) return Outcome::kFailed;  // meanwhile
+  return region->bytes < least ? Outcome::kUnaligned : Outcome::kAdded;
+}
+
+void* Arena::ask_source(UniqueLock& lock, uint64_t bytes, mtf_error** error) {
   void* given = nullptr;
+  const Unlocked unlocked(lock);
   mtf_error_free(mtf_take_error());  // of an earlier call
   *error = guarded([&](TF_Status*) { given = options_.allocate(options_.context, bytes); });
   if (*error == nullptr && given == nullptr) *error = mtf_take_error();
   return given;
 }
 
+// All that a region needs to be adopted, so that this cannot fail once the source has given it.
+std::unique_ptr<Region> Arena::make_region() {
+  auto region = std::make_unique<Region>();
+  regions_.reserve(regions_.size() + 1);
+  pool_.reserve();
+  region->first = pool_.take();
+  return region;
+}
+
 void Arena::adopt(std::unique_ptr<Region> region) {
-  Chunk* chunk = pool_.take();
+  Chunk* chunk = region->first;
   chunk->address = region->start;
   chunk->bytes = region->bytes;
   chunk->region = region.get();
   chunk->previous = chunk->next = nullptr;
-  region->first = chunk;
   stats_.bytes_reserved += static_cast<int64_t>(region->given_bytes);
   stats_.peak_bytes_reserved = std::max(stats_.peak_bytes_reserved, stats_.bytes_reserved);
   regions_.push_back(std::move(region));
@@ -210,23 +266,37 @@ const Region* Arena::overlapping(uintptr_t start, uint64_t bytes) const {
 }
 
 // Gives all unused regions back, if that can make room; true when the source got some.
-bool Arena::collect_garbage(uint64_t rounded, mtf_error** error) {
+bool Arena::collect_garbage(UniqueLock& lock, uint64_t rounded, mtf_error** error) {
   uint64_t unused = 0;
+  size_t count = 0;
   for (const auto& region : regions_) {
-    if (region->is_unused()) unused += region->given_bytes;
+    if (!region->is_unused()) continue;
+    unused += region->given_bytes;
+    ++count;
   }
   if (unused == 0 || unused + room() < rounded) return false;
-  for (size_t index = regions_.size(); index-- > 0 && *error == nullptr;) {
-    if (regions_[index]->is_unused()) *error = drop_region(index);
+  Regions collected;
+  collected.reserve(count);
+  for (size_t index = regions_.size(); index-- > 0;) {
+    if (!regions_[index]->is_unused()) continue;
+    forget(*regions_[index]);
+    collected.push_back(std::move(regions_[index]));
+    regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(index));
   }
+  *error = give_all_back(lock, collected);
   return *error == nullptr;
 }
 
+mtf_error* Arena::drop_all(UniqueLock& lock) {
+  Regions dropped;
+  dropped.swap(regions_);
+  for (const auto& region : dropped) forget(*region);
+  return give_all_back(lock, dropped);
+}
+
 // Forgets a region and all its chunks before its source gets it back.
-mtf_error* Arena::drop_region(size_t index) {
-  const std::unique_ptr<Region> region = std::move(regions_[index]);
-  regions_.erase(regions_.begin() + static_cast<std::ptrdiff_t>(index));
-  for (Chunk* chunk = region->first; chunk != nullptr;) {
+void Arena::forget(const Region& region) {
+  for (Chunk* chunk = region.first; chunk != nullptr;) {
     Chunk* next = chunk->next;
     if (chunk->is_free()) {
       bins_.remove(chunk);
@@ -237,14 +307,14 @@ mtf_error* Arena::drop_region(size_t index) {
     pool_.give(chunk);
     chunk = next;
   }
-  stats_.bytes_reserved -= static_cast<int64_t>(region->given_bytes);
-  return give_to_source(region->given, region->given_bytes);
+  stats_.bytes_reserved -= static_cast<int64_t>(region.given_bytes);
 }
 
-mtf_error* Arena::drop_all() {
+// Returns the first failure; all regions go back nevertheless.
+mtf_error* Arena::give_all_back(UniqueLock& lock, const Regions& regions) {
   mtf_error* first = nullptr;
-  while (!regions_.empty()) {
-    mtf_error* error = drop_region(regions_.size() - 1);
+  for (const auto& region : regions) {
+    mtf_error* error = give_back(lock, *region);
     if (first == nullptr) {
       first = error;
     } else {
@@ -254,23 +324,32 @@ mtf_error* Arena::drop_all() {
   return first;
 }
 
-mtf_error* Arena::give_to_source(uintptr_t address, uint64_t bytes) {
+mtf_error* Arena::give_back(UniqueLock& lock, const Region& region) {
+  const Unlocked unlocked(lock);
   return guarded([&](TF_Status*) {
-    options_.free(options_.context, reinterpret_cast<void*>(address), bytes);
+    options_.free(options_.context, reinterpret_cast<void*>(region.given), region.given_bytes);
   });
 }
 
 mtf_error* Arena::close() {
+  UniqueLock lock(mutex_);
   closed_ = true;
-  return live_.count() == 0 ? drop_all() : nullptr;
+  if (is_growing()) changed_.notify_all();
+  return live_.count() == 0 ? drop_all(lock) : nullptr;
 }
 
-uint64_t Arena::allocated_bytes(uintptr_t address) const {
+uint64_t Arena::allocated_bytes(uintptr_t address) {
+  const LockGuard lock(mutex_);
   const Chunk* chunk = live_.find(address);
   return chunk == nullptr ? 0 : chunk->bytes;
 }
 
-mtf_arena_stats Arena::stats() const {
+mtf_arena_stats Arena::stats() {
+  const LockGuard lock(mutex_);
+  return figures();
+}
+
+mtf_arena_stats Arena::figures() const {
   mtf_arena_stats stats = stats_;
   stats.num_live_allocs = static_cast<int64_t>(live_.count());
   stats.largest_free_block_bytes = static_cast<int64_t>(bins_.largest());

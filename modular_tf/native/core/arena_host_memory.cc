@@ -63,11 +63,13 @@ void mtf_host_memory_free(void* context, void* address, uint64_t bytes) {
   static_cast<mtf_host_memory*>(context)->bytes -= bytes;
 }
 
-void mtf_host_memory_retain(mtf_host_memory* memory) { ++memory->references; }
+void mtf_host_memory_retain(void* context) {
+  ++static_cast<mtf_host_memory*>(context)->references;
+}
 
-void mtf_host_memory_release(void* memory) {
-  auto* source = static_cast<mtf_host_memory*>(memory);
-  if (--source->references == 0) delete source;
+void mtf_host_memory_release(void* context) {
+  auto* memory = static_cast<mtf_host_memory*>(context);
+  if (--memory->references == 0) delete memory;
 }
 
 }  // extern "C"

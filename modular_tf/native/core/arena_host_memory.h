@@ -21,13 +21,13 @@ void mtf_host_memory_set_limit(mtf_host_memory* memory, uint64_t bytes_limit);
 /* Bytes that were allocated and not freed yet. */
 uint64_t mtf_host_memory_bytes(mtf_host_memory* memory);
 
-/* A region source: `context` is the mtf_host_memory. */
+/* A region source for any number of arenas: `context` is the mtf_host_memory. */
 void* mtf_host_memory_allocate(void* context, uint64_t bytes);
 void mtf_host_memory_free(void* context, void* address, uint64_t bytes);
 
 /* References; with the last one the source ends, and what is still allocated stays so. */
-void mtf_host_memory_retain(mtf_host_memory* memory);
-void mtf_host_memory_release(void* memory);
+void mtf_host_memory_retain(void* context);
+void mtf_host_memory_release(void* context);
 
 #ifdef __cplusplus
 }

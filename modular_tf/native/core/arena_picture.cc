@@ -74,8 +74,13 @@ Use use_of(const Region& region) {
 
 }  // namespace
 
-std::string Arena::picture() const {
-  const mtf_arena_stats now = stats();
+std::string Arena::picture() {
+  const LockGuard lock(mutex_);
+  return draw();
+}
+
+std::string Arena::draw() const {
+  const mtf_arena_stats now = figures();
   std::string text = "arena " + name_ + (closed_ ? " (closed)" : "") + ": " +
                      size_text(now.bytes_in_use) + " in use by " +
                      std::to_string(now.num_live_allocs) + " allocations, " +
@@ -112,6 +117,18 @@ void Arena::draw_bins(std::string* text) const {
   }
 }
 
+mtf_error* Arena::closed_error() const {
+  return make_closed_error(("the arena " + name_ + " is closed").c_str());
+}
+
+mtf_error* Arena::given_twice(uintptr_t address) const {
+  std::string text;
+  add(&text, "the source of the arena %.200s returned memory that it had given out before,"
+             " at 0x%" PRIxPTR " (rule SE-135); report it to its authors",
+      name_.c_str(), address);
+  return make_rule_error(135, text.c_str());
+}
+
 mtf_error* Arena::out_of_memory(uint64_t bytes) const {
   const uint64_t limit = static_cast<uint64_t>(stats_.bytes_limit);
   const uint64_t unused = static_cast<uint64_t>(stats_.bytes_reserved - stats_.bytes_in_use);
@@ -123,7 +140,7 @@ mtf_error* Arena::out_of_memory(uint64_t bytes) const {
   } else {
     text += "; free something, raise the limit, or ask for less";
   }
-  return make_error(8, (text + "\n" + picture()).c_str());
+  return make_error(8, (text + "\n" + draw()).c_str());
 }
 
 mtf_error* Arena::not_live(uintptr_t address) const {

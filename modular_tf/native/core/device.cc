@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "guard.h"
 #include "library.h"
@@ -25,6 +26,9 @@ mtf_error* ask_device(void* slot, const char* name, const void* device, Value* v
       slot, name, [&](auto* ask, TF_Status*) { *value = ask(device); });
 }
 
+// Whether something is there to be destroyed, which the caller does.
+bool claim(int32_t* exists) { return exists == nullptr || std::exchange(*exists, 0) != 0; }
+
 }  // namespace
 
 extern "C" {
@@ -40,25 +44,31 @@ mtf_error* mtf_se_get_device_count(void* slot, const void* platform, int32_t* co
       [&](auto* get, TF_Status* status) { get(platform, count, status); });
 }
 
-mtf_error* mtf_se_create(void* slot, const void* platform, void* params) {
-  return call_slot<void(const void*, void*, TF_Status*)>(
+mtf_error* mtf_se_create(void* slot, const void* platform, void* params, int32_t* exists) {
+  mtf_error* error = call_slot<void(const void*, void*, TF_Status*)>(
       slot, "the create function",
       [&](auto* create, TF_Status* status) { create(platform, params, status); });
+  if (exists != nullptr && error == nullptr) *exists = 1;
+  return error;
 }
 
-mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object) {
+mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object, int32_t* exists) {
+  if (!claim(exists)) return nullptr;
   return call_slot<void(const void*, void*)>(
       slot, "the destroy function",
       [&](auto* destroy, TF_Status*) { destroy(platform, object); });
 }
 
-mtf_error* mtf_se_destroy_allocator(void* slot, const void* platform, void* allocator, void* fns) {
+mtf_error* mtf_se_destroy_allocator(void* slot, const void* platform, void* allocator, void* fns,
+                                    int32_t* exists) {
+  if (!claim(exists)) return nullptr;
   return call_slot<void(const void*, void*, void*)>(
       slot, "the destroy function",
       [&](auto* destroy, TF_Status*) { destroy(platform, allocator, fns); });
 }
 
-mtf_error* mtf_se_destroy_registered(void* slot, void* object) {
+mtf_error* mtf_se_destroy_registered(void* slot, void* object, int32_t* exists) {
+  if (!claim(exists)) return nullptr;
   return call_slot<void(void*)>(slot, "the destroy function",
                                 [&](auto* destroy, TF_Status*) { destroy(object); });
 }

@@ -16,10 +16,11 @@ constexpr int kFailedPrecondition = 9;
 constexpr int kInternal = 13;
 
 char no_memory_text[] = "out of memory";
-mtf_error no_memory = {kResourceExhausted, 0, 0, no_memory_text};
+mtf_error no_memory = {kResourceExhausted, 0, 0, no_memory_text, 0};
 
 std::atomic<int64_t> alive{0};
 
+// All fields are set here: nobody may change an error later, which may be the one that all share.
 Error make(mtf_error fields, const char* message) {
   auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
   char* copy = mtf_copied_text(message != nullptr ? message : "");
@@ -36,10 +37,14 @@ Error make(mtf_error fields, const char* message) {
 
 }  // namespace
 
-Error make_error(int code, const char* message) { return make({code, 0, 0, nullptr}, message); }
+Error make_error(int code, const char* message) { return make({code, 0, 0, nullptr, 0}, message); }
 
 Error make_closed_error(const char* message) {
-  return make({kFailedPrecondition, 0, 1, nullptr}, message);
+  return make({kFailedPrecondition, 0, 1, nullptr, 0}, message);
+}
+
+Error make_rule_error(int rule, const char* message) {
+  return make({kInternal, 0, 0, nullptr, rule}, message);
 }
 
 Error take_status(TF_Status* status) {
@@ -54,11 +59,11 @@ Error error_of_exception(Thrower thrower) {
     throw;
   } catch (const std::bad_alloc& error) {
     if (thrower == Thrower::kHost) return Error(&no_memory);
-    return make({kInternal, thrown, 0, nullptr}, error.what());
+    return make({kInternal, thrown, 0, nullptr, 0}, error.what());
   } catch (const std::exception& error) {
-    return make({kInternal, thrown, 0, nullptr}, error.what());
+    return make({kInternal, thrown, 0, nullptr, 0}, error.what());
   } catch (...) {
-    return make({kInternal, thrown, 0, nullptr}, "an exception that is not a std::exception");
+    return make({kInternal, thrown, 0, nullptr, 0}, "an exception that is not a std::exception");
   }
 }
 

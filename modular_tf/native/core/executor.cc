@@ -1,64 +1,29 @@
-// Executors: who may call, and how what is left is destroyed.
+// Executors: what is theirs, who has used it, and the questions that have no state.
 #include "executor.h"
 
-#include <chrono>
-#include <cstdio>
-#include <string>
-#include <thread>
+#include <algorithm>
+#include <new>
 #include <utility>
 
-#include "executor_state.h"
+#include "executor_call.h"
 
-namespace mtf {
 namespace {
 
 std::atomic<bool> process_ends{false};
-thread_local mtf_error* kept_error = nullptr;
-
-constexpr std::chrono::microseconds kBetweenLooks(50);
 
 }  // namespace
 
-mtf_error* closed_executor_error() {
-  mtf_error* error = make_error(9, "the device was closed");
-  if (error->code == 9) error->closed = 1;  // not where memory ran out and the error is shared
-  return error;
-}
-
-mtf_error* missing_slot_error(const char* name) {
-  char message[128];
-  std::snprintf(message, sizeof message, "the plugin has no %s", name);
-  return make_error(12, message);
-}
-
-mtf_error* stranger_error(const mtf_executor* executor, const DeviceObject* other) {
-  if (executor == other->owner) return nullptr;
-  if (other->owner->closed.load()) return closed_executor_error();
-  if (executor->shares_plugin_with(other->owner)) return nullptr;
-  return make_error(3, "the streams, events and memory of two plugins cannot be used together");
-}
-
-std::nullptr_t fail_with(mtf_error* error) {
-  mtf_error_free(kept_error);
-  kept_error = error;
-  return nullptr;
-}
-
-}  // namespace mtf
-
-bool mtf_executor::enter() {
-  calls.fetch_add(1);
-  return !closed.load() && !is_foreign();
-}
+mtf_executor::~mtf_executor() { forget_users(); }
 
 void mtf_executor::add(mtf::DeviceObject* object) {
   retain();
-  const mtf::LockGuard lock(mutex);
-  mtf::DeviceObject*& head = objects[static_cast<int>(object->kind)];
+  const mtf::LockGuard lock(mutex_);
+  mtf::DeviceObject*& head = objects_[static_cast<int>(object->kind)];
   object->next = head;
   object->link = &head;
   if (head != nullptr) head->link = &object->next;
   head = object;
+  ++alive_[static_cast<int>(object->kind)];
 }
 
 void mtf_executor::take_off(mtf::DeviceObject* object) {
@@ -66,78 +31,90 @@ void mtf_executor::take_off(mtf::DeviceObject* object) {
   if (object->next != nullptr) object->next->link = object->link;
   object->link = nullptr;
   object->is_ending = true;
-  ++ending;
+  ++ending_;
 }
 
-bool mtf_executor::finish(mtf::DeviceObject* object) {
-  const mtf::LockGuard lock(mutex);
+int mtf_executor::account_end(mtf::DeviceObject* object) {
   object->is_ending = false;
-  if (--ending == 0) all_ended.notify_all();
-  return object->is_freed;
+  --ending_;
+  if (closed.load()) changed_.notify_all();  // nobody waits before
+  return --alive_[static_cast<int>(object->kind)];
 }
 
 // Never waits for a thread that destroys: that one may be waiting for us, in a host callback.
-void mtf_executor::end(mtf::DeviceObject* object) {
-  if (is_foreign()) return;  // the parent's; the lock may be held by a thread that is not here
-  bool is_listed = false;
-  {
-    const mtf::LockGuard lock(mutex);
-    object->is_freed = true;
-    if (object->is_ending) return;  // whoever destroys it frees it
-    is_listed = object->link != nullptr;
-    if (is_listed) take_off(object);
+int mtf_executor::end(mtf::DeviceObject* object) {
+  if (is_foreign()) return -1;  // the parent's, perhaps in the middle of a change
+  mtf::UniqueLock lock(mutex_);
+  int left = alive_[static_cast<int>(object->kind)];
+  object->is_freed = true;
+  // Whoever destroys it frees it. Once the executor is being closed that is the closer, and not
+  // before all work is done: nobody may take away now what that uses.
+  const bool is_closers = closed.load() && object->kind != mtf::Kind::kHostMemory;
+  if (object->is_ending || (is_closers && object->link != nullptr)) return left;
+  if (object->link != nullptr) {
+    take_off(object);
+    lock.unlock();
+    if (!process_ends.load()) object->destroy();
+    lock.lock();
+    left = account_end(object);
   }
-  if (is_listed) {
-    if (!mtf::process_ends.load()) object->destroy();
-    finish(object);
-  }
+  lock.unlock();
   delete object;
   release();
+  return left;
 }
 
 int mtf_executor::count(mtf::Kind its_kind) {
-  const mtf::LockGuard lock(mutex);
-  int found = 0;
-  const mtf::DeviceObject* object = objects[static_cast<int>(its_kind)];
-  for (; object != nullptr; object = object->next) ++found;
-  return found;
+  if (is_foreign()) return 0;
+  const mtf::LockGuard lock(mutex_);
+  return alive_[static_cast<int>(its_kind)];
 }
 
 int mtf_executor::count_held() {
-  const mtf::LockGuard lock(mutex);
+  if (is_foreign()) return 0;
+  const mtf::LockGuard lock(mutex_);
   int found = 0;
-  for (const mtf::DeviceObject* object : objects) {
+  for (const mtf::DeviceObject* object : objects_) {
     for (; object != nullptr; object = object->next) found += object->is_region ? 0 : 1;
   }
   return found;
 }
 
-void mtf_executor::destroy_all() {
-  mtf::UniqueLock lock(mutex);
-  for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
-    mtf::DeviceObject*& head = objects[kind];
-    while (head != nullptr) {
-      mtf::DeviceObject* object = head;
-      take_off(object);
-      lock.unlock();
-      object->destroy();
-      if (finish(object)) {
-        delete object;
-        release();  // not the last reference: the closer has one
-      }
-      lock.lock();
+bool mtf_executor::add_user(mtf_executor* user) {
+  const mtf::LockGuard lock(mutex_);
+  if (std::find(users_.begin(), users_.end(), user) != users_.end()) return true;
+  const auto ended = std::find_if(users_.begin(), users_.end(), [](mtf_executor* other) {
+    return other->stage_ >= mtf::Stage::kQuiet;
+  });
+  if (ended != users_.end()) {
+    std::exchange(*ended, user)->release();
+  } else {
+    try {
+      users_.push_back(user);
+    } catch (const std::bad_alloc&) {
+      return false;
     }
   }
-  all_ended.wait(lock, [this] { return ending == 0; });
+  user->retain();
+  return true;
+}
+
+bool mtf_executor::is_used_by(const mtf_executor* other) {
+  if (is_foreign()) return false;
+  const mtf::LockGuard lock(mutex_);
+  return std::find(users_.begin(), users_.end(), other) != users_.end();
+}
+
+void mtf_executor::forget_users() {
+  std::vector<mtf_executor*> users;
+  {
+    const mtf::LockGuard lock(mutex_);
+    users.swap(users_);
+  }
+  for (mtf_executor* user : users) user->release();
 }
 
 extern "C" {
-
-mtf_error* mtf_take_error(void) {
-  mtf_error* error = mtf::kept_error;
-  mtf::kept_error = nullptr;
-  return error;
-}
 
 mtf_executor* mtf_executor_new(const void* table, const void* device) {
   auto* executor = new (std::nothrow) mtf_executor;
@@ -153,18 +130,6 @@ mtf_executor* mtf_executor_new(const void* table, const void* device) {
   }
   executor->device = static_cast<const SP_Device*>(device);
   return executor;
-}
-
-mtf_error* mtf_executor_close(mtf_executor* executor) {
-  if (executor->closed.exchange(true) || executor->is_foreign()) return nullptr;
-  while (executor->calls.load() != 0) std::this_thread::sleep_for(mtf::kBetweenLooks);
-  mtf_error* error = nullptr;
-  const auto synchronize = executor->table.synchronize_all_activity;
-  if (executor->count(mtf::Kind::kStream) != 0 && synchronize != nullptr) {
-    error = mtf::guarded([&](TF_Status* status) { synchronize(executor->device, status); });
-  }
-  executor->destroy_all();
-  return error;
 }
 
 mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, const void* fns,
@@ -190,7 +155,23 @@ void mtf_executor_free(mtf_executor* executor) {
   if (executor != nullptr) executor->release();
 }
 
-void mtf_executors_process_ends(void) { mtf::process_ends = true; }
+void mtf_executor_refuse_calls(mtf_executor* executor) { executor->refuse_calls(); }
+
+int mtf_executor_is_open(const mtf_executor* executor) { return executor->is_open() ? 1 : 0; }
+
+int mtf_executor_has_ended(const mtf_executor* executor) {
+  return executor->stage() == mtf::Stage::kEnded ? 1 : 0;
+}
+
+int mtf_executor_is_inherited(const mtf_executor* executor) {
+  return executor->is_foreign() ? 1 : 0;
+}
+
+int mtf_executor_waits_for(mtf_executor* executor, const mtf_executor* other) {
+  return executor == other || executor->device == other->device || executor->is_used_by(other);
+}
+
+void mtf_executors_process_ends(void) { process_ends = true; }
 
 int mtf_executors_share_plugin(const mtf_executor* executor, const mtf_executor* other) {
   return executor->shares_plugin_with(other);

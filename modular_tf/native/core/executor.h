@@ -2,12 +2,14 @@
  *
  * An executor holds a copy of the plugin's table. Streams, events, timers and memory are objects of
  * its; each is freed once by its owner, in any order, and freeing it calls the plugin's destroy or
- * deallocate function unless `mtf_executor_close` has called that before. The caller must not free
+ * deallocate function unless `mtf_executors_close` has called that before. The caller must not free
  * an object, or the executor, while another thread uses it in a call.
  *
  * All functions may run on any thread and in parallel; nothing is locked around a plugin's slot.
+ * What a call is given may belong to another executor of the same plugin, which then stays open
+ * until the call has returned.
  * Handles that a plugin gives are its own business: NULL is one. A slot that is NULL gives
- * UNIMPLEMENTED. After `mtf_executor_close`, and in a forked child, calls fail with `closed` set
+ * UNIMPLEMENTED. After `mtf_executors_close`, and in a forked child, calls fail with `closed` set
  * and the plugin is not called.
  *
  * Functions that return `mtf_error*` return NULL on success. Those that return an object return
@@ -43,12 +45,24 @@ enum { MTF_PLAIN_ALLOCATOR = 0, MTF_CUSTOM_ALLOCATOR = 1 };
  * says whether the plain kind has unified memory. [before all other use] */
 mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, const void* fns,
                                       const void* allocator, int32_t unified);
-/* Refuses further calls, waits for those that run, has the device finish its work if there are
- * streams (synchronize_all_activity), then destroys timers, events, streams and device memory, in
- * that order; host and unified memory stays, since somebody may be looking at it. Returns the first
- * failure; all are destroyed nevertheless. A second call does nothing. */
-mtf_error* mtf_executor_close(mtf_executor* executor);
-/* How many host and unified memories there are: until they are freed the device must stay. */
+/* Refuses further calls on all of them and waits for those that run; has the devices finish their
+ * work if there are streams (synchronize_all_activity), and those of other executors whose work uses
+ * objects of these; then destroys timers, events, streams and device memory of each, in that order.
+ * Host and unified memory stays, since somebody may be looking at it. `errors` gets the failure of
+ * each, or NULL; all are destroyed nevertheless. A further call returns when that has been done. */
+void mtf_executors_close(mtf_executor* const* executors, mtf_error** errors, int32_t count);
+/* Refuses further calls, as the first step of `mtf_executors_close`, which has to follow. */
+void mtf_executor_refuse_calls(mtf_executor* executor);
+/* 0 when it was closed, and in a forked child. */
+int mtf_executor_is_open(const mtf_executor* executor);
+/* 1 when `mtf_executors_close` has destroyed what it destroys: no work uses its memory any more. */
+int mtf_executor_has_ended(const mtf_executor* executor);
+/* 1 in a forked child: it belongs to the parent. */
+int mtf_executor_is_inherited(const mtf_executor* executor);
+/* 1 when closing `executor` waits for the work of `other`: a callback of that must not close it. */
+int mtf_executor_waits_for(mtf_executor* executor, const mtf_executor* other);
+/* How many host and unified memories there are: until they are freed the device must stay. One that
+ * is being freed counts until the plugin's function has returned. */
 int64_t mtf_executor_host_memories(mtf_executor* executor);
 /* How many objects somebody holds: streams, events, timers, memory. */
 int64_t mtf_executor_held_objects(mtf_executor* executor);
@@ -90,12 +104,12 @@ mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size
 /* A piece of memory that somebody else frees. */
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
                               uint64_t payload);
-void* mtf_memory_address(const mtf_memory* memory);
+uintptr_t mtf_memory_address(const mtf_memory* memory);
 uint64_t mtf_memory_payload(const mtf_memory* memory);
 void mtf_memory_free(mtf_memory* memory);
 
 /* The same for host and unified memory. Returns how many of them the executor has left, which may
- * be gone together with the last; -1 in a forked child, where nothing is freed. */
+ * be gone together with the last; -1 for NULL, and in a forked child, where nothing is freed. */
 int64_t mtf_memory_free_of_host(mtf_memory* memory);
 
 /* -- streams, events, timers -- */

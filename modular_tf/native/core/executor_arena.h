@@ -14,17 +14,18 @@ extern "C" {
 
 typedef struct mtf_executor_memory mtf_executor_memory;
 
-/* `source` is MTF_DEVICE_MEMORY, MTF_HOST_MEMORY or MTF_UNIFIED_MEMORY. The executor must outlive
- * the last request for a region; regions may come back after it. */
-mtf_error* mtf_executor_memory_new(mtf_executor* executor, int32_t source,
-                                   mtf_executor_memory** memory);
+/* `source` is MTF_DEVICE_MEMORY, MTF_HOST_MEMORY or MTF_UNIFIED_MEMORY. It keeps the executor. NULL
+ * and a kept error on failure, as the functions of executor.h. */
+mtf_executor_memory* mtf_executor_memory_new(mtf_executor* executor, int32_t source);
 
-/* A region source; `context` is the mtf_executor_memory. [any thread] What the executor reports
- * other than exhaustion becomes the error of the allocation that asked. */
+/* A region source for any number of arenas; `context` is the mtf_executor_memory. [any thread] What
+ * the executor reports other than exhaustion becomes the error of the allocation that asked. What
+ * overlaps a region that is in use breaks SE-135, and is not given back. */
 void* mtf_executor_memory_allocate(void* context, uint64_t bytes);
 void mtf_executor_memory_free(void* context, void* address, uint64_t bytes);
 
-/* Regions that have not come back are given to the executor. [nobody else uses it] */
+/* References. With the last one, regions that have not come back are given to the executor. */
+void mtf_executor_memory_retain(void* context);
 void mtf_executor_memory_release(void* context);
 
 /* Memory of a kind out of an arena over that kind of memory of `executor`; it keeps the arena, and

@@ -1,7 +1,7 @@
 // Memory of the three kinds, and copies and fills on it.
 #include <cstdio>
 
-#include "executor_state.h"
+#include "executor_call.h"
 
 using mtf::call_slot;
 using mtf::guarded;
@@ -11,62 +11,70 @@ using mtf::on_slot;
 
 namespace {
 
-mtf_error* no_memory_error(const char* name, uint64_t size) {
+mtf::Error no_memory_error(const char* name, uint64_t size) {
   char message[128];
   std::snprintf(message, sizeof message, "%s gave no memory for %llu bytes", name,
                 static_cast<unsigned long long>(size));
   return make_error(8, message);
 }
 
-mtf_error* allocate(mtf_memory* memory, int32_t kind, uint64_t size) {
-  mtf_executor* executor = memory->owner;
-  const mtf::Allocator* allocator = executor->allocator.get();
-  SP_DeviceMemoryBase& base = memory->base;
-  mtf_error* error = on_slot(
-      executor, allocator->has(kind) ? allocator : nullptr, allocator->name(kind),
-      [&](auto* asked, TF_Status*) { asked->allocate(executor->device, kind, size, &base); });
-  if (error != nullptr) return error;
-  if (base.opaque == nullptr) return no_memory_error(allocator->name(kind), size);
-  base.struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
-  base.size = size;  // what was asked for is what may be used
-  memory->source = kind;
-  return nullptr;
-}
+// The bytes of a memory that a copy or fill by `user` touches.
+class Part {
+ public:
+  Part(mtf_executor* user, const mtf_memory* memory, uint64_t offset, uint64_t size)
+      : operand_(user, memory), whole_(memory->base.size), offset_(offset), base_(memory->base) {
+    base_.opaque = static_cast<char*>(base_.opaque) + offset;
+    base_.size = size;
+  }
 
-// The part of `memory` that a copy touches, as TensorFlow describes it: an address inside of it
-// and the copy's size.
-SP_DeviceMemoryBase part(const mtf_memory* memory, uint64_t offset, uint64_t size) {
-  SP_DeviceMemoryBase base = memory->base;
-  base.opaque = static_cast<char*>(base.opaque) + offset;
-  base.size = size;
-  return base;
-}
+  // NULL when they may be touched.
+  mtf::Error refusal() const {
+    if (mtf::Error error = operand_.refusal()) return error;
+    return base_.size <= whole_ && offset_ <= whole_ - base_.size ? nullptr : outside();
+  }
+  // As TensorFlow describes it: an address inside of the memory and the size of the copy.
+  SP_DeviceMemoryBase* base() { return &base_; }
 
-bool is_inside(const mtf_memory* memory, uint64_t offset, uint64_t size) {
-  return size <= memory->base.size && offset <= memory->base.size - size;
-}
+ private:
+  mtf::Error outside() const {
+    char message[160];
+    std::snprintf(message, sizeof message,
+                  "%llu bytes at offset %llu reach outside of a memory of %llu bytes",
+                  static_cast<unsigned long long>(base_.size),
+                  static_cast<unsigned long long>(offset_),
+                  static_cast<unsigned long long>(whole_));
+    return make_error(3, message);
+  }
 
-// NULL when a copy or fill by `executor` may touch these bytes.
-mtf_error* check_part(const mtf_executor* executor, const mtf_memory* memory, uint64_t offset,
-                      uint64_t size) {
-  if (mtf_error* error = mtf::stranger_error(executor, memory)) return error;
-  if (is_inside(memory, offset, size)) return nullptr;
-  char message[160];
-  std::snprintf(message, sizeof message,
-                "%llu bytes at offset %llu reach outside of a memory of %llu bytes",
-                static_cast<unsigned long long>(size), static_cast<unsigned long long>(offset),
-                static_cast<unsigned long long>(memory->base.size));
-  return make_error(3, message);
-}
+  const mtf::Operand operand_;
+  const uint64_t whole_;
+  const uint64_t offset_;
+  SP_DeviceMemoryBase base_;
+};
 
 }  // namespace
+
+mtf::Error mtf::allocate(mtf_memory* memory, int32_t source, uint64_t size) {
+  mtf_executor* executor = memory->owner;
+  const Allocator* allocator = executor->allocator.get();
+  SP_DeviceMemoryBase& base = memory->base;
+  Error error = on_slot(
+      executor, allocator->has(source) ? allocator : nullptr, allocator->name(source),
+      [&](auto* asked, TF_Status*) { asked->allocate(executor->device, source, size, &base); });
+  if (error) return error;
+  if (base.opaque == nullptr) return no_memory_error(allocator->name(source), size);
+  base.struct_size = SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
+  base.size = size;  // what was asked for is what may be used
+  memory->source = source;
+  return nullptr;
+}
 
 void mtf_memory::destroy() {
   if (arena != nullptr) {
     mtf_error_free(mtf_arena_free(arena, reinterpret_cast<uintptr_t>(base.opaque)));
     mtf_arena_release(arena);
   } else if (source >= 0) {
-    mtf_error_free(guarded(
+    mtf::drop(guarded(
         [&](TF_Status*) { owner->allocator->deallocate(owner->device, source, &base); }));
   }
 }
@@ -74,17 +82,15 @@ void mtf_memory::destroy() {
 extern "C" {
 
 mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size) {
-  const auto create = [&](mtf_memory* memory) -> mtf_error* {
-    return size == 0 ? nullptr : allocate(memory, source, size);
+  const auto create = [&](mtf_memory* memory) -> mtf::Error {
+    return size == 0 ? nullptr : mtf::allocate(memory, source, size);
   };
-  const bool is_hosts = source != MTF_DEVICE_MEMORY;
-  return make_object<mtf_memory>(executor, create,
-                                 is_hosts ? mtf::Kind::kHostMemory : mtf::Kind::kMemory);
+  return make_object<mtf_memory>(executor, create, mtf::kind_of(source));
 }
 
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
                               uint64_t payload) {
-  return make_object<mtf_memory>(executor, [&](mtf_memory* memory) -> mtf_error* {
+  return make_object<mtf_memory>(executor, [&](mtf_memory* memory) -> mtf::Error {
     memory->base.opaque = address;
     memory->base.size = size;
     memory->base.payload = payload;
@@ -92,7 +98,9 @@ mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t si
   });
 }
 
-void* mtf_memory_address(const mtf_memory* memory) { return memory->base.opaque; }
+uintptr_t mtf_memory_address(const mtf_memory* memory) {
+  return reinterpret_cast<uintptr_t>(memory->base.opaque);
+}
 uint64_t mtf_memory_payload(const mtf_memory* memory) { return memory->base.payload; }
 
 void mtf_memory_free(mtf_memory* memory) {
@@ -100,88 +108,82 @@ void mtf_memory_free(mtf_memory* memory) {
 }
 
 int64_t mtf_memory_free_of_host(mtf_memory* memory) {
-  mtf_executor* executor = memory->owner;
-  if (executor->is_foreign()) return -1;
-  executor->retain();
-  executor->end(memory);
-  const int64_t left = executor->count(mtf::Kind::kHostMemory);
-  executor->release();
-  return left;
+  return memory == nullptr ? -1 : memory->owner->end(memory);
 }
 
 mtf_error* mtf_memcpy_htod(mtf_stream* stream, mtf_memory* target, uint64_t offset,
                            const void* source, uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
-  SP_DeviceMemoryBase base = part(target, offset, size);
+  Part to(stream->owner, target, offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.memcpy_htod, "memcpy_htod", stream->handle,
-                   &base, source, size);
+                   to.base(), source, size);
 }
 
 mtf_error* mtf_memcpy_dtoh(mtf_stream* stream, void* target, mtf_memory* source, uint64_t offset,
                            uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, source, offset, size)) return error;
-  const SP_DeviceMemoryBase base = part(source, offset, size);
+  Part from(stream->owner, source, offset, size);
+  if (mtf::Error error = from.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.memcpy_dtoh, "memcpy_dtoh", stream->handle,
-                   target, &base, size);
+                   target, from.base(), size);
 }
 
 mtf_error* mtf_memcpy_dtod(mtf_stream* stream, mtf_memory* target, uint64_t target_offset,
                            mtf_memory* source, uint64_t source_offset, uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, target, target_offset, size)) return error;
-  if (mtf_error* error = check_part(stream->owner, source, source_offset, size)) return error;
-  SP_DeviceMemoryBase to = part(target, target_offset, size);
-  const SP_DeviceMemoryBase from = part(source, source_offset, size);
+  Part to(stream->owner, target, target_offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  Part from(stream->owner, source, source_offset, size);
+  if (mtf::Error error = from.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.memcpy_dtod, "memcpy_dtod", stream->handle,
-                   &to, &from, size);
+                   to.base(), from.base(), size);
 }
 
 mtf_error* mtf_sync_memcpy_htod(mtf_executor* executor, mtf_memory* target, uint64_t offset,
                                 const void* source, uint64_t size) {
-  if (mtf_error* error = check_part(executor, target, offset, size)) return error;
-  SP_DeviceMemoryBase base = part(target, offset, size);
-  return call_slot(executor, executor->table.sync_memcpy_htod, "sync_memcpy_htod", &base, source,
-                   size);
+  Part to(executor, target, offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  return call_slot(executor, executor->table.sync_memcpy_htod, "sync_memcpy_htod", to.base(),
+                   source, size);
 }
 
 mtf_error* mtf_sync_memcpy_dtoh(mtf_executor* executor, void* target, mtf_memory* source,
                                 uint64_t offset, uint64_t size) {
-  if (mtf_error* error = check_part(executor, source, offset, size)) return error;
-  const SP_DeviceMemoryBase base = part(source, offset, size);
-  return call_slot(executor, executor->table.sync_memcpy_dtoh, "sync_memcpy_dtoh", target, &base,
-                   size);
+  Part from(executor, source, offset, size);
+  if (mtf::Error error = from.refusal()) return error.release();
+  return call_slot(executor, executor->table.sync_memcpy_dtoh, "sync_memcpy_dtoh", target,
+                   from.base(), size);
 }
 
 mtf_error* mtf_sync_memcpy_dtod(mtf_executor* executor, mtf_memory* target, uint64_t target_offset,
                                 mtf_memory* source, uint64_t source_offset, uint64_t size) {
-  if (mtf_error* error = check_part(executor, target, target_offset, size)) return error;
-  if (mtf_error* error = check_part(executor, source, source_offset, size)) return error;
-  SP_DeviceMemoryBase to = part(target, target_offset, size);
-  const SP_DeviceMemoryBase from = part(source, source_offset, size);
-  return call_slot(executor, executor->table.sync_memcpy_dtod, "sync_memcpy_dtod", &to, &from,
-                   size);
+  Part to(executor, target, target_offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  Part from(executor, source, source_offset, size);
+  if (mtf::Error error = from.refusal()) return error.release();
+  return call_slot(executor, executor->table.sync_memcpy_dtod, "sync_memcpy_dtod", to.base(),
+                   from.base(), size);
 }
 
 mtf_error* mtf_mem_zero(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
-  SP_DeviceMemoryBase base = part(target, offset, size);
-  return call_slot(stream->owner, stream->owner->table.mem_zero, "mem_zero", stream->handle, &base,
-                   size);
+  Part to(stream->owner, target, offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  return call_slot(stream->owner, stream->owner->table.mem_zero, "mem_zero", stream->handle,
+                   to.base(), size);
 }
 
 mtf_error* mtf_memset(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint8_t pattern,
                       uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
-  SP_DeviceMemoryBase base = part(target, offset, size);
-  return call_slot(stream->owner, stream->owner->table.memset, "memset", stream->handle, &base,
+  Part to(stream->owner, target, offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  return call_slot(stream->owner, stream->owner->table.memset, "memset", stream->handle, to.base(),
                    pattern, size);
 }
 
 mtf_error* mtf_memset32(mtf_stream* stream, mtf_memory* target, uint64_t offset, uint32_t pattern,
                         uint64_t size) {
-  if (mtf_error* error = check_part(stream->owner, target, offset, size)) return error;
-  SP_DeviceMemoryBase base = part(target, offset, size);
-  return call_slot(stream->owner, stream->owner->table.memset32, "memset32", stream->handle, &base,
-                   pattern, size);
+  Part to(stream->owner, target, offset, size);
+  if (mtf::Error error = to.refusal()) return error.release();
+  return call_slot(stream->owner, stream->owner->table.memset32, "memset32", stream->handle,
+                   to.base(), pattern, size);
 }
 
 int mtf_has_operation(const mtf_executor* executor, int32_t operation) {

@@ -5,20 +5,24 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <new>
+#include <vector>
 
 #include "arena.h"
 #include "executor.h"
 #include "executor_allocator.h"
 #include "fork_lock.h"
-#include "guard.h"
 #include "modular_tf/device.h"
+#include "owned_error.h"
 
 namespace mtf {
 
 // The order in which what is left is destroyed. Memory that the host may be looking at comes last:
 // it stays until its owner frees it.
 enum class Kind { kTimer, kEvent, kStream, kMemory, kHostMemory, kKinds };
+
+// How far the end of an executor has come. When it is quiet, the device has finished its work; when
+// it has ended, no other device uses what was its any more.
+enum class Stage { kOpen, kFinishing, kQuiet, kEnded };
 
 // Something that the plugin made, in the list of its executor until it is destroyed.
 struct DeviceObject {
@@ -37,12 +41,12 @@ struct DeviceObject {
   bool is_region = false;         // what an arena cuts, which no user holds
 };
 
-mtf_error* closed_executor_error();
-mtf_error* missing_slot_error(const char* name);
-
 }  // namespace mtf
 
 struct mtf_executor {
+  mtf_executor() = default;
+  ~mtf_executor();
+
   SP_StreamExecutor table = {};
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
@@ -52,31 +56,56 @@ struct mtf_executor {
   std::atomic<int64_t> calls{0};
   std::atomic<bool> closed{false};
   std::atomic<int> references{1};
-  mtf::Lock mutex;  // of the lists
-  mtf::Signal all_ended;
-  mtf::DeviceObject* objects[static_cast<int>(mtf::Kind::kKinds)] = {};
-  int ending = 0;  // objects that left their list and are being destroyed
 
   bool is_foreign() const { return generation != mtf::fork_generation(); }
-  bool enter();  // whether plugin calls are allowed; leave() follows in any case
-  void leave() { calls.fetch_sub(1); }
-  void add(mtf::DeviceObject* object);
-  void end(mtf::DeviceObject* object);  // destroys it unless that has been done, and frees it
-  void destroy_all();
-  void retain() { references.fetch_add(1); }
-  void release() {
-    if (references.fetch_sub(1) == 1) delete this;
+  bool is_open() const { return !closed.load() && !is_foreign(); }
+  // Whether plugin calls are allowed; leave() follows in any case.
+  bool enter() {
+    calls.fetch_add(1);
+    return is_open();
   }
-  int count(mtf::Kind its_kind);
+  void leave() { calls.fetch_sub(1); }
+  mtf::Stage stage() const { return stage_; }
+  void retain() { references.fetch_add(1); }
+  // A parent's stays, since a fork may come in the middle of a change to it.
+  void release() {
+    if (references.fetch_sub(1) == 1 && !is_foreign()) delete this;
+  }
+
+  void add(mtf::DeviceObject* object);
+  // Destroys it unless that has been done, and frees it. Returns how many of its kind are left.
+  int end(mtf::DeviceObject* object);
+  int count(mtf::Kind its_kind);  // until the plugin's function that destroys it has returned
   int count_held();  // of all kinds, without regions of arenas
+
   // Devices of one plugin may use each other's streams, events and memory.
   bool shares_plugin_with(const mtf_executor* other) const {
     return table.create_stream == other->table.create_stream;
   }
+  // Work of another executor is about to use an object of this one. False: no memory to note it.
+  bool add_user(mtf_executor* user);
+  bool is_used_by(const mtf_executor* other);
+
+  // The end, in this order; several threads may do it at once.
+  void refuse_calls() { closed = true; }
+  void await_calls();
+  mtf::Error finish_work();
+  void await_users();  // the work of others that uses objects of this one
+  void destroy_all();
 
  private:
   void take_off(mtf::DeviceObject* object);
-  bool finish(mtf::DeviceObject* object);  // after destroy(); true: its owner has freed it
+  int account_end(mtf::DeviceObject* object);  // after destroy(); returns how many are left
+  void await_work();
+  void forget_users();
+
+  mtf::Lock mutex_;  // of what follows
+  mtf::Signal changed_;
+  mtf::DeviceObject* objects_[static_cast<int>(mtf::Kind::kKinds)] = {};
+  int alive_[static_cast<int>(mtf::Kind::kKinds)] = {};
+  int ending_ = 0;  // objects that left their list and are being destroyed
+  std::atomic<mtf::Stage> stage_{mtf::Stage::kOpen};
+  std::vector<mtf_executor*> users_;  // each kept
 };
 
 struct mtf_memory final : mtf::DeviceObject {
@@ -87,6 +116,17 @@ struct mtf_memory final : mtf::DeviceObject {
   mtf_arena* arena = nullptr;  // which gave it, and is kept
   SP_DeviceMemoryBase base = {SP_DEVICE_MEMORY_BASE_STRUCT_SIZE, nullptr, nullptr, 0, 0};
 };
+
+namespace mtf {
+
+// Has the plugin give memory of a kind, MTF_*_MEMORY, to an object that is not listed yet.
+Error allocate(mtf_memory* memory, int32_t source, uint64_t size);
+
+inline Kind kind_of(int32_t source) {
+  return source == MTF_DEVICE_MEMORY ? Kind::kMemory : Kind::kHostMemory;
+}
+
+}  // namespace mtf
 
 struct mtf_stream final : mtf::DeviceObject {
   explicit mtf_stream(mtf_executor* executor) : DeviceObject(executor, mtf::Kind::kStream) {}
@@ -105,58 +145,4 @@ struct mtf_timer final : mtf::DeviceObject {
   void destroy() override;
   SP_Timer handle = nullptr;
 };
-
-namespace mtf {
-
-// One call's right to use the plugin.
-class ExecutorUse {
- public:
-  explicit ExecutorUse(mtf_executor* executor) : executor_(executor), open_(executor->enter()) {}
-  ~ExecutorUse() { executor_->leave(); }
-  ExecutorUse(const ExecutorUse&) = delete;
-  ExecutorUse& operator=(const ExecutorUse&) = delete;
-  explicit operator bool() const { return open_; }
-
- private:
-  mtf_executor* executor_;
-  bool open_;
-};
-
-// NULL when `other`, of perhaps another device, may be used together with `executor`.
-mtf_error* stranger_error(const mtf_executor* executor, const DeviceObject* other);
-
-// Runs call(slot, status) if the executor is open and the plugin has the slot.
-template <class Slot, class Call>
-mtf_error* on_slot(mtf_executor* executor, Slot slot, const char* name, Call&& call) {
-  ExecutorUse use(executor);
-  if (!use) return closed_executor_error();
-  if (slot == nullptr) return missing_slot_error(name);
-  return guarded([&](TF_Status* status) { call(slot, status); });
-}
-
-// Calls a slot whose arguments are the device, these, and a status.
-template <class... Parameters, class... Arguments>
-mtf_error* call_slot(mtf_executor* executor, void (*slot)(const SP_Device*, Parameters...),
-                     const char* name, Arguments... arguments) {
-  return on_slot(executor, slot, name, [&](auto* function, TF_Status* status) {
-    function(executor->device, arguments..., status);
-  });
-}
-
-// Makes an object, has create(object) set it up and lists it; NULL and a kept error otherwise.
-template <class Object, class Create, class... Arguments>
-Object* make_object(mtf_executor* executor, Create&& create, Arguments... arguments) {
-  auto* object = new (std::nothrow) Object(executor, arguments...);
-  if (object == nullptr) return fail_with(make_error(8, "no memory for an object of a device"));
-  ExecutorUse use(executor);  // closing waits until the object is listed
-  mtf_error* error = use ? create(object) : closed_executor_error();
-  if (error != nullptr) {
-    delete object;
-    return fail_with(error);
-  }
-  executor->add(object);
-  return object;
-}
-
-}  // namespace mtf
 #endif

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "executor_state.h"
+#include "executor_call.h"
 
 using mtf::call_slot;
 using mtf::guarded;
@@ -23,7 +23,7 @@ constexpr int kPausesInWait = 32;
 template <class Handle, class Destroy>
 void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
   if (destroy == nullptr) return;
-  mtf_error_free(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
+  mtf::drop(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
 }
 
 // What stands in for block_host_until_done where the plugin has none.
@@ -54,7 +54,8 @@ void mtf_stream_free(mtf_stream* stream) {
 }
 
 mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other) {
-  if (mtf_error* error = mtf::stranger_error(dependent->owner, other)) return error;
+  const mtf::Operand operand(dependent->owner, other);
+  if (mtf::Error error = operand.refusal()) return error.release();
   return call_slot(dependent->owner, dependent->owner->table.create_stream_dependency,
                    "create_stream_dependency", dependent->handle, other->handle);
 }
@@ -81,7 +82,8 @@ void mtf_event_free(mtf_event* event) {
 }
 
 mtf_error* mtf_event_record(mtf_event* event, mtf_stream* stream) {
-  if (mtf_error* error = mtf::stranger_error(stream->owner, event)) return error;
+  const mtf::Operand operand(stream->owner, event);
+  if (mtf::Error error = operand.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.record_event, "record_event",
                    stream->handle, event->handle);
 }
@@ -96,7 +98,8 @@ mtf_event* mtf_stream_mark(mtf_stream* stream) {
 }
 
 mtf_error* mtf_stream_wait_for_event(mtf_stream* stream, mtf_event* event) {
-  if (mtf_error* error = mtf::stranger_error(stream->owner, event)) return error;
+  const mtf::Operand operand(stream->owner, event);
+  if (mtf::Error error = operand.refusal()) return error.release();
   return call_slot(stream->owner, stream->owner->table.wait_for_event, "wait_for_event",
                    stream->handle, event->handle);
 }
@@ -109,11 +112,11 @@ mtf_error* mtf_event_block(mtf_event* event) {
 int32_t mtf_event_status(mtf_event* event) {
   int32_t status = SE_EVENT_UNKNOWN;
   mtf_executor* executor = event->owner;
-  mtf_error* error = on_slot(
+  mtf::Error error = on_slot(
       executor, executor->table.get_event_status, "get_event_status",
       [&](auto* get, TF_Status*) { status = get(executor->device, event->handle); });
-  if (error != nullptr) {
-    mtf::fail_with(error);
+  if (error) {
+    mtf::fail_with(error.release());
     return kFailed;
   }
   return status < SE_EVENT_UNKNOWN || status > SE_EVENT_COMPLETE ? SE_EVENT_UNKNOWN : status;
@@ -149,14 +152,16 @@ void mtf_timer_free(mtf_timer* timer) {
 }
 
 mtf_error* mtf_timer_start(mtf_timer* timer, mtf_stream* stream) {
-  if (mtf_error* error = mtf::stranger_error(timer->owner, stream)) return error;
-  return call_slot(timer->owner, timer->owner->table.start_timer, "start_timer", stream->handle,
+  const mtf::Operand operand(stream->owner, timer);
+  if (mtf::Error error = operand.refusal()) return error.release();
+  return call_slot(stream->owner, stream->owner->table.start_timer, "start_timer", stream->handle,
                    timer->handle);
 }
 
 mtf_error* mtf_timer_stop(mtf_timer* timer, mtf_stream* stream) {
-  if (mtf_error* error = mtf::stranger_error(timer->owner, stream)) return error;
-  return call_slot(timer->owner, timer->owner->table.stop_timer, "stop_timer", stream->handle,
+  const mtf::Operand operand(stream->owner, timer);
+  if (mtf::Error error = operand.refusal()) return error.release();
+  return call_slot(stream->owner, stream->owner->table.stop_timer, "stop_timer", stream->handle,
                    timer->handle);
 }
 

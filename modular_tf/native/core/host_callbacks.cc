@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "copied_text.h"
-#include "executor_state.h"
+#include "executor_call.h"
 
 namespace {
 

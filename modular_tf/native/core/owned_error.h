@@ -45,6 +45,9 @@ Error make_error(int code, const char* message);
 // The error of a use after close. `message` says what is closed.
 Error make_closed_error(const char* message);
 
+// The error of a plugin that broke the rule SE-nnn while it worked.
+Error make_rule_error(int rule, const char* message);
+
 // Turns a status into an error and releases what the status holds. NULL when the status is OK.
 Error take_status(TF_Status* status);
 

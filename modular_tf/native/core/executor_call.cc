@@ -1,0 +1,37 @@
+#include "executor_call.h"
+
+#include <cstdio>
+
+namespace mtf {
+
+Error closed_executor_error() { return make_closed_error("the device was closed"); }
+
+Error missing_slot_error(const char* name) {
+  char message[128];
+  std::snprintf(message, sizeof message, "the plugin has no %s", name);
+  return make_error(12, message);
+}
+
+void Operand::hold() {
+  // What is closed, or a parent's, does no work that the end of the owner could wait for.
+  if (!owner_->enter() || !user_->is_open()) {
+    verdict_ = Verdict::kClosed;
+  } else if (!user_->shares_plugin_with(owner_)) {
+    verdict_ = Verdict::kStranger;
+  } else if (!owner_->add_user(user_)) {
+    verdict_ = Verdict::kNoMemory;
+  }
+}
+
+Error Operand::explain() const {
+  switch (verdict_) {
+    case Verdict::kUsable: return nullptr;
+    case Verdict::kClosed: return closed_executor_error();
+    case Verdict::kStranger:
+      return make_error(3, "the streams, events and memory of two plugins cannot be used together");
+    case Verdict::kNoMemory: break;
+  }
+  return make_error(8, "no memory to note which devices work together");
+}
+
+}  // namespace mtf

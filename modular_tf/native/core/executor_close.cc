@@ -1,0 +1,102 @@
+// The end of executors. Several may have worked with what belongs to one of them, so each step is
+// done for all before the next one; and what others, which stay open, have enqueued is waited for.
+#include <chrono>
+#include <thread>
+
+#include "executor_call.h"
+
+namespace {
+
+constexpr std::chrono::microseconds kBetweenLooks(50);
+
+mtf::Error synchronize(mtf_executor* executor) {
+  const auto slot = executor->table.synchronize_all_activity;
+  if (slot == nullptr) return nullptr;
+  return mtf::guarded([&](TF_Status* status) { slot(executor->device, status); });
+}
+
+}  // namespace
+
+void mtf_executor::await_calls() {
+  while (calls.load() != 0) std::this_thread::sleep_for(kBetweenLooks);
+}
+
+// Has the device finish its work if there are streams; whoever comes second waits for the first.
+mtf::Error mtf_executor::finish_work() {
+  mtf::UniqueLock lock(mutex_);
+  if (stage_ != mtf::Stage::kOpen) {
+    changed_.wait(lock, [this] { return stage_ >= mtf::Stage::kQuiet; });
+    return nullptr;
+  }
+  stage_ = mtf::Stage::kFinishing;
+  const bool has_streams = alive_[static_cast<int>(mtf::Kind::kStream)] != 0;
+  lock.unlock();
+  mtf::Error error = has_streams ? synchronize(this) : nullptr;
+  lock.lock();
+  stage_ = mtf::Stage::kQuiet;
+  changed_.notify_all();
+  return error;
+}
+
+// Waits for what was enqueued so far, by whoever closes another executor.
+void mtf_executor::await_work() {
+  {
+    const mtf::ExecutorUse use(this);
+    if (use) return mtf::drop(synchronize(this));
+  }
+  mtf::UniqueLock lock(mutex_);  // somebody closes it, and makes it quiet first
+  changed_.wait(lock, [this] { return stage_ >= mtf::Stage::kQuiet; });
+}
+
+void mtf_executor::await_users() {
+  for (size_t index = 0;; ++index) {
+    mtf_executor* user = nullptr;
+    {
+      const mtf::LockGuard lock(mutex_);
+      if (index >= users_.size()) return;
+      user = users_[index];
+      user->retain();
+    }
+    user->await_work();
+    user->release();
+  }
+}
+
+void mtf_executor::destroy_all() {
+  mtf::UniqueLock lock(mutex_);
+  for (int kind = 0; kind < static_cast<int>(mtf::Kind::kHostMemory); ++kind) {
+    while (mtf::DeviceObject* object = objects_[kind]) {
+      take_off(object);
+      lock.unlock();
+      object->destroy();
+      lock.lock();
+      account_end(object);
+      if (!object->is_freed) continue;  // its owner frees it
+      delete object;
+      release();  // not the last reference: the closer has one
+    }
+    // Others may be destroying one: a stream that ends still uses memory.
+    changed_.wait(lock, [&] { return alive_[kind] == 0; });
+  }
+  changed_.wait(lock, [this] { return ending_ == 0; });
+  stage_ = mtf::Stage::kEnded;
+  lock.unlock();
+  forget_users();
+}
+
+extern "C" void mtf_executors_close(mtf_executor* const* executors, mtf_error** errors,
+                                    int32_t count) {
+  const auto each = [&](auto&& step) {
+    for (int32_t index = 0; index < count; ++index) {
+      if (!executors[index]->is_foreign()) step(executors[index], &errors[index]);
+    }
+  };
+  for (int32_t index = 0; index < count; ++index) {
+    errors[index] = nullptr;
+    executors[index]->refuse_calls();
+  }
+  each([](mtf_executor* executor, mtf_error**) { executor->await_calls(); });
+  each([](mtf_executor* executor, mtf_error** error) { *error = executor->finish_work(); });
+  each([](mtf_executor* executor, mtf_error**) { executor->await_users(); });
+  each([](mtf_executor* executor, mtf_error**) { executor->destroy_all(); });
+}

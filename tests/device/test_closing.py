@@ -1,0 +1,233 @@
+"""Closing devices while others work with what is theirs: nothing is used after its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from modular_tf.errors import ClosedError, FailedPreconditionError, ModularTFError
+
+SIZE = 4096
+
+
+def started(function):
+    """Call a function in a thread; what it raises is in `errors` of the thread."""
+    errors = []
+
+    def run():
+        try:
+            function()
+        except ModularTFError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.errors = errors
+    thread.start()
+    return thread
+
+
+def give_time():
+    """Let other threads come to where they wait, or to where they must not come."""
+    time.sleep(0.05)
+
+
+class World:
+    """The two devices of the plugin; the second one works with what belongs to the first."""
+
+    def __init__(self, lifetime, first, second):
+        self.lifetime = lifetime
+        self.first, self.second = first, second
+        self.theirs, self.ours = first.allocate(SIZE), second.allocate(SIZE)
+        self.stream, self.their_stream = second.create_stream(), first.create_stream()
+        self.event = self.their_stream.record_event()
+        self.timer = first.create_timer()
+        self.event.wait()
+
+
+QUEUED = {
+    "memcpy_htod": lambda w: w.stream.memcpy_htod(w.theirs, bytes(SIZE)),
+    "memcpy_dtoh": lambda w: w.stream.memcpy_dtoh(bytearray(SIZE), w.theirs),
+    "memcpy_dtod": lambda w: w.stream.memcpy_dtod(w.ours, w.theirs),
+    "memcpy_dtod to": lambda w: w.stream.memcpy_dtod(w.theirs, w.ours),
+    "mem_zero": lambda w: w.stream.mem_zero(w.theirs),
+    "memset": lambda w: w.stream.memset(w.theirs, 1),
+    "memset32": lambda w: w.stream.memset32(w.theirs, 1),
+}
+MARKS = {
+    "create_stream_dependency": lambda w: w.stream.wait_for(w.their_stream),
+    "wait_for_event": lambda w: w.stream.wait_event(w.event),
+    "record_event": lambda w: w.event.record(w.stream),
+    "start_timer": lambda w: w.timer.start(w.stream),
+    "stop_timer": lambda w: w.timer.stop(w.stream),
+}
+AT_ONCE = {
+    "sync_memcpy_htod": lambda w: w.second.memcpy_htod(w.theirs, bytes(SIZE)),
+    "sync_memcpy_dtoh": lambda w: w.second.memcpy_dtoh(bytearray(SIZE), w.theirs),
+    "sync_memcpy_dtod": lambda w: w.second.memcpy_dtod(w.ours, w.theirs),
+    "sync_memcpy_dtod to": lambda w: w.second.memcpy_dtod(w.theirs, w.ours),
+}
+ALL = QUEUED | MARKS | AT_ONCE
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_call_is_given_outlasts_it(lifetime, name):
+    slot = name.split()[0]
+    with lifetime.devices() as [first, second]:
+        world = World(lifetime, first, second)
+        lifetime.hold(slot)
+        caller = started(lambda: ALL[name](world))
+        lifetime.wait_until_held(slot, caller)
+        closer = started(first.executor.close)
+        give_time()
+        assert closer.is_alive()
+        lifetime.let_go(slot)
+        caller.join()
+        closer.join()
+        assert [*caller.errors, *closer.errors] == []
+        assert first.executor.closed
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_what_queued_work_uses_outlasts_it(lifetime, name):
+    with lifetime.devices() as [first, second]:
+        world = World(lifetime, first, second)
+        lifetime.hold("work")
+        QUEUED[name](world)
+        closer = started(first.executor.close)
+        give_time()
+        assert lifetime.alive("device memory") == 2
+        lifetime.let_go("work")
+        closer.join()
+        assert lifetime.alive("device memory") == 1
+        world.stream.block_until_done()
+
+
+def test_all_devices_of_a_platform_are_done_before_anything_goes(lifetime):
+    with lifetime.platform() as platform:
+        first, second = platform.executor(0), platform.executor(1)
+        theirs, ours, stream = first.allocate(SIZE), second.allocate(SIZE), second.create_stream()
+        lifetime.hold("work")
+        stream.memcpy_dtod(ours, theirs)
+        lifetime.hold("synchronize_all_activity")
+        closer = started(platform.close)
+        lifetime.wait_until_held("synchronize_all_activity", closer)
+        assert lifetime.alive("device memory") == 2
+        lifetime.let_go("synchronize_all_activity")
+        lifetime.let_go("work")
+        closer.join()
+        assert closer.errors == []
+
+
+def test_two_services_may_close_while_each_uses_what_is_the_others(lifetime):
+    with lifetime.platform() as one, lifetime.platform() as other:
+        first, second = one.executor(0), other.executor(0)
+        mine, yours = first.allocate(SIZE), second.allocate(SIZE)
+        streams = first.create_stream(), second.create_stream()
+        lifetime.hold("work")
+        for stream in streams:
+            stream.memcpy_dtod(mine, yours)
+            stream.memcpy_dtod(yours, mine)
+        closers = [started(platform.close) for platform in (one, other)]
+        give_time()
+        lifetime.let_go("work")
+        for closer in closers:
+            closer.join()
+            assert closer.errors == []
+
+
+def test_who_closes_second_waits_for_the_first(lifetime):
+    with lifetime.platform() as platform:
+        executor = platform.executor(0)
+        stream = executor.create_stream()
+        lifetime.hold("destroy_stream")
+        first = started(executor.close)
+        lifetime.wait_until_held("destroy_stream")
+        second = started(platform.close)
+        give_time()
+        assert second.is_alive()
+        lifetime.let_go("destroy_stream")
+        first.join()
+        second.join()
+        assert [*first.errors, *second.errors] == []
+        assert stream.closed
+
+
+def test_a_device_that_is_being_created_is_closed_too(lifetime):
+    made = []
+    with lifetime.platform() as platform:
+        lifetime.hold("create_device")
+        creator = started(lambda: made.append(platform.executor(0)))
+        lifetime.wait_until_held("create_device")
+        closer = started(platform.close)
+        give_time()
+        lifetime.let_go("create_device")
+        creator.join()
+        closer.join()
+        assert closer.errors == []
+        assert [type(error) for error in creator.errors] == [ClosedError] * (1 - len(made))
+        for executor in made:
+            with pytest.raises(ClosedError):
+                executor.create_stream()
+
+
+def test_a_closed_platform_makes_no_executor(lifetime):
+    with lifetime.platform() as platform:
+        executor = platform.executor(0)
+    assert platform.executor(0) is executor
+    assert executor.closed
+    with pytest.raises(ClosedError, match="platform LIFETIME_PLATFORM was closed"):
+        platform.executor(1)
+
+
+def test_host_memory_counts_until_the_plugin_has_freed_it(lifetime):
+    with lifetime.platform() as platform:
+        executor = platform.executor(0)
+        early, late = [executor.allocate_host(64)], [executor.allocate_host(64)]
+    lifetime.hold("host_memory_deallocate", most=1)
+    freeing = started(early.clear)
+    lifetime.wait_until_held("host_memory_deallocate")
+    late.clear()
+    give_time()
+    assert executor.host_memories == 1
+    assert lifetime.alive("device") == 1
+    lifetime.let_go("host_memory_deallocate")
+    freeing.join()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["device", "platform"])
+def test_a_callback_does_not_close_what_waits_for_it(lifetime, whole):
+    with lifetime.platform() as other, lifetime.devices() as [first, second]:
+        user = other.executor(1)
+        stream, refused, go_on = user.create_stream(), [], threading.Event()
+        stream.memcpy_htod(first.allocate(SIZE), bytes(SIZE))
+
+        def close():
+            with pytest.raises(FailedPreconditionError, match="callback") as caught:
+                first.factory.close() if whole else first.executor.close()
+            refused.append(caught.value.operation)
+
+        stream.add_callback(close)
+        stream.add_callback(go_on.set)
+        go_on.wait()
+        stream.block_until_done()
+        assert refused == ["close"]
+        assert not first.executor.closed
+        del second
+
+
+def test_an_interrupted_close_is_finished_by_the_next(lifetime, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with lifetime.platform() as platform:
+        stream = platform.executor(0).create_stream()
+        with monkeypatch.context() as patched:
+            patched.setattr("modular_tf.device.platform.release_platform", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                platform.close()
+        assert platform.closed
+        assert stream.closed
+        assert lifetime.left == {"device": 1}
+    assert lifetime.left == {}

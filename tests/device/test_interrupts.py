@@ -1,0 +1,162 @@
+"""An interrupt at any point: what the plugin works with is there, and all ends once."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from functools import partial
+
+import pytest
+
+from modular_tf.device.platform import load_device_platform
+from tests.fixtures.interrupts import interrupt, points
+
+SIZE = 4096
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_in_finalizers_are_expected(monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+
+
+class Buffer(bytearray):
+    """A buffer that can be watched."""
+
+
+OPERATIONS = {
+    "memcpy_htod": lambda s, m, b: s.memcpy_htod(m, b),
+    "memcpy_dtoh": lambda s, m, b: s.memcpy_dtoh(b, m),
+    "memcpy_dtod": lambda s, m, b: s.memcpy_dtod(m, m),
+    "mem_zero": lambda s, m, b: s.mem_zero(m),
+    "memset": lambda s, m, b: s.memset(m, 1),
+    "memset32": lambda s, m, b: s.memset32(m, 1),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_what_the_plugin_has_is_held(lifetime, name):
+    with lifetime.devices() as [device, _]:
+        for point in points():
+            stream, memory, buffer = device.create_stream(), device.allocate(SIZE), Buffer(SIZE)
+            lifetime.hold("work")
+            go_on = interrupt(partial(OPERATIONS[name], stream, memory, buffer), point=point)
+            watched = weakref.ref(buffer)
+            has_buffer = "dtoh" in name or "htod" in name
+            del memory, buffer
+            assert not (has_buffer and lifetime.outstanding and watched() is None)
+            lifetime.let_go("work")
+            stream.block_until_done()
+            assert watched() is None
+            assert lifetime.alive("device memory") == 0
+            if not go_on:
+                break
+        assert point > 1
+
+
+def test_full_batches_are_held_too(lifetime, monkeypatch):
+    monkeypatch.setattr("modular_tf.device.in_flight._BATCH_BYTES", 1)
+    with lifetime.devices() as [device, _]:
+        for point in points():
+            stream, memory = device.create_stream(), device.allocate(SIZE)
+            stream.memset(memory, 1)
+            lifetime.hold("work")
+            go_on = interrupt(partial(stream.memset, memory, 2), point=point)
+            del memory
+            lifetime.let_go("work")
+            stream.block_until_done()
+            assert lifetime.alive("device memory") == 0
+            if not go_on:
+                break
+
+
+def test_an_interrupted_wait_lets_nothing_go(lifetime):
+    with lifetime.devices() as [device, _]:
+        for point in points():
+            stream, memory, buffer = device.create_stream(), device.allocate(SIZE), Buffer(SIZE)
+            lifetime.hold("work")
+            stream.memcpy_dtoh(buffer, memory)
+            watched = weakref.ref(buffer)
+            del memory, buffer
+            soon = threading.Timer(0.01, lifetime.let_go, ["work"])
+            soon.start()
+            go_on = interrupt(stream.block_until_done, point=point)
+            assert not (lifetime.outstanding and watched() is None)
+            soon.join()
+            stream.block_until_done()
+            assert watched() is None
+            assert lifetime.alive("device memory") == 0
+            if not go_on:
+                break
+
+
+def test_an_interrupted_end_of_a_stream_lets_nothing_go(lifetime):
+    with lifetime.devices() as [device, _]:
+        for point in range(20):
+            stream, memory = [device.create_stream()], device.allocate(SIZE)
+            lifetime.hold("work")
+            stream[0].memset(memory, 1)
+            del memory
+            soon = threading.Timer(0.01, lifetime.let_go, ["work"])
+            soon.start()
+            interrupt(stream.clear, point=point)
+            soon.join()
+            device.synchronize()
+
+
+CREATED = {
+    "stream": lambda e: e.create_stream(),
+    "timer": lambda e: e.create_timer(),
+    "device memory": lambda e: e.allocate(SIZE),
+    "host memory": lambda e: e.allocate_host(SIZE),
+    "unified memory": lambda e: e.allocate_unified(SIZE),
+}
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("kind", CREATED)
+def test_what_nobody_got_is_given_back(lifetime, kind, pooled):
+    if pooled:
+        lifetime.use_bfc_allocator()
+    with lifetime.devices() as [device, _]:
+        executor, made = device.executor, []
+        for point in points():
+            if not interrupt(lambda: made.append(CREATED[kind](executor)), point=point):
+                break
+            made.clear()
+            assert executor.is_idle
+        assert point > 1
+
+
+def test_a_device_that_nobody_got_is_destroyed(lifetime):
+    for point in points():
+        platform = load_device_platform(lifetime.library, plugin_name="lifetime")
+        go_on = interrupt(lambda: platform.executor(0).allocate(SIZE), point=point)  # noqa: B023
+        platform.executor(0).allocate(SIZE).close()
+        platform.close()
+        assert lifetime.left == {}
+        if not go_on:
+            break
+    assert point > 10
+
+
+@pytest.mark.parametrize("what", ["device", "platform"])
+def test_an_interrupted_close_is_finished_by_the_next(lifetime, what):
+    for point in points():
+        platform = load_device_platform(lifetime.library, plugin_name="lifetime")
+        executor = platform.executor(0)
+        stream, memory = executor.create_stream(), executor.allocate(SIZE)
+        lifetime.hold("work")
+        stream.memset(memory, 1)
+        stream.add_callback(lambda: None)
+        soon = threading.Timer(0.01, lifetime.let_go, ["work"])
+        soon.start()
+        close = platform.close if what == "platform" else executor.close
+        go_on = interrupt(close, point=point)
+        soon.join()
+        platform.close()
+        assert lifetime.left == {}
+        assert stream.closed
+        if not go_on:
+            break
+    assert point > 10

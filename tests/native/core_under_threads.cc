@@ -1,0 +1,375 @@
+// The native core under threads, for ThreadSanitizer (scripts/sanitize --threads): threads use
+// executors, arenas, streams, events, callbacks, host memory and filesystems while others close
+// them, as Python's threads do without its lock.
+//
+// Usage: core_under_threads ROUNDS     exit status 1 when something is left or wrong
+//        core_under_threads misuse     breaks a promise of the core's header: a race to be found
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "arena.h"
+#include "arena_host_memory.h"
+#include "executor.h"
+#include "executor_arena.h"
+#include "filesystem.h"
+#include "host_callbacks.h"
+#include "modular_tf/filesystem.h"
+#include "threaded_device.h"
+
+namespace {
+
+using Dice = std::minstd_rand;
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "core_under_threads: %s\n", what);
+  std::exit(1);
+}
+
+void ignore(mtf_error* error) { mtf_error_free(error); }
+
+// Frees the reason why a function has returned NULL.
+template <class Made>
+Made* made(Made* object) {
+  if (object == nullptr) ignore(mtf_take_error());
+  return object;
+}
+
+// -- threads --------------------------------------------------------------------------------------
+
+// Calls `use` in several threads until `end` has returned, and once more.
+void race(int threads, const std::function<void(Dice&)>& use, Dice& dice,
+          const std::function<void()>& end) {
+  std::atomic<bool> ended{false};
+  std::vector<std::thread> users;
+  for (int number = 0; number < threads; ++number) {
+    users.emplace_back([&use, &ended, seed = dice()] {
+      Dice own(seed);
+      for (bool last = false; !last;) {
+        last = ended;
+        use(own);
+      }
+    });
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(dice() % 4000));
+  end();
+  ended = true;
+  for (std::thread& user : users) user.join();
+}
+
+void close(const std::vector<mtf_executor*>& executors) {
+  std::vector<mtf_error*> errors(executors.size());
+  mtf_executors_close(executors.data(), errors.data(), static_cast<int32_t>(executors.size()));
+  for (mtf_error* error : errors) ignore(error);
+}
+
+// -- executors ------------------------------------------------------------------------------------
+
+constexpr uint64_t kSize = 512;
+
+// Two devices, whose memory, streams and events all threads use; with an arena each.
+struct Devices {
+  explicit Devices(bool one_device) {
+    const SP_StreamExecutor table = device_table();
+    for (int number = 0; number < 2; ++number) {
+      structs[number].device_handle = &devices[one_device ? 0 : number];
+      executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number]));
+      mtf_executor_set_timer(executors[number], reinterpret_cast<void*>(nanoseconds));
+      mtf_executor_memory* source = mtf_executor_memory_new(executors[number], MTF_DEVICE_MEMORY);
+      const mtf_arena_options options = {"arena",
+                                         uint64_t{1} << 26,
+                                         1,
+                                         1,
+                                         mtf_executor_memory_allocate,
+                                         mtf_executor_memory_free,
+                                         mtf_executor_memory_retain,
+                                         mtf_executor_memory_release,
+                                         source};
+      ignore(mtf_arena_new(&options, &arenas[number]));
+      mtf_executor_memory_release(source);
+      memories.push_back(mtf_memory_new(executors[number], MTF_DEVICE_MEMORY, kSize));
+      events.push_back(mtf_event_new(executors[number]));
+      timers.push_back(mtf_timer_new(executors[number]));
+    }
+  }
+  ~Devices() {
+    for (mtf_memory* memory : memories) mtf_memory_free(memory);
+    for (mtf_event* event : events) mtf_event_free(event);
+    for (mtf_timer* timer : timers) mtf_timer_free(timer);
+    for (mtf_arena* arena : arenas) {
+      ignore(mtf_arena_close(arena));
+      mtf_arena_release(arena);
+    }
+    for (mtf_executor* executor : executors) mtf_executor_free(executor);
+  }
+
+  Device devices[2];
+  SP_Device structs[2] = {};
+  std::vector<mtf_executor*> executors;
+  mtf_arena* arenas[2] = {};
+  std::vector<mtf_memory*> memories;
+  std::vector<mtf_event*> events;
+  std::vector<mtf_timer*> timers;
+};
+
+void use_stream(Devices& devices, mtf_stream* stream, Dice& dice) {
+  const auto any = [&dice](auto& objects) { return objects[dice() % objects.size()]; };
+  char bytes[kSize];
+  for (int step = 0; step < 8; ++step) {
+    switch (dice() % 6) {
+      case 0:
+        ignore(mtf_memcpy_dtod(stream, any(devices.memories), 0, any(devices.memories), 0, kSize));
+        break;
+      case 1: ignore(mtf_stream_wait_for_event(stream, any(devices.events))); break;
+      case 2: ignore(mtf_event_record(any(devices.events), stream)); break;
+      case 3: ignore(mtf_timer_start(any(devices.timers), stream)); break;
+      case 4:
+        if (mtf_event* mark = made(mtf_stream_mark(stream))) {
+          if (mtf_event_poll(mark, 1000) < 0) ignore(mtf_take_error());
+          mtf_event_free(mark);
+        }
+        break;
+      default:
+        ignore(mtf_sync_memcpy_dtoh(any(devices.executors), bytes, any(devices.memories), 0, kSize));
+    }
+  }
+  ignore(mtf_stream_block_until_done(stream));
+}
+
+void use_executor(Devices& devices, Dice& dice) {
+  const size_t number = dice() % 2;
+  mtf_executor* executor = devices.executors[number];
+  mtf_stream* stream = made(mtf_stream_new(executor));
+  mtf_stream* other = made(mtf_stream_new(devices.executors[dice() % 2]));
+  if (stream != nullptr && other != nullptr) ignore(mtf_stream_depend(stream, other));
+  if (stream != nullptr) use_stream(devices, stream, dice);
+  if (mtf_memory* cut = made(mtf_arena_memory_new(executor, devices.arenas[number], 0,
+                                                  dice() % 3'000'000))) {
+    mtf_memory_free(cut);
+  }
+  if (mtf_memory* host = made(mtf_memory_new(executor, MTF_HOST_MEMORY, 64))) {
+    mtf_memory_free_of_host(host);
+  }
+  mtf_stream_free(other);
+  mtf_stream_free(stream);
+  mtf_executor_held_objects(executor);
+  mtf_executor_waits_for(executor, devices.executors[0]);
+}
+
+// Both at once, one after the other, or by two threads.
+void close_devices(const Devices& devices, Dice& dice) {
+  const auto one = [&devices](size_t number) { close({devices.executors[number]}); };
+  switch (dice() % 3) {
+    case 0: return close(devices.executors);
+    case 1: one(1); return one(0);
+    default: {
+      std::thread first([&one] { one(0); });
+      one(1);
+      first.join();
+    }
+  }
+}
+
+void try_executors(Dice& dice) {
+  {
+    Devices devices(dice() % 2 == 0);
+    race(4, [&](Dice& own) { use_executor(devices, own); }, dice,
+         [&] { close_devices(devices, dice); });
+    for (mtf_executor* executor : devices.executors) {
+      check(mtf_executor_host_memories(executor) == 0, "host memory is left");
+    }
+  }
+  check(alive == 0, "objects of a device are left");
+}
+
+// -- arenas ---------------------------------------------------------------------------------------
+
+// A source that waits for another thread, which uses the arena.
+struct Visited {
+  mtf_host_memory* memory = nullptr;
+  std::atomic<mtf_arena*> arena{nullptr};
+
+  void visit() const {
+    std::thread([it = arena.load()] {
+      mtf_arena_stats stats;
+      mtf_arena_get_stats(it, &stats);
+      ignore(mtf_arena_free(it, mtf_arena_take(it, 256)));
+    }).join();
+  }
+  static void* allocate(void* context, uint64_t bytes) {
+    static_cast<Visited*>(context)->visit();
+    return mtf_host_memory_allocate(static_cast<Visited*>(context)->memory, bytes);
+  }
+  static void free(void* context, void* address, uint64_t bytes) {
+    mtf_host_memory_free(static_cast<Visited*>(context)->memory, address, bytes);
+  }
+};
+
+void use_arena(mtf_arena* arena, Dice& dice) {
+  uintptr_t addresses[4] = {};
+  for (uintptr_t& address : addresses) {
+    ignore(mtf_arena_allocate(arena, dice() % 1'500'000, &address));
+    if (address != 0) *reinterpret_cast<char*>(address) = 1;
+  }
+  mtf_string_free(mtf_arena_picture(arena));
+  for (const uintptr_t address : addresses) ignore(mtf_arena_free(arena, address));
+}
+
+void try_arenas(Dice& dice) {
+  Visited source;
+  ignore(mtf_host_memory_new(256, UINT64_MAX, &source.memory));
+  const mtf_arena_options options = {"arena", uint64_t{8} << 20, 1,       1,      Visited::allocate,
+                                     Visited::free, nullptr,     nullptr, &source};
+  mtf_arena* arena = nullptr;
+  ignore(mtf_arena_new(&options, &arena));
+  source.arena = arena;
+  race(4, [&](Dice& own) { use_arena(arena, own); }, dice, [&] { ignore(mtf_arena_close(arena)); });
+  mtf_arena_release(arena);
+  check(mtf_host_memory_bytes(source.memory) == 0, "regions are left");
+  mtf_host_memory_release(source.memory);
+}
+
+// -- callbacks ------------------------------------------------------------------------------------
+
+void try_callbacks(Dice& dice) {
+  Devices devices(false);
+  mtf_stream* stream = mtf_stream_new(devices.executors[0]);
+  mtf_callback_queue* queue = mtf_callback_queue_new();
+  std::atomic<bool> ended{false};
+  std::thread worker([&] {
+    while (!ended) {
+      const uint64_t job = mtf_callback_next(queue, 1'000'000);
+      if (job != 0) mtf_callback_done(job, static_cast<int32_t>(job % 2), "told to fail");
+    }
+  });
+  const auto add = [&](Dice& own) {
+    int32_t outcome = 0;
+    const uint64_t job = mtf_callback_new(queue);
+    ignore(mtf_callback_enqueue(stream, job, &outcome));
+    if (own() % 3 == 0) mtf_callback_cancel(job);
+  };
+  race(3, add, dice, [&] { close(devices.executors); });
+  ended = true;
+  worker.join();
+  mtf_stream_free(stream);
+  mtf_callback_queue_free(queue);
+}
+
+// -- filesystems ----------------------------------------------------------------------------------
+
+void init(TF_Filesystem* filesystem, TF_Status*) {
+  filesystem->plugin_filesystem = new int(7);
+  ++alive;
+}
+void clean_up(TF_Filesystem* filesystem) {
+  delete static_cast<int*>(filesystem->plugin_filesystem);
+  --alive;
+}
+int state_of(const TF_Filesystem* filesystem) {
+  return *static_cast<int*>(filesystem->plugin_filesystem);
+}
+void open_reader(const TF_Filesystem* filesystem, const char*, TF_RandomAccessFile* file,
+                 TF_Status*) {
+  file->plugin_file = new int(state_of(filesystem));
+  ++alive;
+}
+void clean_reader(TF_RandomAccessFile* file) {
+  delete static_cast<int*>(file->plugin_file);
+  --alive;
+}
+int64_t read_file(const TF_RandomAccessFile* file, uint64_t, size_t size, char* buffer,
+                  TF_Status*) {
+  std::memset(buffer, *static_cast<int*>(file->plugin_file), size);
+  return static_cast<int64_t>(size);
+}
+void path_exists(const TF_Filesystem* filesystem, const char*, TF_Status*) {
+  check(state_of(filesystem) == 7, "a filesystem was used after its cleanup");
+}
+
+struct FilesystemTables {
+  TF_FilesystemOps filesystem;
+  TF_RandomAccessFileOps reader;
+  TF_WritableFileOps writer;
+  TF_ReadOnlyMemoryRegionOps region;
+  void (*plugin_free)(void*);
+};
+
+void use_filesystem(mtf_filesystem* filesystem) {
+  ignore(mtf_path_exists(filesystem, "x://h/p"));
+  mtf_filesystem_open_count(filesystem);
+  mtf_reader* reader = nullptr;
+  if (mtf_error* error = mtf_reader_open(filesystem, "x://h/p", &reader)) return ignore(error);
+  std::thread closer([reader] { ignore(mtf_reader_close(reader)); });
+  char bytes[64];
+  int64_t count = 0;
+  ignore(mtf_reader_read(reader, 0, bytes, sizeof bytes, &count));
+  closer.join();
+  mtf_reader_release(reader);
+}
+
+void try_filesystems(Dice& dice) {
+  FilesystemTables tables = {};
+  tables.filesystem.init = init;
+  tables.filesystem.cleanup = clean_up;
+  tables.filesystem.new_random_access_file = open_reader;
+  tables.filesystem.path_exists = path_exists;
+  tables.reader.cleanup = clean_reader;
+  tables.reader.read = read_file;
+  tables.plugin_free = std::free;
+  mtf_filesystem* filesystem = nullptr;
+  ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, &filesystem)
+                         : mtf_filesystem_new_shared(&tables, &filesystem));
+  race(4, [&](Dice&) { use_filesystem(filesystem); }, dice,
+       [&] { ignore(mtf_filesystem_close(filesystem, static_cast<int>(dice() % 2))); });
+  mtf_filesystem_release(filesystem);
+  check(alive == 0, "objects of a filesystem are left");
+}
+
+// -- a race to be found ---------------------------------------------------------------------------
+
+// The header allows mtf_executor_set_allocator "before all other use" only.
+void misuse() {
+  const SP_StreamExecutor table = device_table();
+  Device device;
+  SP_Device handed = {};
+  handed.device_handle = &device;
+  mtf_executor* executor = mtf_executor_new(&table, &handed);
+  const void* fns[10] = {};  // an SP_AllocatorFns
+  std::thread other([&] {
+    mtf_allocator_stats stats;
+    int32_t known = 0;
+    for (int i = 0; i < 1000; ++i) ignore(mtf_get_allocator_stats(executor, &stats, &known));
+  });
+  for (int i = 0; i < 1000; ++i) {
+    ignore(mtf_executor_set_allocator(executor, MTF_PLAIN_ALLOCATOR, fns, nullptr, 0));
+  }
+  other.join();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  check(count == 2, "expected a number of rounds, or misuse");
+  if (std::string(arguments[1]) == "misuse") {
+    misuse();
+    return 0;
+  }
+  const int rounds = std::atoi(arguments[1]);
+  Dice dice(20261122);
+  for (int round = 0; round < rounds; ++round) {
+    try_executors(dice);
+    try_arenas(dice);
+    try_callbacks(dice);
+    try_filesystems(dice);
+  }
+  std::printf("core_under_threads: %d rounds\n", rounds);
+  return rounds > 0 ? 0 : 1;
+}

@@ -1,0 +1,217 @@
+"""Closes of devices and of what is theirs, against every call that uses it, each pair in turn.
+
+In each round two threads repeat one call, on objects of two platforms of one plugin, while a third
+closes something at a random moment. A call has to succeed or to end with an error of the package's.
+The plugin notes what is used after it was given back, and what is left in the end.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.arena import Arena
+from modular_tf.device.executor_arena import executor_memory
+from modular_tf.device.platform import load_device_platform
+from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
+from modular_tf.errors import FailedPreconditionError, ModularTFError
+from modular_tf.native.ffi import lib
+from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE = 4096
+LONGEST_ROUND_S = 60
+
+
+class World:
+    """Two platforms that share a plugin's devices, and objects of three executors on these."""
+
+    def __init__(self, plugin: LifetimePlugin, random: Random) -> None:
+        """Load the platforms; the executor that works is drawn."""
+        self.library = plugin.library
+        self.platform, self.other = self.load(), self.load()
+        self.device = self.platform.executor(0)
+        self.user = random.choice([self.device, self.platform.executor(1), self.other.executor(0)])
+        self.theirs, self.ours = self.device.allocate(SIZE), self.user.allocate(SIZE)
+        self.their_stream, self.stream = self.device.create_stream(), self.user.create_stream()
+        self.event, self.timer = self.their_stream.record_event(), self.device.create_timer()
+        self.host, self.unified = self.device.allocate_host(64), self.device.allocate_unified(64)
+        self.arena = Arena(executor_memory(self.device, lib.MTF_DEVICE_MEMORY), 1 << 26)
+
+    def load(self) -> Any:
+        """Load the plugin, once more."""
+        return load_device_platform(self.library, plugin_name="lifetime")
+
+
+def views(world: World) -> None:
+    """Write to memory that the host sees."""
+    for memory in (world.user.allocate_host(64), world.user.allocate_unified(64), world.host):
+        memory.view[:] = bytes(64)
+
+
+def cut(world: World) -> None:
+    """Use an arena over the device's memory."""
+    address = world.arena.allocate(SIZE)
+    world.arena.picture()
+    world.arena.free(address)
+
+
+def timed(world: World) -> None:
+    """Measure the stream."""
+    world.timer.start(world.stream)
+    world.timer.stop(world.stream)
+    world.user.create_timer().close()
+
+
+CALLS: dict[str, Callable[[World], object]] = {
+    "memcpy_htod": lambda w: w.stream.memcpy_htod(w.theirs, bytes(SIZE)),
+    "memcpy_dtoh": lambda w: w.stream.memcpy_dtoh(bytearray(SIZE), w.theirs),
+    "memcpy_dtod": lambda w: w.stream.memcpy_dtod(w.ours, w.theirs),
+    "memcpy_dtod back": lambda w: w.stream.memcpy_dtod(w.theirs, w.ours),
+    "unified": lambda w: w.stream.memcpy_dtod(w.theirs, w.unified, 64),
+    "mem_zero": lambda w: w.stream.mem_zero(w.theirs),
+    "memset32": lambda w: w.stream.memset32(w.theirs, 1),
+    "part": lambda w: w.stream.memset(w.theirs.part(64, 64), 1),
+    "wait_for": lambda w: w.stream.wait_for(w.their_stream),
+    "wait_event": lambda w: w.stream.wait_event(w.event),
+    "record": lambda w: w.event.record(w.stream),
+    "record_event": lambda w: w.stream.record_event().wait(),
+    "add_callback": lambda w: w.stream.add_callback(lambda: w.ours.size),
+    "block_until_done": lambda w: w.stream.block_until_done(),
+    "timer": timed,
+    "sync_memcpy_htod": lambda w: copy_htod(w.user, w.theirs, bytes(SIZE), None, 0),
+    "sync_memcpy_dtoh": lambda w: copy_dtoh(w.user, bytearray(SIZE), w.theirs, None, 0),
+    "sync_memcpy_dtod": lambda w: copy_dtod(w.user, w.ours, w.theirs, None, 0, 0),
+    "create_stream": lambda w: w.device.create_stream().memset(w.device.allocate(SIZE), 1),
+    "create_event": lambda w: w.device.create_event(),
+    "synchronize": lambda w: w.user.synchronize(),
+    "allocator_stats": lambda w: (w.user.memory_usage(), w.user.allocator_stats()),
+    "views": views,
+    "arena": cut,
+    "executor": lambda w: w.platform.executor(1).allocate(SIZE),
+    "details": lambda w: w.platform.device_details(1),
+    "load": lambda w: w.load().close(),
+}
+
+CLOSES: dict[str, Callable[[World], Callable[[], None]]] = {
+    "platform": lambda w: w.platform.close,
+    "other platform": lambda w: w.other.close,
+    "device": lambda w: w.device.close,
+    "user": lambda w: w.user.close,
+    "stream": lambda w: w.stream.close,
+    "their stream": lambda w: w.their_stream.close,
+    "memory": lambda w: w.theirs.close,
+    "unified memory": lambda w: w.unified.close,
+    "host memory": lambda w: w.host.close,
+    "event": lambda w: w.event.close,
+    "timer": lambda w: w.timer.close,
+    "arena": lambda w: w.arena.close,
+}
+
+PAIRS = [(call, close) for call in CALLS for close in CLOSES]
+
+
+class Round:
+    """One pair.
+
+    Attributes:
+        problems: What went wrong.
+    """
+
+    def __init__(self, plugin: LifetimePlugin, call: str, close: str, random: Random) -> None:
+        """Draw the moments, and whether the host cuts the plugin's memory."""
+        self.problems: list[str] = []
+        self._plugin = plugin
+        plugin.reset()
+        if random.random() < 0.5:
+            plugin.use_bfc_allocator()
+        self._call, self._name = CALLS[call], f"{call} while {close} is closed"
+        self._world = World(plugin, random)
+        self._close = CLOSES[close](self._world)
+        self._held_s, self._open_s = random.random() * 0.006, random.random() * 0.002
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Have all begin at once, wait for their ends, and look at what is left."""
+        self._plugin.hold("work")
+        jobs = [self._repeat, self._repeat, self._end]
+        threads = [threading.Thread(target=self._guarded, args=(job,)) for job in jobs]
+        for thread in threads:
+            thread.start()
+        time.sleep(self._held_s)
+        self._plugin.let_go("work")
+        for thread in threads:
+            thread.join(LONGEST_ROUND_S)
+            if thread.is_alive():
+                self._give_up()
+        for platform in (self._world.platform, self._world.other):
+            platform.close()
+        del self._world, self._close
+        self._look_at_the_end()
+
+    def _guarded(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:  # noqa: BLE001  (to be told)
+            self.problems.append(f"{self._name}: {error!r}")
+
+    def _repeat(self) -> None:
+        for _ in range(50):
+            last = self._ended.is_set()
+            with suppress(ModularTFError):
+                self._call(self._world)
+            if last:
+                return
+
+    def _end(self) -> None:
+        time.sleep(self._open_s)
+        try:
+            self._close()
+        except FailedPreconditionError as error:
+            self.problems.append(f"{self._name}: {error!r}")
+        finally:
+            self._ended.set()
+
+    def _look_at_the_end(self) -> None:
+        gc.collect()
+        await_ends()
+        self.problems += [f"{self._name}: {fault}" for fault in self._plugin.faults]
+        if self._plugin.left:
+            self.problems.append(f"{self._name}: left: {self._plugin.left}")
+
+    def _give_up(self) -> None:
+        print(f"{self._name}: still running after {LONGEST_ROUND_S} s", flush=True)
+        faulthandler.dump_traceback(all_threads=True)
+        os._exit(1)
+
+
+def main() -> int:
+    """Run the campaign."""
+    rounds, seed = int(sys.argv[1]), int(sys.argv[2])
+    faulthandler.enable()
+    sys.setswitchinterval(1e-5)
+    random = Random(seed)
+    plugin, failed, pairs = LifetimePlugin(build_lifetime_plugin()), 0, PAIRS[:]
+    for number in range(rounds):
+        if number % len(pairs) == 0:
+            random.shuffle(pairs)
+        stressed = Round(plugin, *pairs[number % len(pairs)], random)
+        stressed.run()
+        failed += bool(stressed.problems)
+        for problem in stressed.problems:
+            print(f"round {number}, {problem}", flush=True)
+    print(f"{rounds} rounds of {len(pairs)} pairs: {failed} had a problem")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
