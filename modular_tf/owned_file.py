@@ -1,21 +1,54 @@
-"""Files that have an owner from the system call on, so that an interrupt leaves none open."""
+"""Files that have an owner from the system call on, so that an interrupt leaves none open.
+
+A signal handler that raises may come after any call, also between `os.open` and the line that keeps
+the number that it returned. So only functions of C run until the descriptor has its owner, which
+closes it when it is dropped. The owner is a `FileIO`, which cannot own a directory.
+"""
 
 from __future__ import annotations
 
 import os
 from functools import partial
 from io import FileIO
-from typing import Any
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def open_owned(*arguments: Any, **named: Any) -> FileIO:
     """Open a file for whoever needs its descriptor; the arguments are those of `os.open`.
 
-    A signal handler that raises may come after any call, also between `os.open` and the line that
-    keeps the number that it returned. So only functions of C run until the descriptor has its
-    owner, which closes it when it is dropped.
-
     Raises:
         OSError: As `os.open`; or it is a directory.
+        ValueError: As `os.open`.
     """
-    return next(map(FileIO, iter(partial(os.open, *arguments, **named), None)))
+    return owned(partial(os.open, *arguments, **named))
+
+
+def owned(make: Callable[[], int]) -> FileIO:
+    """Return the owner of a new descriptor.
+
+    Args:
+        make: Makes the descriptor; a function of C, or a `partial` of one.
+
+    Raises:
+        OSError: As `make`; or it is of a directory.
+    """
+    try:
+        return next(map(FileIO, iter(make, None)))
+    except IsADirectoryError as error:
+        if isinstance(error.filename, int):  # `FileIO` refused the descriptor, and left it open
+            os.close(error.filename)
+        raise
+
+
+def owned_pipe() -> tuple[FileIO, FileIO]:
+    """Return the end of a new pipe to read from, and the end to write to.
+
+    Raises:
+        OSError: As `os.pipe`.
+    """
+    reads, writes = map(FileIO, islice(chain.from_iterable(iter(os.pipe, None)), 2))
+    return reads, writes

@@ -15,6 +15,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
+from modular_tf.owned_file import open_owned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -164,15 +165,10 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
         if seen.is_settled(seen_ns):
             return seen
     try:
-        fd = os.open(path, _OPEN_FLAGS)
+        with open_owned(path, _OPEN_FLAGS) as file:
+            return _read(path, file.fileno(), seen_ns)
     except (OSError, ValueError):
         return None
-    try:
-        return _read(path, fd, seen_ns)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
 
 
 def see_again(
@@ -210,13 +206,10 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
     Raises:
         OSError: It cannot be read, or is not that file as it was, before or after (ESTALE).
     """
-    fd = os.open(path, _OPEN_FLAGS)
-    try:
-        _require_same(fd, path, identity)
-        found = work_out(fd)
-        _require_same(fd, path, identity)
-    finally:
-        os.close(fd)
+    with open_owned(path, _OPEN_FLAGS) as file:
+        _require_same(file.fileno(), path, identity)
+        found = work_out(file.fileno())
+        _require_same(file.fileno(), path, identity)
     return found
 
 

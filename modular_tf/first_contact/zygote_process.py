@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.escapees import end_marked
@@ -16,9 +17,12 @@ from modular_tf.first_contact.interpreter import (
     find_interpreter,
 )
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.owned_file import owned, owned_pipe
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Mapping, Sequence
+    from io import FileIO
 
     from modular_tf.first_contact.limits import Limits
 
@@ -53,43 +57,37 @@ class ZygoteProcess:
         self.control, theirs = socket.socketpair()
         self.owner = os.getpid()
         self._mark = os.urandom(16).hex()
-        self._complaints, complaints_end = os.pipe()
-        try:
-            self._pid = self._start(command, environment, theirs, complaints_end)
-        except BaseException:
-            self.control.close()
-            os.close(self._complaints)
-            raise
-        finally:
-            theirs.close()
-            os.close(complaints_end)
+        self._complaints, complaints_end = owned_pipe()
+        with theirs, complaints_end:
+            try:
+                self._process = self._start(command, environment, theirs, complaints_end)
+            except BaseException:
+                self.control.close()
+                self._complaints.close()
+                raise
 
     def _start(
         self,
         command: Callable[[int, str], Sequence[str]],
         environment: Mapping[str, str],
         theirs: socket.socket,
-        complaints: int,
-    ) -> int:
+        complaints: FileIO,
+    ) -> subprocess.Popen[bytes]:
         import fcntl  # noqa: PLC0415  (so that they load when there is something to try)
         import subprocess  # noqa: PLC0415
 
         # It would be a standard stream where the application has closed its own.
-        control = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-        try:
-            process = subprocess.Popen(  # noqa: S603  (our own interpreter)
-                command(control, self._mark),
+        duplicate = partial(fcntl.fcntl, theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+        with owned(duplicate) as control:
+            return subprocess.Popen(  # noqa: S603  (our own interpreter)
+                command(control.fileno(), self._mark),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
-                pass_fds=(control,),
+                pass_fds=(control.fileno(),),
                 start_new_session=True,
                 env=environment,
             )
-        finally:
-            os.close(control)
-        process.returncode = 0  # it is waited for here, and with more care
-        return process.pid
 
     def wait_until_ready(self) -> bool:
         """Wait until it has imported everything; False if it ended before that."""
@@ -117,19 +115,19 @@ class ZygoteProcess:
     def forget(self) -> None:
         """Let go of what a fork has copied; the process is the parent's."""
         self.control.close()
-        os.close(self._complaints)
+        self._complaints.close()
+        self._process.returncode = 0  # else `Popen` would wait for it
 
     def close(self) -> str:
         """End the process and all that it has started; return how it ended, and what it said."""
         self.control.close()
         status = self._wait()
+        self._process.returncode = status or 0  # else `Popen` would wait for it once more
         if status != 0:  # it could not end what it had started
             end_marked(self._mark)
-        os.set_blocking(self._complaints, False)
-        said = b""
-        with suppress(BlockingIOError):
-            said = os.read(self._complaints, _MOST_SAID)
-        os.close(self._complaints)
+        with self._complaints:
+            os.set_blocking(self._complaints.fileno(), False)
+            said = self._complaints.read(_MOST_SAID) or b""
         words = said.decode("utf-8", "replace").strip().splitlines()[-1:]
         return ": ".join([f"ended with status {status}", *words])
 
@@ -138,14 +136,14 @@ class ZygoteProcess:
         deadline = time.monotonic() + _PATIENCE_AT_THE_END_S
         while True:
             try:
-                found, status = os.waitpid(self._pid, os.WNOHANG)
+                found, status = os.waitpid(self._process.pid, os.WNOHANG)
             except ChildProcessError:  # the application takes the status of every child itself
                 return None
             if found:
                 return os.waitstatus_to_exitcode(status)
             if time.monotonic() > deadline:
                 # Nobody has waited for it, so the number is still its own.
-                os.kill(self._pid, signal.SIGKILL)
+                os.kill(self._process.pid, signal.SIGKILL)
             time.sleep(_LOOK_EVERY_S)
 
 

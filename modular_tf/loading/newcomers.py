@@ -24,6 +24,7 @@ from modular_tf.loading.bound_files import own_paths, refused
 from modular_tf.loading.opened_file import OpenDescriptor
 from modular_tf.loading.origin_folder import file_behind
 from modular_tf.native.library import Library, mapped_objects, mapped_since
+from modular_tf.owned_file import open_owned
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 
@@ -158,7 +159,7 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
 
 def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
     try:
-        with closing(OpenDescriptor(os.open(path, _OPEN_FLAGS))) as file:
+        with closing(OpenDescriptor(open_owned(path, _OPEN_FLAGS))) as file:
             return Library.address_of(file.mapped_as) == mapped.address
     except OSError:
         return False

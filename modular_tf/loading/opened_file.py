@@ -10,13 +10,17 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, sha256_of
 from modular_tf.errors import PluginError
+from modular_tf.owned_file import open_owned, owned
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from modular_tf.discovery.file_identity import SeenFile
 
 # O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
@@ -33,22 +37,29 @@ class OpenDescriptor:
         fd: The descriptor; it belongs to this object.
         mapped_as: A path to it, in this process alone. No other file ever had it here, so the
             descriptor can be closed once the file is mapped.
+
+    Args:
+        file: The file; it belongs to this object.
     """
 
-    def __init__(self, fd: int) -> None:
-        self.fd = _off_standard_streams(fd)
+    def __init__(self, file: FileIO) -> None:
+        self._file = _off_standard_streams(file)
+        self.fd = self._file.fileno()
         self.mapped_as = _unique_path(self.fd)
-        self._is_kept = False
 
     def keep(self) -> None:
-        """Leave the descriptor open for the life of the process."""
-        self._is_kept = True
+        """Have another descriptor and path from now on, open for the life of the process.
+
+        The first one ends with its owner, at the latest with the interpreter, before a sanitizer
+        writes its report.
+        """
+        if self.fd == self._file.fileno():
+            self.fd = fcntl.fcntl(self.fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
+            self.mapped_as = _unique_path(self.fd)
 
     def close(self) -> None:
         """Close the descriptor unless it is kept; a second call does nothing."""
-        if self.fd >= 0 and not self._is_kept:
-            os.close(self.fd)
-            self.fd = -1
+        self._file.close()
 
 
 class OpenedFile(OpenDescriptor):
@@ -72,7 +83,7 @@ class OpenedFile(OpenDescriptor):
     """
 
     def __init__(self, path: str, seen: SeenFile | None = None) -> None:
-        super().__init__(os.open(path, _OPEN_FLAGS))
+        super().__init__(open_owned(path, _OPEN_FLAGS))
         self.path = path
         self.identity = FileIdentity.of(os.fstat(self.fd))
         self.known_sha256: str | None = None
@@ -140,14 +151,12 @@ def changed_since(path: str) -> PluginError:
     )
 
 
-def _off_standard_streams(fd: int) -> int:
-    """Return a descriptor for the same file that nobody takes for a standard stream."""
-    if fd >= _FIRST_FREE:
-        return fd
-    try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-    finally:
-        os.close(fd)
+def _off_standard_streams(file: FileIO) -> FileIO:
+    """Return the same file with a descriptor that nobody takes for a standard stream."""
+    if file.fileno() >= _FIRST_FREE:
+        return file
+    with file:
+        return owned(partial(fcntl.fcntl, file.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE))
 
 
 def _unique_path(fd: int) -> str:

@@ -17,9 +17,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.privileges import is_privileged
+from modular_tf.owned_file import open_owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import FileIO
 
     from modular_tf.discovery.elf import ElfFile
     from modular_tf.loading.opened_file import OpenDescriptor
@@ -31,7 +33,7 @@ _MOST_LEVELS = 8
 
 _numbers = itertools.count(1)
 _mirrors: dict[tuple[int, str, int], _Mirror] = {}
-_root: tuple[int, str, int] | None = None  # process, path, descriptor of the lock
+_root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
 
 def levels_asked_for(elf: ElfFile, file: str) -> int | None:
@@ -87,10 +89,11 @@ def remove_own_folders() -> None:
     """Remove what this process made; its libraries find nothing beside them from then on."""
     global _root
     root, _root = _root, None
-    if root is not None and root[0] == os.getpid():
-        _mirrors.clear()
-        _remove(root[1])
-        os.close(root[2])
+    if root is not None:
+        with root[2]:
+            if root[0] == os.getpid():
+                _mirrors.clear()
+                _remove(root[1])
 
 
 atexit.register(remove_own_folders)
@@ -130,10 +133,10 @@ class _Mirror:
         if name not in self._mapped:
             if name in self._shown:
                 os.unlink(link)
+            source.keep()
             os.symlink(f"/proc/self/fd/{source.fd}", link)
             self._shown.add(name)
             self._mapped[name] = _inode(source)
-            source.keep()
         return link
 
 
@@ -169,12 +172,14 @@ def _own_root() -> str:
     """Return the directory of this process, and remove those of processes that ended."""
     global _root  # noqa: PLW0603  (see `remove_own_folders`)
     if _root is None or _root[0] != os.getpid():
+        remove_own_folders()  # in a fork it only forgets those of the parent
         import tempfile  # noqa: PLC0415  (few libraries ask for their folder)
 
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")
         base = runtime if os.path.isabs(runtime) and os.access(runtime, os.W_OK) else None
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
-        lock = os.open(os.path.join(path, _LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        lock = open_owned(os.path.join(path, _LOCK_NAME), flags, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         _root = (os.getpid(), path, lock)
         _remove_orphans(os.path.dirname(path))
@@ -195,11 +200,8 @@ def _is_orphan(path: str) -> bool:
         if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _UNLOCKED_LIFE_S:
             return False
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        lock = os.open(os.path.join(path, _LOCK_NAME), flags)
-        try:
+        with open_owned(os.path.join(path, _LOCK_NAME), flags) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        finally:
-            os.close(lock)
         return True
     return False
 

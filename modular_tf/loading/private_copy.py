@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
@@ -19,6 +20,7 @@ from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.loading.search_path import without_relative
 from modular_tf.native.runtime_library import SONAME
+from modular_tf.owned_file import owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +90,8 @@ def _require_executable(file: OpenedFile) -> None:
 def _new_memory(name: str) -> OpenDescriptor:
     # The kernel takes 249 bytes of name. The name is for people who look at the process's maps.
     shown = os.fsdecode(os.fsencode(name)[:200])
-    return OpenDescriptor(os.memfd_create(shown, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+    flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+    return OpenDescriptor(owned(partial(os.memfd_create, shown, flags)))
 
 
 def _copy_file(source: int, target: int) -> None:

@@ -162,21 +162,18 @@ class OwnDirectory:
         return -1
 
     def _create(self, directory: int, name: str, data: bytes) -> bool:
-        fd = -1
+        file = None
         try:
-            fd = os.open(name, _CREATE_FLAGS, 0o600, dir_fd=directory)
-            os.fchmod(fd, 0o600)  # the umask may leave its owner out
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            with open_owned(name, _CREATE_FLAGS, 0o600, dir_fd=directory) as file:
+                os.fchmod(file.fileno(), 0o600)  # the umask may leave its owner out
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(file.fileno(), view) :]
         except OSError as error:
             _log.info("storage.not_written", path=self._path_of(name), error=str(error))
-            if fd >= 0:
+            if file is not None:
                 _remove(directory, name)
             return False
-        finally:
-            if fd >= 0:
-                os.close(fd)
         return True
 
     def _read(self, fd: int, name: str, most: int) -> bytes | None:

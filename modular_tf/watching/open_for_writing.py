@@ -9,6 +9,8 @@ import signal
 import struct
 import threading
 
+from modular_tf.owned_file import open_owned
+
 __all__ = ["is_open_for_writing"]
 
 _F_SETOWN_EX = 15  # not in every Python's fcntl
@@ -26,13 +28,10 @@ def is_open_for_writing(path: str) -> bool | None:
         None where nobody can tell.
     """
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        with open_owned(path, _OPEN_FLAGS) as file:
+            return _lease_is_refused(file.fileno())
     except (OSError, ValueError):
         return None
-    try:
-        return _lease_is_refused(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _lease_is_refused(descriptor: int) -> bool | None:

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20.0
 COLD_ROUNDS = 10  # one in so many begins with nothing remembered, and has plugins to try
-ROUNDS_FOR_ONE_LEFT = 50
-"""In how many rounds one descriptor may be lost: of directories and pipes, since CPython runs
-signal handlers between a system call and the line that keeps what it returned."""
-FEW = 4
+ROUNDS_FOR_ONE_LEFT = 100
+"""In how many rounds one descriptor may be lost, about three times what was found: of a directory,
+which `owned_file` cannot own, or in Python's own `subprocess` and `socket`. CPython runs signal
+handlers between a system call and the line that keeps what it returned."""
+FEW = 2
 
 
 class Campaign:

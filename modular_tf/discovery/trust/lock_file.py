@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -129,15 +131,16 @@ class LockFile:
         temporary = os.path.join(directory, f".modular-tf-lock-{os.urandom(8).hex()}")
         mode = _mode_of(path)
         narrow = 0o644 if mode is None else mode & 0o600
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, narrow)
+        opener = partial(os.open, mode=narrow)
         try:
-            with open(fd, "w", encoding="utf-8") as stream:
+            with open(temporary, "x", encoding="utf-8", opener=opener) as stream:
                 stream.write(self.text())
                 if mode is not None:
                     os.fchmod(stream.fileno(), mode)
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
             raise
 
 

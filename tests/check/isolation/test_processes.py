@@ -89,7 +89,7 @@ def test_a_zygote_that_cannot_start_is_an_error(monkeypatch):
 
 def test_a_zygote_that_a_plugin_ends_is_replaced():
     with CheckProcesses(Limits(jobs=1)) as processes:
-        os.kill(processes._zygote._pid, signal.SIGKILL)
+        os.kill(processes._zygote._process.pid, signal.SIGKILL)
         (result,) = processes.run([job_of("NOTHING", checks=(READS,))])
 
     assert [outcome.verdict for outcome in result.outcomes] == [Verdict.PASSED]
