@@ -173,7 +173,9 @@ class Campaign:
         left = _descriptors() - before
         if sum(left.values()) > most:
             self._note(-1, f"descriptors are left: {dict(left)}")
-        threads = [t.name for t in threading.enumerate() if t is not threading.current_thread()]
+        # One whose start was interrupted may never begin: Python left the lock of its start taken.
+        others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+        threads = [t.name for t in others if t.is_alive()]
         if threads:
             self._note(-1, f"threads are left: {threads}")
         if children := _children():
