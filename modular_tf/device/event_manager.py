@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from modular_tf.device.host_callback import running_as
@@ -26,6 +28,9 @@ _ROUND_NS = 200_000
 _IDLE_S = 1.0
 """How long the thread stays without an event."""
 
+_LOOK_EVERY_S = 0.0005
+"""How often who waits for all of them looks."""
+
 
 class EventManager:
     """Calls functions when events are done. [any thread]
@@ -36,7 +41,9 @@ class EventManager:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self._changed = threading.Condition(ForkLock())
+        self._lock = ForkLock()
+        # No `threading.Condition`: an interrupt within its methods leaves its lock taken.
+        self._calls: SimpleQueue[None] = SimpleQueue()
         self._waiting: deque[Waiting] = deque()
         self._worker = Worker()
 
@@ -51,18 +58,21 @@ class EventManager:
         Raises:
             ResourceExhaustedError: There is no thread to wait for it; the function is not called.
         """
-        with self._changed:
+        with self._lock:
             self._worker.ensure(self._work, f"events of {self._executor.name}")
             self._waiting.append((event, function))
-            self._changed.notify()
+        if self._calls.empty():  # else the thread will look after all of them
+            self._calls.put(None)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def drain(self, timeout: float) -> bool:
         """Wait until nothing is waited for, at most `timeout` seconds; tell whether that is so."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting, timeout)
+        latest = time.monotonic() + timeout
+        while self._waiting and time.monotonic() < latest:
+            time.sleep(_LOOK_EVERY_S)
+        return not self._waiting
 
     def _work(self) -> None:
         with running_as(self._executor):
@@ -70,13 +80,25 @@ class EventManager:
                 self._look()
 
     def _await_work(self) -> bool:
-        with self._changed:
-            if not self._worker.is_current:
-                return False
-            if self._changed.wait_for(lambda: self._waiting, _IDLE_S):
-                return True
-            self._worker.leave()
-            return False
+        is_idle = False
+        while True:
+            with self._lock:
+                if not self._worker.is_current:
+                    return False
+                if self._waiting:
+                    return True
+                if is_idle:
+                    self._worker.leave()
+                    return False
+            is_idle = self._is_idle()
+
+    def _is_idle(self) -> bool:
+        """Wait for a call; tell whether none came."""
+        try:
+            self._calls.get(timeout=_IDLE_S)
+        except Empty:
+            return True
+        return False
 
     def _look(self) -> None:
         """Poll every event once; wait a little for the first, which mostly is done first."""
@@ -85,10 +107,9 @@ class EventManager:
         if native is not None:
             lib.mtf_event_poll(native, _ROUND_NS)
         done = [entry for entry in waiting if _call_if_done(entry)]
-        with self._changed:
+        with self._lock:
             for entry in done:
                 self._waiting.remove(entry)
-            self._changed.notify_all()
 
 
 def _call_if_done(entry: Waiting) -> bool:

@@ -157,16 +157,19 @@ class _Passage:
     def __init__(self, executor: Executor, stream: Stream) -> None:
         self._time = 0
         self._error: ModularTFError | None = None
-        self._passed = threading.Event()
+        # No `threading.Event`: an interrupt within its methods leaves its lock taken.
+        self._not_yet = threading.Lock()
+        self._not_yet.acquire()
         executor.events.when_done(stream.record_event(), self._note)
 
     def _note(self, error: ModularTFError | None) -> None:
         self._time = time.perf_counter_ns()
         self._error = error
-        self._passed.set()
+        self._not_yet.release()
 
     def wait(self) -> int:
-        self._passed.wait()
+        with self._not_yet:
+            pass
         if self._error is not None:
             raise self._error
         return self._time
