@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.device.native_object import NativeObject, usable
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from modular_tf.device.event import Event
     from modular_tf.device.executor import Executor
     from modular_tf.device.stream import Stream
+
+_LOOK_EVERY_S = 0.1
+"""How often who waits for a passage looks; mostly a note comes before."""
 
 
 class Timer(Protocol):
@@ -157,19 +161,21 @@ class _Passage:
     def __init__(self, executor: Executor, stream: Stream) -> None:
         self._time = 0
         self._error: ModularTFError | None = None
+        self._is_noted = False
         # No `threading.Event`: an interrupt within its methods leaves its lock taken.
-        self._not_yet = threading.Lock()
-        self._not_yet.acquire()
+        self._notes: SimpleQueue[None] = SimpleQueue()
         executor.events.when_done(stream.record_event(), self._note)
 
     def _note(self, error: ModularTFError | None) -> None:
         self._time = time.perf_counter_ns()
         self._error = error
-        self._not_yet.release()
+        self._is_noted = True
+        self._notes.put(None)
 
     def wait(self) -> int:
-        with self._not_yet:
-            pass
+        while not self._is_noted:  # another thread may have taken the note
+            with suppress(Empty):
+                self._notes.get(timeout=_LOOK_EVERY_S)
         if self._error is not None:
             raise self._error
         return self._time

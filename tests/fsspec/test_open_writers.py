@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 
 import pytest
 
@@ -141,13 +140,24 @@ def test_a_cloud_store_gets_what_is_open_at_the_end(run_python, wild_plugins, s3
         run_python(IN_A_CLOUD + code, *arguments, env=s3_store.environment)
 
 
-def test_a_fork_leaves_what_is_open_to_the_parent(fs, tmp_path):
-    writer = fs.open(tmp_path / "f", "wb")
-    writer.write(CONTENT)
-    if (child := os.fork()) == 0:
-        fs.service.close()
-        os._exit(0)
-    os.waitpid(child, 0)
-    writer.close()
+def test_a_fork_leaves_what_is_open_to_the_parent(run_python, tmp_path):
+    run_python(
+        """
+        import os, sys
+        from modular_tf.fsspec import ModularFileSystem
+        from modular_tf.service import PluginService
 
-    assert (tmp_path / "f").read_bytes() == CONTENT
+        with PluginService() as service:
+            service.load()
+            writer = ModularFileSystem("file", service=service).open(sys.argv[1], "wb")
+            writer.write(b"content" * 5000)
+            if (child := os.fork()) == 0:
+                service.close()
+                os._exit(0)
+            os.waitpid(child, 0)
+            writer.close()
+        """,
+        tmp_path / "f",
+    )
+
+    assert (tmp_path / "f").read_bytes() == b"content" * 5000
