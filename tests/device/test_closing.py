@@ -155,7 +155,10 @@ def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
         stream.memset(memory, 1)
         second.executor.begin_end()
         recording.fail("synchronize_all_activity", 15)
-        first.executor.close()
+        closer = started(first.executor.close)
+        closer.join(30)
+        assert not closer.is_alive()
+        assert closer.errors == []
         recording.heal()
         with pytest.raises(DataLossError, match="synchronize_all_activity"):
             second.executor.close()
