@@ -62,6 +62,9 @@ class Arena:
     is freed. The source may wait for threads that use the arena, unless those need a region too.
     Addresses are plain numbers: keep the arena as long as they are in use, for its regions go back
     when it is collected.
+
+    Fork: an arena that another thread is changing at that moment refuses every call in the child
+    with FailedPreconditionError, and has no figures and no picture there.
     """
 
     __slots__ = ("__weakref__", "_arena", "_name", "_source")

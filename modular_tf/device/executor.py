@@ -6,6 +6,7 @@ import atexit
 import sys
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
@@ -107,7 +108,7 @@ class Executor:
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
         self._closed = False
-        self._let_go: list[Callable[[], None]] = []  # one at most; whoever takes it out calls it
+        self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
         native = ffi.cast("void *", table), ffi.cast("void *", device)
@@ -323,24 +324,25 @@ class Executor:
         self._in_flight.clear()
 
     def when_unused(self, let_go: Callable[[], None]) -> None:
-        """Have a function called, once, when a closed device has no host memory left."""
-        self._let_go.append(let_go)
+        """Have a function called when a closed device has no host memory left.
+
+        Args:
+            let_go: A second call of it must do nothing. Where the call is interrupted, or no thread
+                can be had for it, the next `when_unused` tries again.
+        """
+        self._let_go = let_go
         self.host_memory_ended(left=self.host_memories)
 
     def host_memory_ended(self, *, left: int) -> None:
         """Let the device go if none is left; may be called by the garbage collector."""
-        if left or sys.is_finalizing():
+        let_go = self._let_go
+        if left or let_go is None or sys.is_finalizing():
             return  # a thread that starts while the interpreter ends would never run
-        try:
-            let_go = self._let_go.pop()
-        except IndexError:
-            return
         # The collector may have come while this very thread holds the locks that this needs.
         thread = threading.Thread(target=let_go, name=f"end of {self.name}")
-        try:
+        with suppress(ResourceExhaustedError):  # the device stays
             start_thread(thread)
-        except ResourceExhaustedError:
-            self._let_go.append(let_go)  # the device stays
+            self._let_go = None  # not before: an interrupt must not lose it
 
     # -- for the objects --------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class InFlight:
     1. append what it uses, as a list, to `batch`, and enqueue it;
     2. when the plugin has it, or that is not known, call `keep` if `batch` is another one by now;
     3. when the plugin has it, take its bytes and `COST` from `room`; call `end_batch` without any;
-    4. when the plugin has refused it, clear the list.
+    4. when the plugin has refused it, call `drop_refused`.
 
     A full batch ends with an event; once the plugin says that this is COMPLETE, the batch is
     dropped. Where it says that it failed, or cannot make an event, all is kept until the stream is
@@ -65,6 +65,12 @@ class InFlight:
         while self.batch is not batch:
             batch = self.batch
             batch.append(used)
+
+    def drop_refused(self, used: Used) -> None:
+        """Let go of what an operation would have used that the plugin does not have."""
+        used.clear()
+        with suppress(ValueError):  # sealed meanwhile, with its batch
+            self.batch.remove(used)  # or another one without content, whose thread removes this
 
     def end_batch(self, stream: StreamCopies) -> None:
         """Let the batch be dropped when the stream has passed it, and drop what it has passed."""

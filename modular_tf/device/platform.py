@@ -205,7 +205,7 @@ class DevicePlatform:
         All devices are done with their work before anything of one of them ends. Then devices and
         the platform's tables go in TensorFlow's order. Safe to call twice; a close that was
         interrupted is finished by the next. Host memory that is still viewed keeps the platform
-        until its last view is gone.
+        until its last view is gone; where that end was interrupted, the next close finishes it.
 
         Raises:
             InternalError: A destroy function threw (rule SE-032); all of them have been called.
@@ -218,7 +218,7 @@ class DevicePlatform:
         with self._lock:
             self._closed = True
             executors = dict(self._executors)
-        if self._released:
+        if self._released and not self._viewed:
             return
         failures = close_executors(list(executors.values())) + self._release(executors)
         self._released = True
@@ -230,7 +230,7 @@ class DevicePlatform:
         viewed = {n: executor for n, executor in executors.items() if executor.host_memories}
         if not viewed:
             return self._release_now()
-        self._viewed |= viewed.keys()
+        self._viewed = set(viewed)  # each is asked for below, also beside another close
         # All at once: later the collector may have freed the native part of one.
         for ordinal, executor in viewed.items():
             executor.when_unused(partial(self._host_memory_ended, ordinal))

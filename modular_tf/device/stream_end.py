@@ -32,8 +32,10 @@ def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None
     core = lib
 
     def end(native: Any) -> None:
-        done = not len(in_flight) or _is_done(core, native)
-        core.mtf_stream_free(native)
+        try:
+            done = not len(in_flight) or _is_done(core, native)
+        finally:
+            core.mtf_stream_free(native)
         if done:
             kept.discard(in_flight)
             in_flight.drop_all()

@@ -19,11 +19,14 @@ def take_error(
     """Turn a native error into an exception, not raised, and free it.
 
     Args:
-        error: A non-NULL `mtf_error *`; the caller must not use it again.
+        error: An `mtf_error *`, NULL where none was kept; the caller must not use it again.
         plugin: Who was called.
         path: The path as the user wrote it.
         operation: The slot that was called.
     """
+    if not error:  # a signal handler between the call and this took what the core had kept
+        text = f"{operation or 'a call'}: the native core failed and kept no reason"
+        return error_from_code(13, text, plugin=plugin, path=path, operation=operation)
     try:
         code, message = error.code, decode(ffi.string(error.message))
         thrown, closed, broken = error.thrown, error.closed, error.rule

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from modular_tf.errors import ClosedError, FailedPreconditionError, ModularTFError
+from modular_tf.errors import ClosedError, DataLossError, FailedPreconditionError, ModularTFError
 
 SIZE = 4096
 
@@ -135,6 +135,33 @@ def test_two_services_may_close_while_each_uses_what_is_the_others(lifetime):
         for closer in closers:
             closer.join()
             assert closer.errors == []
+
+
+def test_a_device_closes_though_the_close_of_another_was_interrupted(lifetime):
+    with lifetime.platform() as platform:
+        first, second = platform.executor(0), platform.executor(1)
+        memory = first.allocate(SIZE)
+        second.create_stream().memset(memory, 1)
+        second.begin_end()  # and no more of its close
+        closer = started(first.close)
+        closer.join(30)
+        assert not closer.is_alive()
+        assert closer.errors == []
+
+
+def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
+    with recording.devices() as [first, second]:
+        memory, stream = first.allocate(SIZE), second.create_stream()
+        stream.memset(memory, 1)
+        second.executor.begin_end()
+        recording.fail("synchronize_all_activity", 15)
+        closer = started(first.executor.close)
+        closer.join(30)
+        assert not closer.is_alive()
+        assert closer.errors == []
+        recording.heal()
+        with pytest.raises(DataLossError, match="synchronize_all_activity"):
+            second.executor.close()
 
 
 def test_who_closes_second_waits_for_the_first(lifetime):

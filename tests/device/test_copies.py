@@ -331,6 +331,22 @@ def test_the_error_of_a_copy_keeps_none_of_its_bytes(recording, device, slot):
     assert [by_plugin.tb, by_size.tb, by_memory.tb].count(None) == 0
 
 
+@pytest.mark.parametrize("slot", [slot for slot in COPIES if not slot.startswith("sync")])
+def test_refused_copies_leave_nothing_behind(recording, device, slot):
+    stream, memory = device.create_stream(), device.allocate(4)
+    stream.memset(memory, 1)
+    recording.fail(slot, 5)
+    for _ in range(3):
+        with pytest.raises(ModularTFError):
+            COPIES[slot](device, stream, memory)
+    memory.close()
+    for _ in range(3):
+        with pytest.raises(ClosedError):
+            COPIES[slot](device, stream, memory)
+
+    assert len(stream._in_flight) == 1
+
+
 # -- what copies keep --------------------------------------------------------------------------
 
 

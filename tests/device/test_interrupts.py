@@ -10,7 +10,9 @@ from functools import partial
 import pytest
 
 from modular_tf.device.platform import load_device_platform
-from tests.fixtures.interrupts import interrupt, points
+from modular_tf.threads import start_thread
+from tests.device.lifetimes import await_ends
+from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 SIZE = 4096
 
@@ -102,6 +104,40 @@ def test_an_interrupted_end_of_a_stream_lets_nothing_go(lifetime):
             interrupt(stream.clear, point=point)
             soon.join()
             device.synchronize()
+
+
+def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, monkeypatch):
+    def interrupted(*_):
+        raise Interrupt
+
+    with lifetime.devices() as [device, _]:
+        stream, memory = device.create_stream(), device.allocate(SIZE)
+        stream.memset(memory, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr("modular_tf.device.stream_end._is_done", interrupted)
+            stream.close()
+        assert lifetime.alive("stream") == 0
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_an_interrupted_end_of_host_memory_is_finished_by_a_close(lifetime, monkeypatch, point):
+    def interrupted(thread):
+        if point == "after":
+            start_thread(thread)
+        raise Interrupt
+
+    platform = load_device_platform(lifetime.library, plugin_name="lifetime")
+    memory = platform.executor(0).allocate_host(SIZE)
+    view = memory.view
+    memory.close()
+    platform.close()
+    with monkeypatch.context() as patched:
+        patched.setattr("modular_tf.device.executor.start_thread", interrupted)
+        del memory, view
+    platform.close()
+    await_ends()
+    assert lifetime.left == {}
+    assert platform._live.holders == set()
 
 
 CREATED = {

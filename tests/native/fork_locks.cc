@@ -106,6 +106,26 @@ void a_grandchild_finds_it_free() {
   });
 }
 
+void a_child_is_told_that_another_thread_held_it() {
+  Lock lock;
+  const auto is_abandoned = [&] {
+    const LockGuard held(lock);
+    return lock.is_abandoned();
+  };
+  in_child([&] { check(!is_abandoned()); });
+  while_taken(lock, [&] {
+    in_child([&] {
+      check(is_abandoned() && is_abandoned());
+      in_child([&] { check(is_abandoned()); });
+    });
+    in_child([&] {
+      check(lock.try_lock() && lock.is_abandoned());
+      lock.unlock();
+    });
+  });
+  check(!is_abandoned());
+}
+
 void the_threads_of_a_child_share_it() {
   Lock lock;
   while_taken(lock, [&] { in_child([&] { count_together(lock); }); });
@@ -169,6 +189,7 @@ const std::map<std::string, std::function<void()>> cases = {
     {"a_taken_lock_is_not_taken_twice", a_taken_lock_is_not_taken_twice},
     {"a_child_finds_it_free", a_child_finds_it_free},
     {"a_grandchild_finds_it_free", a_grandchild_finds_it_free},
+    {"a_child_is_told_that_another_thread_held_it", a_child_is_told_that_another_thread_held_it},
     {"the_threads_of_a_child_share_it", the_threads_of_a_child_share_it},
     {"waiters_are_woken", waiters_are_woken},
     {"a_child_waits_beside_the_waiters_of_its_parent",

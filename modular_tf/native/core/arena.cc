@@ -84,7 +84,7 @@ mtf_error* mtf_arena_close(mtf_arena* arena) {
 void mtf_arena_retain(mtf_arena* arena) { ++arena->references; }
 
 void mtf_arena_release(mtf_arena* arena) {
-  if (--arena->references == 0) delete arena;
+  if (--arena->references == 0 && !arena->arena.is_abandoned()) delete arena;
 }
 
 }  // extern "C"

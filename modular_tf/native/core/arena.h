@@ -6,7 +6,10 @@
  *
  * All functions: [any thread], unless they say otherwise. One lock per arena; it is not held while a
  * source is called, which may wait for threads that use the arena. One thread at a time asks for a
- * region; others that need one wait until it has come, or until enough is freed. NULL means success. */
+ * region; others that need one wait until it has come, or until enough is freed. NULL means success.
+ *
+ * In a forked child an arena that another thread was changing refuses all calls with
+ * FAILED_PRECONDITION, has no figures and is never destroyed: its tables may be half changed. */
 #ifndef MODULAR_TF_CORE_ARENA_H_
 #define MODULAR_TF_CORE_ARENA_H_
 

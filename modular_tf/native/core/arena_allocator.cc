@@ -70,7 +70,7 @@ Arena::~Arena() {
 
 uintptr_t Arena::take(uint64_t bytes) {
   const LockGuard lock(mutex_);
-  return closed_ ? 0 : find(bytes);
+  return closed_ || mutex_.is_abandoned() ? 0 : find(bytes);
 }
 
 uintptr_t Arena::find(uint64_t bytes) {
@@ -112,6 +112,7 @@ void Arena::split(Chunk* chunk, uint64_t bytes) {
 mtf_error* Arena::allocate(uint64_t bytes, uintptr_t* address) {
   *address = 0;
   UniqueLock lock(mutex_);
+  if (mutex_.is_abandoned()) return abandoned_error();
   if (closed_) return closed_error();
   if (bytes == 0) return nullptr;
   if (bytes > static_cast<uint64_t>(stats_.bytes_limit)) return out_of_memory(bytes);
@@ -137,6 +138,7 @@ mtf_error* Arena::grow(UniqueLock& lock, uint64_t bytes, uintptr_t* address) {
 mtf_error* Arena::free(uintptr_t address) {
   if (address == 0) return nullptr;
   UniqueLock lock(mutex_);
+  if (mutex_.is_abandoned()) return abandoned_error();
   Chunk* chunk = live_.remove(address);
   if (chunk == nullptr) return not_live(address);
   stats_.bytes_in_use -= static_cast<int64_t>(chunk->bytes);
@@ -333,6 +335,7 @@ mtf_error* Arena::give_back(UniqueLock& lock, const Region& region) {
 
 mtf_error* Arena::close() {
   UniqueLock lock(mutex_);
+  if (mutex_.is_abandoned()) return abandoned_error();
   closed_ = true;
   if (is_growing()) changed_.notify_all();
   return live_.count() == 0 ? drop_all(lock) : nullptr;
@@ -340,13 +343,19 @@ mtf_error* Arena::close() {
 
 uint64_t Arena::allocated_bytes(uintptr_t address) {
   const LockGuard lock(mutex_);
+  if (mutex_.is_abandoned()) return 0;
   const Chunk* chunk = live_.find(address);
   return chunk == nullptr ? 0 : chunk->bytes;
 }
 
 mtf_arena_stats Arena::stats() {
   const LockGuard lock(mutex_);
-  return figures();
+  return mutex_.is_abandoned() ? mtf_arena_stats{} : figures();
+}
+
+bool Arena::is_abandoned() {
+  const LockGuard lock(mutex_);
+  return mutex_.is_abandoned();
 }
 
 mtf_arena_stats Arena::figures() const {

@@ -37,6 +37,9 @@ class Arena {
   mtf_error* allocate(uint64_t bytes, uintptr_t* address);
   mtf_error* free(uintptr_t address);
   mtf_error* close();
+  // Whether another thread used it at a fork: its tables may be half changed, so it refuses all calls
+  // in the child and must not be destroyed there.
+  bool is_abandoned();
   uint64_t allocated_bytes(uintptr_t address);
   mtf_arena_stats stats();
   std::string picture();
@@ -71,6 +74,7 @@ class Arena {
   uint64_t room() const;
 
   mtf_error* closed_error() const;
+  mtf_error* abandoned_error() const;
   mtf_error* out_of_memory(uint64_t bytes) const;
   mtf_error* given_twice(uintptr_t address) const;
   mtf_error* not_live(uintptr_t address) const;

@@ -76,7 +76,7 @@ Use use_of(const Region& region) {
 
 std::string Arena::picture() {
   const LockGuard lock(mutex_);
-  return draw();
+  return mutex_.is_abandoned() ? "" : draw();
 }
 
 std::string Arena::draw() const {
@@ -119,6 +119,12 @@ void Arena::draw_bins(std::string* text) const {
 
 mtf_error* Arena::closed_error() const {
   return make_closed_error(("the arena " + name_ + " is closed").c_str());
+}
+
+mtf_error* Arena::abandoned_error() const {
+  const std::string text = "another thread used the arena " + name_ +
+                           " when this process was forked; make a new arena in this process";
+  return make_error(9, text.c_str());
 }
 
 mtf_error* Arena::given_twice(uintptr_t address) const {

@@ -2,6 +2,7 @@
 // done for all before the next one; and what others, which stay open, have enqueued is waited for.
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "executor_call.h"
 
@@ -21,21 +22,28 @@ void mtf_executor::await_calls() {
   while (calls.load() != 0) std::this_thread::sleep_for(kBetweenLooks);
 }
 
-// Has the device finish its work if there are streams; whoever comes second waits for the first.
+// Returns what went wrong, to one caller.
 mtf::Error mtf_executor::finish_work() {
+  make_quiet();
+  const mtf::LockGuard lock(mutex_);
+  return std::move(failure_);
+}
+
+// Has the device finish its work if there are streams; whoever comes second waits for the first.
+void mtf_executor::make_quiet() {
   mtf::UniqueLock lock(mutex_);
   if (stage_ != mtf::Stage::kOpen) {
     changed_.wait(lock, [this] { return stage_ >= mtf::Stage::kQuiet; });
-    return nullptr;
+    return;
   }
   stage_ = mtf::Stage::kFinishing;
   const bool has_streams = alive_[static_cast<int>(mtf::Kind::kStream)] != 0;
   lock.unlock();
   mtf::Error error = has_streams ? synchronize(this) : nullptr;
   lock.lock();
+  failure_ = std::move(error);
   stage_ = mtf::Stage::kQuiet;
   changed_.notify_all();
-  return error;
 }
 
 // Waits for what was enqueued so far, by whoever closes another executor.
@@ -44,8 +52,9 @@ void mtf_executor::await_work() {
     const mtf::ExecutorUse use(this);
     if (use) return mtf::drop(synchronize(this));
   }
-  mtf::UniqueLock lock(mutex_);  // somebody closes it, and makes it quiet first
-  changed_.wait(lock, [this] { return stage_ >= mtf::Stage::kQuiet; });
+  // Somebody closes it, or began to and was interrupted.
+  await_calls();
+  make_quiet();
 }
 
 void mtf_executor::await_users() {

@@ -96,6 +96,7 @@ struct mtf_executor {
  private:
   void take_off(mtf::DeviceObject* object);
   int account_end(mtf::DeviceObject* object);  // after destroy(); returns how many are left
+  void make_quiet();
   void await_work();
   void forget_users();
 
@@ -105,6 +106,7 @@ struct mtf_executor {
   int alive_[static_cast<int>(mtf::Kind::kKinds)] = {};
   int ending_ = 0;  // objects that left their list and are being destroyed
   std::atomic<mtf::Stage> stage_{mtf::Stage::kOpen};
+  mtf::Error failure_;  // of the work that was in flight at the end
   std::vector<mtf_executor*> users_;  // each kept
 };
 

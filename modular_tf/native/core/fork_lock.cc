@@ -39,7 +39,9 @@ bool Lock::try_lock() {
   const uint32_t ours = free_here();
   uint32_t seen = state_.load(std::memory_order_relaxed);
   while ((seen & ~kBits) != ours || (seen & kHeld) == 0) {
-    if (state_.compare_exchange_weak(seen, ours | kHeld, std::memory_order_acquire)) return true;
+    if (!state_.compare_exchange_weak(seen, ours | kHeld, std::memory_order_acquire)) continue;
+    note_holder(seen);
+    return true;
   }
   return false;
 }
@@ -51,13 +53,19 @@ void Lock::lock() {
   uint32_t taken = ours | kHeld;  // how it is taken: whoever has slept may not be the only one
   for (;;) {
     if ((seen & ~kBits) != ours || (seen & kHeld) == 0) {
-      if (state_.compare_exchange_weak(seen, taken, std::memory_order_acquire)) return;
+      if (!state_.compare_exchange_weak(seen, taken, std::memory_order_acquire)) continue;
+      return note_holder(seen);
     } else if ((seen & kWanted) != 0 || state_.compare_exchange_weak(seen, seen | kWanted)) {
       sleep_while(state_, ours | kBits, nullptr);
       taken = ours | kBits;
       seen = state_.load(std::memory_order_relaxed);
     }
   }
+}
+
+// The state before it was taken: what is held then is held in another process.
+void Lock::note_holder(uint32_t seen) {
+  if ((seen & kHeld) != 0) is_abandoned_ = true;
 }
 
 void Lock::unlock() {

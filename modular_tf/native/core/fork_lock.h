@@ -3,7 +3,7 @@
 // The word of a lock says in which process it was taken: fork_generation() differs in a child. What
 // another process took is free here, since nobody is there who could release it. So a lock may be in
 // any object, nothing has to be done at a fork, and no fork waits for a lock. What the lock protects
-// is found as it was at that moment: whoever uses it in a child has to be able to.
+// is found as it was at that moment, perhaps half changed: is_abandoned() tells.
 #ifndef MODULAR_TF_CORE_FORK_LOCK_H_
 #define MODULAR_TF_CORE_FORK_LOCK_H_
 
@@ -29,9 +29,15 @@ class Lock {
   void lock();
   bool try_lock();
   void unlock();
+  // Whether another thread held it at a fork, so that what it protects may be half changed here and
+  // stays so. Only for the holder.
+  bool is_abandoned() const { return is_abandoned_; }
 
  private:
+  void note_holder(uint32_t seen);
+
   std::atomic<uint32_t> state_{0};  // the generation, and two bits of what is so in it
+  bool is_abandoned_ = false;
 };
 
 using LockGuard = std::lock_guard<Lock>;

@@ -13,8 +13,15 @@ class Gate {
  public:
   // False: it is closed. The caller must leave() in both cases.
   bool enter() { return (state_.fetch_add(kUse) & kClosed) == 0; }
-  // True: the caller ends the object now.
-  bool leave() { return state_.fetch_sub(kUse) - kUse == kClosed && claim_end(); }
+  // True: the caller ends the object now. Nothing happens in a call that a fork has left: its use
+  // counts in the parent only.
+  bool leave() {
+    uint64_t state = state_.load();
+    do {
+      if (uses(state) == 0) return false;
+    } while (!state_.compare_exchange_weak(state, state - kUse));
+    return state - kUse == kClosed && claim_end();
+  }
   // True: the caller ends the object now.
   bool close() { return (state_.fetch_or(kClosed) & ~kClosed) == 0 && claim_end(); }
   bool is_closed() const { return (state_.load() & kClosed) != 0; }
