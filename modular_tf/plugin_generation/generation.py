@@ -200,6 +200,8 @@ class Generation:
         What goes wrong in the plugin is among the reasons. What is not as it was when it was tried
         serves no longer.
         """
+        if self._is_open or self._is_over:  # no wait for whoever holds the lock to find that out
+            return
         with self._lock:
             if self._is_open or self._is_over:
                 return
