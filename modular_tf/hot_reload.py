@@ -158,6 +158,7 @@ class HotReload:
             watch.start()
         except BaseException:
             watch.close()
+            self._watches.discard(watch)  # no thread of it does
             raise
         return watch
 
