@@ -330,8 +330,8 @@ class PluginService:
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
         for entry in reversed(entries):
-            self._failures += entry.close(at_exit=at_exit)
-        self._failures += self._hot_reload.close(at_exit=at_exit)
+            entry.close(self._failures, at_exit=at_exit)
+        self._hot_reload.close(self._failures, at_exit=at_exit)
         self._is_ended = True  # each of these may be done again, if an interrupt came before
 
     def close_at_exit(self) -> list[ModularTFError]:

@@ -217,7 +217,7 @@ class Generation:
             self._loaded = loaded._replace(filesystems=(), platform=None)
             self._is_open = self.is_settled = True
             if self._is_over:  # it was closed meanwhile
-                self._registered.close(at_exit=False)
+                self._registered.close([], at_exit=False)
 
     def _load(self) -> LoadedLibrary:
         if self._loaded is not None:
@@ -285,10 +285,10 @@ class Generation:
         self._registered.forget()
         self._loaded = None
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Stop serving: files, filesystems, devices; return what went wrong."""
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
         self._is_over = True  # without the lock, as above
-        return self._registered.close(at_exit=at_exit)
+        self._registered.close(failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

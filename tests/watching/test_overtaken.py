@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import UnimplementedError
+from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.report import State
 from tests.watching.conftest import told, write
 
@@ -214,3 +214,21 @@ def interrupt_once(monkeypatch, step, when):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(holder, name, called)
+
+
+def test_closing_closes_the_old_generation_of_an_interrupted_succession(service, put, monkeypatch):
+    put(scheme="one")
+    service.load("x")
+    old = write(service, "one://host/file")
+    held_back = old.open("one://host/other", "wb")
+    held_back.write(b"held back")
+    put(variant="versioned-symbols", scheme="one")
+    interrupt_once(monkeypatch, "modular_tf.known_plugins:KnownPlugins.replace", "after")
+    with pytest.raises(KeyboardInterrupt):
+        service.refresh()
+
+    service.close()
+
+    assert held_back.closed
+    with pytest.raises(ClosedError):
+        old.path_exists("one://host/file")
