@@ -208,16 +208,18 @@ class Generation:
             loaded = self._load()
             if self._is_open:  # by a signal handler in the middle of that
                 return
-            refused = tuple(self._serve(loaded.filesystems, loaded.platform))
-            self._registered.give_back_deferred()
-            differences = tuple(self._differences(loaded.finding))
-            self._reasons = loaded.reasons + refused
-            self._warnings = loaded.warnings + differences
-            # What could not be registered shall not live on here.
-            self._loaded = loaded._replace(filesystems=(), platform=None)
-            self._is_open = self.is_settled = True
-            if self._is_over:  # it was closed meanwhile
-                self._registered.close([], at_exit=False)
+            try:
+                refused = tuple(self._serve(loaded.filesystems, loaded.platform))
+                self._registered.give_back_deferred()
+                differences = tuple(self._differences(loaded.finding))
+                self._reasons = loaded.reasons + refused
+                self._warnings = loaded.warnings + differences
+                # What could not be registered shall not live on here.
+                self._loaded = loaded._replace(filesystems=(), platform=None)
+                self._is_open = self.is_settled = True
+            finally:
+                if self._is_over:  # it was closed meanwhile, and no next use finishes this
+                    self._registered.close([], at_exit=False)
 
     def _load(self) -> LoadedLibrary:
         if self._loaded is not None:
