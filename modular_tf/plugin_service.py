@@ -314,7 +314,8 @@ class PluginService:
             ModularTFError: The first failure; the rest was closed all the same.
         """
         self._close(at_exit=False)
-        failures, self._failures = self._failures, []
+        # In place: another thread that closes it may be about to add to the list.
+        failures, self._failures[:] = self._failures[:], []
         if failures:
             raise failures[0]
 

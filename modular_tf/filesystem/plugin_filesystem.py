@@ -334,7 +334,8 @@ class PluginFilesystem(PluginSettings):
             # Another thread that closes it may have taken the last one.
             with suppress(IndexError), collected(self._failures):
                 check(self._close_results.pop(), plugin=self.plugin, operation="close")
-        failures, self._failures = self._failures, []
+        # In place: another thread that closes it may be about to add to the list.
+        failures, self._failures[:] = self._failures[:], []
         if failures:
             raise failures[0]
 

@@ -137,3 +137,24 @@ def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_py
     )
 
     assert (tmp_path / "kept").read_text() == "kept"
+
+
+def test_what_fails_after_another_thread_has_closed_the_service_is_told():
+    """The other one calls close at once as well, and comes to its end first."""
+
+    class ClosedByTwo(Leftover):
+        def close(self, **_):
+            if not service._is_ended:
+                service._is_ended = True  # the other thread has come to its end
+                service.close()
+            super().close()
+
+    service = PluginService(bundled=False)
+    service.load()
+    service.refresh()
+    leftover = ClosedByTwo(ResourceExhaustedError("the disk is full"))
+    old = RetiredGeneration("x", "/x.so", [leftover], None, [])
+    service._hot_reload._renewal._draining.append(old)
+
+    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
+        service.close()
