@@ -158,6 +158,7 @@ class HotReload:
             watch.start()
         except BaseException:
             watch.close()
+            self._watches.discard(watch)  # no thread of it does
             raise
         return watch
 
@@ -183,13 +184,14 @@ class HotReload:
         for watch in list(self._watches):
             watch.close(timeout_s)
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Close old generations that still serve somebody; return what went wrong.
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Close old generations that still serve somebody; add what went wrong to `failures`.
 
         The watches have been stopped.
         """
         self._watches.clear()
-        return [] if self._started is None else self._started.close(at_exit=at_exit)
+        if self._started is not None:
+            self._started.close(failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

@@ -387,9 +387,10 @@ class PluginEntry:
         if self.generation is not None:
             self.generation.after_fork_in_child()
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Stop serving: files, filesystems, devices; return what went wrong."""
-        return [] if self.generation is None else self.generation.close(at_exit=at_exit)
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
+        if self.generation is not None:
+            self.generation.close(failures, at_exit=at_exit)
 
 
 @cache

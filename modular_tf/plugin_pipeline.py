@@ -79,6 +79,8 @@ class PluginPipeline:
 
     @delivers_at_end
     def _run(self, vetoes: dict[PluginEntry, str | None], *, eager: bool) -> None:
+        if eager or self._config.load == "eager":
+            _open_registered(vetoes)
         with self._running:
             attempt = Attempt()
             try:
@@ -172,3 +174,14 @@ class PluginPipeline:
     def close(self) -> None:
         """End what plugins are tried in; safe to call twice."""
         self._admission.close()
+
+
+def _open_registered(entries: Iterable[PluginEntry]) -> None:
+    """Map plugins that are registered already, without a lock of the service.
+
+    A thread that maps one for its first use may be in a signal handler that waits for that lock,
+    and an init that hangs would keep the lock.
+    """
+    for entry in entries:
+        if entry.generation is not None and entry.generation.is_settled:
+            entry.generation.open_now()

@@ -314,7 +314,8 @@ class PluginService:
             ModularTFError: The first failure; the rest was closed all the same.
         """
         self._close(at_exit=False)
-        failures, self._failures = self._failures, []
+        # In place: another thread that closes it may be about to add to the list.
+        failures, self._failures[:] = self._failures[:], []
         if failures:
             raise failures[0]
 
@@ -330,8 +331,8 @@ class PluginService:
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
         for entry in reversed(entries):
-            self._failures += entry.close(at_exit=at_exit)
-        self._failures += self._hot_reload.close(at_exit=at_exit)
+            entry.close(self._failures, at_exit=at_exit)
+        self._hot_reload.close(self._failures, at_exit=at_exit)
         self._is_ended = True  # each of these may be done again, if an interrupt came before
 
     def close_at_exit(self) -> list[ModularTFError]:

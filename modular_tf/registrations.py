@@ -114,7 +114,7 @@ class Registrations:
     def _give_up(self, filesystem: _Served) -> None:
         self.scheme_places.pop(filesystem.scheme, None)
         if not isinstance(filesystem, DeferredFilesystem):
-            close_served([filesystem], None, at_exit=False)
+            close_served([filesystem], None, [], at_exit=False)
 
     # -- devices ----------------------------------------------------------------------------------
 
@@ -222,10 +222,10 @@ class Registrations:
         self.scheme_places.clear()
         self.device_place = None
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Give everything back, and close it; return what went wrong. [any thread]"""
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Give everything back, and close it; add what went wrong to `failures`. [any thread]"""
         self.withdraw()
-        return close_served(self._opened_filesystems, self._loaded_platform, at_exit=at_exit)
+        close_served(self._opened_filesystems, self._loaded_platform, failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

@@ -222,7 +222,7 @@ class Renewal:
         taking_place = [conclusion.new for conclusion in self._unfinished]
         for _, new, _ in prepared.successions:
             if new.generation is not None and new not in taking_place and not self._known.has(new):
-                new.generation.close(at_exit=False)
+                new.generation.close([], at_exit=False)
 
     def _search(self, places: SearchPaths, scope: Scope) -> Discovery:
         """Search what may have files of the scope: installed packages cost most of the time."""
@@ -369,7 +369,7 @@ class Renewal:
     def _keep(self, old: PluginEntry, new: PluginEntry) -> PluginChange:
         """Let the old generation go on, since the new one cannot."""
         if new.generation is not None:
-            new.generation.close(at_exit=False)
+            new.generation.close([], at_exit=False)
         first = new.record().reason
         why = f"the new file is {new.state}: {first.message if first else 'it offers nothing'}"
         kept = Reason.of_rule("register", "LD-085", f"{old.path}: {why}")
@@ -413,18 +413,22 @@ class Renewal:
     def finish_drained(self) -> None:
         """Close the generations of which nobody holds anything any more."""
         for drained in [retired for retired in self._draining if retired.is_drained]:
-            errors = [error.message for error in drained.close(at_exit=False)]
+            failures: list[ModularTFError] = []
+            drained.close(failures, at_exit=False)
+            errors = [error.message for error in failures]
             self._draining.remove(drained)
             _log.info("generation.closed", plugin=drained.plugin, path=drained.path, errors=errors)
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Close all that still serves to the end; return what went wrong."""
-        errors = [error for old in self._draining for error in old.close(at_exit=at_exit)]
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Close all that still serves to the end; add what went wrong to `failures`."""
+        for old in self._draining:
+            old.close(failures, at_exit=at_exit)
         for conclusion in self._unfinished:
-            if (generation := conclusion.new.generation) is not None:
-                errors += generation.close(at_exit=at_exit)
+            # The retired one is among those that drain only when its conclusion is finished.
+            for left in (conclusion.new.generation, conclusion.retired):
+                if left is not None:
+                    left.close(failures, at_exit=at_exit)
         self._draining.clear()
-        return errors
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

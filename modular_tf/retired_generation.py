@@ -61,26 +61,29 @@ class RetiredGeneration:
             with suppress(ModularTFError):
                 filesystem.after_fork_in_child()
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Close what is left, also under those who hold it; return what went wrong."""
-        return close_served(list(self._filesystems), self._platform, at_exit=at_exit)
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Close what is left, also under those who hold it; add what went wrong to `failures`."""
+        close_served(list(self._filesystems), self._platform, failures, at_exit=at_exit)
 
 
 def close_served(
-    filesystems: Iterable[PluginFilesystem], platform: DevicePlatform | None, *, at_exit: bool
-) -> list[ModularTFError]:
-    """Close what a library serves; return what went wrong. What is closed already stays so.
+    filesystems: Iterable[PluginFilesystem],
+    platform: DevicePlatform | None,
+    failures: list[ModularTFError],
+    *,
+    at_exit: bool,
+) -> None:
+    """Close what a library serves. What is closed already stays so.
 
     Args:
         filesystems: Those that are open.
         platform: Its devices, None for none; left alone at exit.
+        failures: Gets what went wrong: a list of the caller's, which an interrupt leaves whole.
         at_exit: The process ends.
     """
-    failures: list[ModularTFError] = []
     for filesystem in filesystems:
         with collected(failures):
             filesystem.close(at_exit=at_exit)
     if platform is not None and not at_exit:
         with collected(failures):
             platform.close()
-    return failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from modular_tf.fork_lock import ForkLock
@@ -37,14 +38,23 @@ class LoadedOnce:
         self._load = load
         self._made: PluginService | None = None
         self._lock = ForkLock()
+        self._thread = threading.local()  # whether the current one is loading
 
     def get(self) -> PluginService:
         """Return the service; another one where that is closed."""
         service = self.loaded
         if service is None or service.closed:
             service = self._making()
-            self._load(service)
-            self.loaded = service
+            # Who asks in the middle of loading returns from that with plugins still missing, and
+            # an interrupt may keep them missing: only the outermost call has loaded all.
+            is_inner = getattr(self._thread, "is_loading", False)
+            try:
+                self._thread.is_loading = True
+                self._load(service)
+            finally:
+                self._thread.is_loading = is_inner
+            if not is_inner:
+                self.loaded = service
         return service
 
     def _making(self) -> PluginService:

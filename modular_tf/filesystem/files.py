@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from modular_tf.errors import ModularTFError
+
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
     from types import TracebackType
@@ -108,3 +110,17 @@ class ReadOnlyMemoryRegion(_Closable):
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+
+def appended(file: WritableFile) -> int | None:
+    """Return what a file counts while it is open; objects of users need not be of our classes."""
+    count = getattr(file, "appended", None)
+    return None if count is None else count()
+
+
+def is_failure_of(file: WritableFile, error: Exception) -> bool:
+    """Tell whether an exception is a file's own, and not a signal handler's during its call.
+
+    Files that users write in Python may raise any, and most do not count what they are given.
+    """
+    return isinstance(error, ModularTFError) or appended(file) is None

@@ -8,7 +8,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import ModularTFError, collected
+from modular_tf.errors import FailedPreconditionError, ModularTFError, collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,8 +62,11 @@ class OpenWriters:
 
 @contextmanager
 def _closing(failures: list[ModularTFError]) -> Iterator[None]:
-    with suppress(ValueError), collected(failures):  # its user may close or detach it meanwhile
-        yield
+    try:
+        with suppress(ValueError), collected(failures):  # its user may close or detach it meanwhile
+            yield
+    except RuntimeError as error:  # io's, to a signal handler that came in the middle of a write
+        failures.append(FailedPreconditionError(f"a file is being written to: {error}"))
 
 
 def _on_top_of(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
@@ -83,7 +86,20 @@ def _writers_that_hold(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
     holders = gc.get_referrers(*streams)
     holders += gc.get_referrers(*(holder for holder in holders if type(holder) is dict))
     known = {id(stream) for stream in streams}
-    return [holder for holder in holders if id(holder) not in known and _is_open_writer(holder)]
+    return [
+        holder
+        for holder in holders
+        if id(holder) not in known and _is_open_writer(holder) and _may_write_to(holder, known)
+    ]
+
+
+def _may_write_to(holder: io.IOBase, known: set[int]) -> bool:
+    """Tell whether an object may write to one of these; io's own types tell what they write to."""
+    if isinstance(holder, io.BytesIO | io.StringIO | io.FileIO):
+        return False
+    if isinstance(holder, io.BufferedWriter | io.BufferedRandom):
+        return id(holder.raw) in known
+    return not isinstance(holder, io.TextIOWrapper) or id(holder.buffer) in known
 
 
 def _is_open_writer(found: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
@@ -330,9 +331,11 @@ class PluginFilesystem(PluginSettings):
         if at_exit and left_open:
             time.sleep(_GRACE_AT_EXIT_S)
         while self._close_results:
-            with collected(self._failures):
+            # Another thread that closes it may have taken the last one.
+            with suppress(IndexError), collected(self._failures):
                 check(self._close_results.pop(), plugin=self.plugin, operation="close")
-        failures, self._failures = self._failures, []
+        # In place: another thread that closes it may be about to add to the list.
+        failures, self._failures[:] = self._failures[:], []
         if failures:
             raise failures[0]
 

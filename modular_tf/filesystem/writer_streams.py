@@ -6,7 +6,7 @@ import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ModularTFError
+from modular_tf.filesystem.files import appended, is_failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
@@ -35,9 +35,9 @@ class WriterStream(io.RawIOBase):
         self._position = position
         self._buffer_size = buffer_size
         # What the file counts, less the position: more than 0 where opening it rewrote the file.
-        self._counted_from = (_appended(file) or 0) - position if position else 0
+        self._counted_from = (appended(file) or 0) - position if position else 0
         self._told_late = 0
-        self._failure: ModularTFError | None = None
+        self._failure: Exception | None = None
         self.is_ending = False
         self.name = file.uri
         self.mode = mode
@@ -66,8 +66,11 @@ class WriterStream(io.RawIOBase):
         count = memoryview(data).nbytes
         try:
             self._file.append(data)
-        except ModularTFError as error:
-            self._failure = error
+        except Exception as error:
+            if is_failure_of(self._file, error):
+                self._failure = error
+            else:
+                self._note_interrupt(count)
             raise
         except BaseException:
             self._note_interrupt(count)
@@ -81,7 +84,7 @@ class WriterStream(io.RawIOBase):
         The buffer on top keeps what it could not write, and brings it again first of all; more
         than it holds never comes out of it.
         """
-        if _appended(self._file) == self._counted_from + self._position + count:
+        if appended(self._file) == self._counted_from + self._position + count:
             self._position += count
             self._told_late = count if count <= self._buffer_size else 0
 
@@ -105,20 +108,20 @@ class WriterStream(io.RawIOBase):
             self.is_ending = True  # io's close flushes, which a closed file would refuse
             try:
                 self._file.close()
-            except Exception:
-                super().close()
+            except Exception as error:
+                if is_failure_of(self._file, error):
+                    super().close()
                 raise
             super().close()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something could not be appended; then nothing can be from now on."""
+        return self._failure is not None
 
     def _check_open(self) -> None:
         if self.closed:
             raise ValueError("I/O operation on closed file.")
-
-
-def _appended(file: WritableFile) -> int | None:
-    """Return what a file counts; objects of users need not be of our classes."""
-    count = getattr(file, "appended", None)
-    return None if count is None else count()
 
 
 class StreamWriter(io.BufferedWriter):
@@ -159,11 +162,20 @@ class StreamWriter(io.BufferedWriter):
         self.prepare_close()
         try:
             super().flush()
-        except ModularTFError:
-            with suppress(ModularTFError):
-                self._stream.close()
+        except Exception:
+            if self._stream.has_failed:  # else an exception of a signal handler
+                with suppress(Exception):
+                    self._stream.close()
             raise
         self._stream.close()
+
+    def empty_buffer(self) -> None:
+        """Hand what is buffered to the plugin; `close` tells of its failure."""
+        try:
+            super().flush()
+        except Exception:
+            if not self._stream.has_failed:
+                raise
 
     def prepare_close(self) -> None:
         """Ask the plugin for no flush from now on; its close delivers everything."""
@@ -180,7 +192,10 @@ class TextWriter(io.TextIOWrapper):
 
     def close(self) -> None:
         """Hand over the rest and close the file; closing twice is harmless."""
-        self.prepare_close()
+        if not self.closed:
+            self.prepare_close()
+            # io forgets the text that it hands to a full buffer whose write is interrupted.
+            self._writer.empty_buffer()
         super().close()
 
     def prepare_close(self) -> None:

@@ -17,6 +17,7 @@ from modular_tf.errors import (
     ModularTFError,
     PermissionDeniedError,
 )
+from modular_tf.filesystem.files import is_failure_of
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import ReadBuffer
 from modular_tf.service import default_service
@@ -252,6 +253,9 @@ class GFile:
                     file.close()
             except Exception as error:  # noqa: BLE001  (likewise)
                 failures.append(error)
+        writer = self._writer
+        if writer is not None and not all(is_failure_of(writer, error) for error in failures):
+            raise failures[0]  # of a signal handler; the file is open
         self._closed, self._reader, self._writer = True, None, None
         if failures:
             raise failures[0]

@@ -57,10 +57,14 @@ def configure_logging(
     _check("level", level, LEVELS)
     with _lock:
         _decided.append(output)
-        listener.stop()  # what was heard so far belongs to the old output
-        _show(output, LEVELS[level], stream or sys.stderr)
-        if output != "off":
-            listener.listen(LEVELS[level])
+        try:
+            listener.stop()  # what was heard so far belongs to the old output
+            _show(output, LEVELS[level], stream or sys.stderr)
+            if output != "off":
+                listener.listen(LEVELS[level])
+        except BaseException:  # an interrupt: the environment counts as before
+            _decided.pop()
+            raise
 
 
 def _show(output: str, level: int, stream: TextIO) -> None:

@@ -75,6 +75,8 @@ class Listener:
     def after_fork_in_parent(self) -> None:
         """Go on listening."""
         if self._level is not None:
+            # They are closed where no thread could be started, and a thread would never rest then.
+            _native().open_messages(_least_level(self._level))
             self._start(after=self._thread)
 
     def after_fork_in_child(self) -> None:
@@ -99,12 +101,14 @@ class Listener:
         thread = threading.Thread(
             target=self._hear, args=(after,), name="modular_tf plugin messages", daemon=True
         )
+        former, self._thread = self._thread, thread  # an interrupt may come when it runs already
         try:
             start_thread(thread)
         except ResourceExhaustedError:
+            self._thread = former
             _native().close_messages()
         else:
-            self._thread, self._is_hearing = thread, True
+            self._is_hearing = True
 
     def _wait_for_thread(self) -> None:
         """Wait for the end of the thread as long as it gets on."""
@@ -118,7 +122,8 @@ class Listener:
 
     def _hear(self, former: threading.Thread | None) -> None:
         """Log messages until told to end."""
-        if former is not None:  # a handler kept it busy; messages are fetched by one at a time
+        # A handler kept it busy; messages are fetched by one at a time.
+        if former is not None and former.is_alive():  # one whose start was interrupted is not
             former.join()
         while True:
             message = self._hear_some()

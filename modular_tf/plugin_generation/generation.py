@@ -200,22 +200,26 @@ class Generation:
         What goes wrong in the plugin is among the reasons. What is not as it was when it was tried
         serves no longer.
         """
+        if self._is_open or self._is_over:  # no wait for whoever holds the lock to find that out
+            return
         with self._lock:
             if self._is_open or self._is_over:
                 return
             loaded = self._load()
             if self._is_open:  # by a signal handler in the middle of that
                 return
-            refused = tuple(self._serve(loaded.filesystems, loaded.platform))
-            self._registered.give_back_deferred()
-            differences = tuple(self._differences(loaded.finding))
-            self._reasons = loaded.reasons + refused
-            self._warnings = loaded.warnings + differences
-            # What could not be registered shall not live on here.
-            self._loaded = loaded._replace(filesystems=(), platform=None)
-            self._is_open = self.is_settled = True
-            if self._is_over:  # it was closed meanwhile
-                self._registered.close(at_exit=False)
+            try:
+                refused = tuple(self._serve(loaded.filesystems, loaded.platform))
+                self._registered.give_back_deferred()
+                differences = tuple(self._differences(loaded.finding))
+                self._reasons = loaded.reasons + refused
+                self._warnings = loaded.warnings + differences
+                # What could not be registered shall not live on here.
+                self._loaded = loaded._replace(filesystems=(), platform=None)
+                self._is_open = self.is_settled = True
+            finally:
+                if self._is_over:  # it was closed meanwhile, and no next use finishes this
+                    self._registered.close([], at_exit=False)
 
     def _load(self) -> LoadedLibrary:
         if self._loaded is not None:
@@ -283,10 +287,10 @@ class Generation:
         self._registered.forget()
         self._loaded = None
 
-    def close(self, *, at_exit: bool) -> list[ModularTFError]:
-        """Stop serving: files, filesystems, devices; return what went wrong."""
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
         self._is_over = True  # without the lock, as above
-        return self._registered.close(at_exit=at_exit)
+        self._registered.close(failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""

@@ -55,7 +55,7 @@ class LoadedLibrary(NamedTuple):
 
     def close(self) -> None:
         """Close what was opened, which nobody got."""
-        close_served(self.filesystems, self.platform, at_exit=False)
+        close_served(self.filesystems, self.platform, [], at_exit=False)
 
 
 def load_library(
@@ -73,7 +73,7 @@ def load_library(
     try:
         return loading.run()
     except BaseException:  # an interrupt: nobody gets what was opened
-        close_served(loading.filesystems, loading.platform, at_exit=False)
+        close_served(loading.filesystems, loading.platform, [], at_exit=False)
         raise
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.errors import ModularTFError, ResourceExhaustedError
+from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import WritableFile
 from modular_tf.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -73,6 +75,42 @@ def test_an_interrupted_close_is_finished_by_the_next(mode, place):
             break
 
 
+def test_text_that_has_no_room_in_the_buffer_survives_an_interrupted_close(place):
+    """The buffer holds 12000 bytes, and io holds back 6000 when the file is closed."""
+    for point in points():
+        file = place.fs.open(place / "f", "w", 1 << 14)
+        for letter in "abc":
+            file.write(letter * 6000)
+        more = interrupt(file.close, point=point)
+        file.close()
+        assert place.read("f") == b"".join(letter * 6000 for letter in (b"a", b"b", b"c"))
+        if not more:
+            assert point
+            break
+
+
+@pytest.mark.parametrize("mode", ["w", "wb"])
+def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the_next(
+    mode, place, monkeypatch
+):
+    file = place.fs.open(place / "f", mode)
+    file.write("content" if mode == "w" else b"content")
+    with monkeypatch.context() as patch:
+        patch.setattr(plugin_files, "_close_writer", _time_out)
+        with pytest.raises(TimeoutError):
+            file.close()
+
+    file.close()
+
+    assert file.closed
+    assert place.fs.open_count == 0
+    assert place.read("f") == b"content"
+
+
+def _time_out(_):
+    raise TimeoutError
+
+
 @pytest.mark.parametrize("buffering", [0, -1])
 def test_the_position_is_right_after_an_interrupt(buffering, place):
     for point in points():
@@ -128,9 +166,11 @@ def failure_of(function):
 class _FullStore:
     """A store that keeps half of what it has no room for, and forgets that it failed."""
 
-    def __init__(self):
+    def __init__(self, error):
         self.content = b""
         self.room = 6
+        self.error = error
+        self.closes = 0
 
     def new_writable_file(self, _):
         return _FullFile(self)
@@ -146,29 +186,35 @@ class _FullFile(WritableFile):
         store, data = self._store, bytes(data)
         store.content += data[: store.room]
         if len(store.content) >= store.room:
-            raise ResourceExhaustedError("the store is full")
+            raise store.error
 
     def tell(self):
         return len(self._store.content)
 
     def close(self):
-        pass
+        self._store.closes += 1
 
 
-def test_what_failed_in_part_is_not_written_again():
+@pytest.mark.parametrize(
+    "error",
+    [ResourceExhaustedError("the store is full"), OSError(errno.ENOSPC, "the store is full")],
+    ids=["of the package", "of Python"],
+)
+def test_what_failed_in_part_is_not_written_again(error):
     """Nobody knows which part: a second try could write it twice, and call that a success."""
-    store = _FullStore()
+    store = _FullStore(error)
     with PluginService(bundled=False) as service:
         service.register_filesystem("full", store)
         file = service.filesystem("full").open("full://f", "wb")
         file.write(b"0123456789")
-        with pytest.raises(ResourceExhaustedError):
+        with pytest.raises(type(error), match="the store is full"):
             file.flush()
         store.room = 1000
-        with pytest.raises(ResourceExhaustedError):
+        with pytest.raises(type(error), match="the store is full"):
             file.close()
 
     assert file.closed
+    assert store.closes == 1
     assert store.content == b"012345"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, FailedPreconditionError
+from modular_tf.filesystem.plugin_files import PluginWritableFile
 from modular_tf.service import PluginService
 from tests.filesystem.ended_child import assert_ended
 
@@ -291,3 +294,81 @@ def test_threads_with_open_files_get_to_know_the_end(run_python):
     )
 
     assert child.stdout == "let go " * 4
+
+
+def test_a_service_that_is_closed_in_the_middle_of_a_write_writes_out_the_rest(
+    service, tmp_path, monkeypatch
+):
+    """By a signal handler of the thread that writes, to which io refuses that file."""
+    fs = service.filesystem("")
+    busy, other = fs.open(str(tmp_path / "busy"), "wb"), fs.open(str(tmp_path / "other"), "w")
+    busy.write(b"busy")
+    other.write("kept")
+    failures = []
+
+    def be_interrupted(*_):
+        monkeypatch.undo()
+        with pytest.raises(FailedPreconditionError, match="is being written to") as told:
+            service.close()
+        failures.append(told.value)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PluginWritableFile, "append", be_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        busy.flush()
+
+    assert failures
+    assert (tmp_path / "other").read_text() == "kept"
+
+
+class _Recorder(io.BytesIO):
+    """Keeps a copy, and knows what it copies."""
+
+
+class _Elsewhere(io.BufferedWriter):
+    """Writes to a file of its own, and knows one of ours."""
+
+
+class _Wrapper(io.RawIOBase):
+    """Writes to one of ours what it has held back until it is flushed."""
+
+    held = b""
+
+    def writable(self):
+        return True
+
+    def flush(self):
+        if self.held:
+            self.log.write(self.held)
+            self.held = b""
+
+
+def test_a_service_closes_only_objects_that_write_to_its_files(service, tmp_path):
+    log = service.filesystem("").open(str(tmp_path / "log"), "wb")
+    recorder, wrapper = _Recorder(), _Wrapper()
+    with (tmp_path / "own").open("wb", buffering=0) as raw:
+        elsewhere = _Elsewhere(raw)
+        recorder.log = elsewhere.log = wrapper.log = log
+        wrapper.held = b"held"
+        service.close()
+
+        assert not recorder.closed
+        assert not elsewhere.closed
+        assert wrapper.closed
+    assert (tmp_path / "log").read_bytes() == b"held"
+
+
+def test_another_thread_that_closes_a_filesystem_may_be_faster(service):
+    class TakenByAnother(list):
+        def __bool__(self):
+            was_there = len(self) > 0
+            self.clear()
+            return was_there
+
+    filesystem = service.filesystem("ram")
+    filesystem._close_results = TakenByAnother()
+
+    filesystem.close()
+
+    with pytest.raises(ClosedError):
+        filesystem.path_exists("ram://x")

@@ -8,6 +8,7 @@ import pytest
 
 from modular_tf import gfile
 from modular_tf.errors import UnavailableError
+from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import RandomAccessFile
 from modular_tf.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
@@ -158,3 +159,26 @@ def test_an_interrupted_close_is_finished_by_the_next(
         if not more:
             assert point
             break
+
+
+def test_a_close_that_a_signal_handler_ends_with_an_exception_is_finished_by_the_next(
+    service: PluginService,
+    functions: GfileFunctions,
+    uri: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def time_out(_: object) -> None:
+        monkeypatch.undo()
+        raise TimeoutError
+
+    n_open = service.filesystem("ram").open_count
+    file = functions.GFile(uri, "w")
+    file.write(b"written")
+    monkeypatch.setattr(plugin_files, "_close_writer", time_out)
+    with pytest.raises(TimeoutError):
+        file.close()
+
+    file.close()
+
+    assert functions.stat(uri).length == len(b"written")
+    assert service.filesystem("ram").open_count == n_open

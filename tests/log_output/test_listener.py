@@ -82,3 +82,32 @@ def test_listening_is_tried_again_where_no_thread_could_be_started(how, thread_s
     listener.stop()
     for thread in hearing():
         thread.join()
+
+
+def test_a_fork_tries_again_where_no_thread_could_be_started(thread_starts, messages):
+    listener = Listener()
+    thread_starts.fail("no thread left", THREAD)
+    listener.listen(logging.INFO)
+
+    listener.before_fork()
+    listener.after_fork_in_parent()
+
+    assert messages.is_open  # else the thread would ask for messages without a pause
+    assert len(hearing()) == 1
+    listener.stop()
+    assert hearing() == []
+
+
+def test_no_process_is_forked_with_a_thread_whose_start_was_interrupted(thread_starts, messages):
+    listener = Listener()
+    thread_starts.fail("interrupted after", THREAD)
+    with pytest.raises(Interrupt):
+        listener.listen(logging.INFO)
+
+    listener.before_fork()
+    assert hearing() == []
+    listener.after_fork_in_parent()
+    assert len(hearing()) == 1
+    listener.stop()
+    assert hearing() == []
+    assert not messages.is_open

@@ -132,6 +132,23 @@ def test_the_environment(run_listening):
     assert off.stderr == ""
 
 
+def test_the_environment_counts_after_an_interrupt(run_listening):
+    code = """
+from modular_tf.log_output.listener import Listener
+
+def interrupted(listener):
+    Listener.stop = stop
+    raise KeyboardInterrupt
+
+stop, Listener.stop = Listener.stop, interrupted
+try:
+    service()
+except KeyboardInterrupt:
+    service()
+"""
+    assert events_in(run_listening(code, env={"MODULAR_TF_LOG": "json"}).stderr)
+
+
 @pytest.mark.parametrize("value", ["nonsense", "json:loud", ":"])
 def test_a_variable_that_cannot_be_understood_does_no_harm(run_listening, value):
     first, *_ = run_listening(LOAD, env={"MODULAR_TF_LOG": value}).stderr.splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import ClosedError, ResourceExhaustedError
+from modular_tf.retired_generation import RetiredGeneration
 from modular_tf.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -46,8 +47,53 @@ def test_what_failed_before_an_interrupt_is_told_by_the_call_that_finishes(monke
     service.close()
 
 
-def interrupted(**_):
+def interrupted(*_, **__):
     raise Interrupt
+
+
+def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monkeypatch):
+    service = PluginService()
+    service.load("posix_filesystem")
+    first, second = service.entry("posix_filesystem").filesystems.values()
+    lost = first.open("/dev/full" if first.scheme == "" else "file:///dev/full", "wb")
+    lost.write(CONTENT)
+    with monkeypatch.context() as patch:
+        patch.setattr(second, "close", interrupted)
+        with pytest.raises(Interrupt):
+            service.close()
+    with pytest.raises(ResourceExhaustedError, match="/dev/full"):
+        service.close()
+    service.close()
+
+
+class Leftover:
+    """A filesystem that an old generation has left to those who hold it.
+
+    Args:
+        errors: What its closings raise; those that follow are fine.
+    """
+
+    def __init__(self, *errors):
+        self._errors = list(errors)
+
+    def close(self, **_):
+        if self._errors:
+            raise self._errors.pop(0)
+
+
+def test_what_an_old_generation_failed_with_survives_an_interrupt_in_the_next():
+    service = PluginService(bundled=False)
+    service.load()
+    service.refresh()
+    leftovers = [Leftover(ResourceExhaustedError("the disk is full")), Leftover(Interrupt())]
+    service._hot_reload._renewal._draining += [
+        RetiredGeneration("x", "/x.so", [leftover], None, []) for leftover in leftovers
+    ]
+    with pytest.raises(Interrupt):
+        service.close()
+    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
+        service.close()
+    service.close()
 
 
 @pytest.mark.parametrize("ending", ["service.close()", ""])
@@ -91,3 +137,24 @@ def test_a_closing_that_was_interrupted_in_the_plugin_is_finished(ending, run_py
     )
 
     assert (tmp_path / "kept").read_text() == "kept"
+
+
+def test_what_fails_after_another_thread_has_closed_the_service_is_told():
+    """The other one calls close at once as well, and comes to its end first."""
+
+    class ClosedByTwo(Leftover):
+        def close(self, **_):
+            if not service._is_ended:
+                service._is_ended = True  # the other thread has come to its end
+                service.close()
+            super().close()
+
+    service = PluginService(bundled=False)
+    service.load()
+    service.refresh()
+    leftover = ClosedByTwo(ResourceExhaustedError("the disk is full"))
+    old = RetiredGeneration("x", "/x.so", [leftover], None, [])
+    service._hot_reload._renewal._draining.append(old)
+
+    with pytest.raises(ResourceExhaustedError, match="the disk is full"):
+        service.close()

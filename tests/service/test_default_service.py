@@ -299,3 +299,63 @@ def test_a_signal_handler_may_use_it_while_it_is_made(run_python, tmp_path, step
         tmp_path / "log",
         step,
     )
+
+
+_VETO_THAT_USES_IT_FIRST = """
+    import threading
+    from modular_tf.errors import UnimplementedError
+
+    class Hooks:
+        @hookimpl
+        def modular_tf_veto(self, candidate, probe):
+            if asked:
+                return
+            asked.append(candidate)
+            try:
+                use()
+            except UnimplementedError:
+                go_on()
+
+    asked = []
+    make = PluginService.__init__
+    PluginService.__init__ = lambda self, **named: make(self, hooks=[Hooks()], **named)
+"""
+
+
+def test_an_interrupt_after_a_hook_has_used_it_leaves_it_to_be_loaded(run_python, tmp_path):
+    run_python(
+        _USES_GFILE
+        + _VETO_THAT_USES_IT_FIRST
+        + """
+    def go_on():
+        raise KeyboardInterrupt
+
+    try:
+        gfile.exists(sys.argv[1])
+    except KeyboardInterrupt:
+        asked.append("interrupted")
+    assert "interrupted" in asked
+    use()
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+    )
+
+
+def test_another_thread_loads_what_a_hook_that_has_used_it_holds_up(run_python, tmp_path):
+    run_python(
+        _USES_GFILE
+        + _VETO_THAT_USES_IT_FIRST
+        + """
+    def go_on():
+        other = threading.Thread(target=use)
+        other.start()
+        other.join()
+        assert used == [True]
+
+    gfile.exists(sys.argv[1])
+    assert used == [True]
+"""
+        + _AFTERWARDS,
+        tmp_path / "log",
+    )

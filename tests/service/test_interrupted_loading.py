@@ -7,12 +7,15 @@ another thread that asks for something else.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
 
 from modular_tf.configuration import Config
+from modular_tf.errors import ClosedError
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
+from modular_tf.plugin_generation import Generation
 from modular_tf.report import State
 from modular_tf.scan_cache import ScanCache, cache
 from modular_tf.service import PluginService
@@ -236,6 +239,42 @@ def test_what_another_thread_is_opening_is_not_remembered_by_half(
     service.load()
 
     assert remembered(path) == ("fixture",)
+
+
+def finishes(function):
+    """Tell whether another thread can call a function now."""
+    thread = threading.Thread(target=function, daemon=True)
+    thread.start()
+    thread.join(5)
+    return not thread.is_alive()
+
+
+def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
+    plugin_file, loaded, monkeypatch
+):
+    """A signal handler of a thread that maps it may wait for that lock."""
+    service, free = loaded(TRIED, plugin_file("libcut.so")), []
+    real = Generation.open_now
+
+    def open_now(generation):
+        if not free:
+            free.append(finishes(service.plugins))
+            free.append(finishes(service.close_at_exit))
+        return real(generation)
+
+    monkeypatch.setattr(Generation, "open_now", open_now)
+    with suppress(ClosedError):
+        service.load("cut")
+
+    assert free == [True, True]
+
+
+def test_what_is_mapped_already_waits_for_nobody(plugin_file, loaded):
+    service = loaded(TRIED, plugin_file("libcut.so"))
+    service.load("cut")
+
+    with service.entry("cut").generation._lock:
+        assert finishes(lambda: service.load("cut"))
 
 
 def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_python, plugin_file):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.errors import UnimplementedError
+from modular_tf.errors import ClosedError, UnimplementedError
+from modular_tf.plugin_generation import Generation
 from modular_tf.report import State
 from tests.watching.conftest import told, write
 
@@ -214,3 +215,42 @@ def interrupt_once(monkeypatch, step, when):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(holder, name, called)
+
+
+def test_closing_closes_the_old_generation_of_an_interrupted_succession(service, put, monkeypatch):
+    put(scheme="one")
+    service.load("x")
+    old = write(service, "one://host/file")
+    held_back = old.open("one://host/other", "wb")
+    held_back.write(b"held back")
+    put(variant="versioned-symbols", scheme="one")
+    interrupt_once(monkeypatch, "modular_tf.known_plugins:KnownPlugins.replace", "after")
+    with pytest.raises(KeyboardInterrupt):
+        service.refresh()
+
+    service.close()
+
+    assert held_back.closed
+    with pytest.raises(ClosedError):
+        old.path_exists("one://host/file")
+
+
+def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
+    service, put, monkeypatch
+):
+    path = Path(put(scheme="one"))
+    service.load()
+    load = Generation._load
+
+    def remove_it(generation):
+        loaded = load(generation)
+        path.unlink()
+        assert told(service.refresh()) == [("removed", "x", "loaded")]
+        return loaded
+
+    monkeypatch.setattr(Generation, "_load", remove_it)
+    interrupt_once(monkeypatch, "modular_tf.plugin_generation:Generation._differences", "before")
+    with pytest.raises(KeyboardInterrupt):
+        service.filesystem("one")
+
+    assert service.schemes() == {}

@@ -29,6 +29,7 @@ def test_a_watch_that_was_refused_leaves_nothing_and_the_next_one_watches(
     for thread in watchers():
         thread.join(PATIENCE_S)
     assert watchers() == []
+    assert plugin_service._hot_reload._watches == set()
 
     with plugin_service.watch() as watch:
         assert len(watchers()) == 1
