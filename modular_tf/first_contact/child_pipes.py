@@ -96,7 +96,8 @@ class ChildPipes:
     def _register(self, pid: int) -> None:
         """Choose what ends a wait: the child's end, or all that it writes."""
         if not self._prompt:
-            with suppress(OSError):  # an old kernel, or no descriptors left
+            # An old kernel, or one that Python was built for; or no descriptors left.
+            with suppress(OSError, AttributeError):
                 self._child = os.pidfd_open(pid)
                 self._poll.register(self._child, select.POLLIN)
                 return
