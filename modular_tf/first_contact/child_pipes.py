@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 16
 _READS_IN_A_ROW = 16  # more than a pipe or a socket holds; somebody may write on for ever
-_LONGEST_ENTRY = 1 << 20
+_LONGEST_ENTRY = 1 << 22
 
 
 class AbandonedError(Exception):
