@@ -135,7 +135,9 @@ def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
     """Return what code has opened since a plugin was mapped, beside what the probe found.
 
     Args:
-        came: What came with the plugin; what it needs of the system is left out.
+        came: What came with the plugin. What it needs of the system is left out, and what root
+            keeps there: it changes with the system, and would be read again at each start where
+            all files have one date.
 
     Returns:
         None where that is not known: something is not what lies by its path now.
@@ -149,6 +151,8 @@ def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
     for mapped in since:
         path = file_behind(mapped.path)
         if mapped in imported or (mapped in needed and is_of_system(path)):
+            continue
+        if is_of_system(path) and _is_of_root(path):
             continue
         seen = see(path, read=False)
         if seen is None or not os.path.isabs(path) or not _is_mapped_from(path, mapped):
@@ -192,6 +196,13 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
             continue
         if mapped in came.objects or mapped in needed_by:
             yield _Suspect(mapped, path, verdict, needed_by.get(mapped))
+
+
+def _is_of_root(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid == 0
+    except OSError:
+        return False
 
 
 def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
