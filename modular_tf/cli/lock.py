@@ -44,7 +44,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--load",
         action="store_true",
-        help="load the plugins, to note their schemes and device types for readers of the file",
+        help="load the plugins, to lock the libraries that their code opens, and to note schemes "
+        "and device types for readers of the file",
     )
 
 
@@ -55,13 +56,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options, load=options.load, frozen=False) as service:
         path = options.output or lock_path(service.config)
         records = [record for record in service.plugins() if _is_wanted(record, service.config)]
-        now = _lock_of(service, records)
+        now = _lock_of(service, records, with_opened=options.load)
     if path is None:
         complain(f"name the lock file with --output: {_why_no_place()}")
         return Exit.USAGE
     path = os.path.abspath(path)
     if options.check:
-        return _check(path, now, printer)
+        return _check(path, now, printer, with_opened=options.load)
     if not now.plugins:
         complain("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
         return Exit.NOTHING
@@ -87,7 +88,11 @@ def _is_wanted(record: PluginRecord, config: Config) -> bool:
     return accepted and config.why_disabled(record.name) is None
 
 
-def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
+def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened: bool) -> LockFile:
+    """Return what is to be locked; what code opens only if each plugin was loaded, or was tried.
+
+    Else that is known of some plugins and not of others, as the scan cache happens to hold.
+    """
     from modular_tf.discovery.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
@@ -95,15 +100,16 @@ def _lock_of(service: PluginService, records: list[PluginRecord]) -> LockFile:
     plugins = []
     for record in records:
         entry = service.entry(record.name)
-        library, *companions = map(_locked, entry.checked)
+        library, *others = entry.checked
+        companions = [each for each in others if with_opened or each.path in entry.facts.companions]
         plugins.append(
             LockedPlugin(
                 name=record.name,
-                library=library,
+                library=_locked(library),
                 distribution=labels.get(entry.candidate.distribution or ""),
                 schemes=record.schemes,
                 device_types=record.device_types,
-                companions=tuple(companions),
+                companions=tuple(map(_locked, companions)),
             )
         )
     return LockFile.of(plugins)
@@ -137,7 +143,7 @@ class _Difference:
     what: str
 
 
-def _check(path: str, now: LockFile, printer: Printer) -> Exit:
+def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> Exit:
     from modular_tf.discovery.trust.lock_file import LockFile  # noqa: PLC0415  (the service has loaded it)
 
     try:
@@ -146,7 +152,7 @@ def _check(path: str, now: LockFile, printer: Printer) -> Exit:
     except (OSError, ValueError) as error:
         complain(f"the lock file cannot be read: {error}", path)
         return Exit.NO
-    differences = list(_differences(locked, now))
+    differences = list(_differences(locked, now, with_opened=with_opened))
     if printer.json:
         found = [{"plugin": entry.plugin, "what": entry.what} for entry in differences]
         printer.json_object(lock=path, differences=found)
@@ -156,12 +162,12 @@ def _check(path: str, now: LockFile, printer: Printer) -> Exit:
     return Exit.NO if differences else Exit.DONE
 
 
-def _differences(locked: LockFile, now: LockFile) -> Iterator[_Difference]:
+def _differences(locked: LockFile, now: LockFile, *, with_opened: bool) -> Iterator[_Difference]:
     names = {plugin.name: plugin for plugin in locked.plugins.values()}
     for sha256, plugin in now.plugins.items():
         known = locked.plugins.get(sha256)
         if known is not None:
-            yield from _companion_differences(known, plugin)
+            yield from _companion_differences(known, plugin, with_opened=with_opened)
         elif plugin.name in names:
             was = names[plugin.name].library.sha256
             yield _Difference(plugin.name, f"its sha256 is {sha256}, locked was {was}")
@@ -173,12 +179,16 @@ def _differences(locked: LockFile, now: LockFile) -> Iterator[_Difference]:
             yield _Difference(plugin.name, f"gone: {plugin.library.file}, sha256 {sha256}")
 
 
-def _companion_differences(locked: LockedPlugin, now: LockedPlugin) -> Iterator[_Difference]:
+def _companion_differences(
+    locked: LockedPlugin, now: LockedPlugin, *, with_opened: bool
+) -> Iterator[_Difference]:
     known = {entry.sha256 for entry in locked.companions}
     found = {entry.sha256 for entry in now.companions}
     for entry in now.companions:
         if entry.sha256 not in known:
             yield _Difference(now.name, f"new companion: {entry.file}, sha256 {entry.sha256}")
+    # Without loading, what is locked and not found may be what code opens.
+    names = {entry.file for entry in (locked if with_opened else now).companions}
     for entry in locked.companions:
-        if entry.sha256 not in found:
+        if entry.sha256 not in found and entry.file in names:
             yield _Difference(now.name, f"companion gone: {entry.file}, sha256 {entry.sha256}")

@@ -14,9 +14,13 @@ __all__ = ["default_library_directories", "is_of_system", "library_folders"]
 def is_of_system(path: str) -> bool:
     """Tell whether a library lies where the system keeps libraries; links are not followed.
 
+    A path with `..` leads anywhere, whatever it begins with.
+
     Those places are the linker's cache and its default directories, with what they hold for
     particular processors.
     """
+    if "/../" in path:
+        return False
     directory = os.path.dirname(path).partition("/glibc-hwcaps/")[0]
     if directory in default_library_directories():
         return True

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 16
 _READS_IN_A_ROW = 16  # more than a pipe or a socket holds; somebody may write on for ever
-_LONGEST_ENTRY = 1 << 20
+_LONGEST_ENTRY = 1 << 22
 
 
 class AbandonedError(Exception):
@@ -96,7 +96,8 @@ class ChildPipes:
     def _register(self, pid: int) -> None:
         """Choose what ends a wait: the child's end, or all that it writes."""
         if not self._prompt:
-            with suppress(OSError):  # an old kernel, or no descriptors left
+            # An old kernel, or one that Python was built for; or no descriptors left.
+            with suppress(OSError, AttributeError):
                 self._child = os.pidfd_open(pid)
                 self._poll.register(self._child, select.POLLIN)
                 return

@@ -36,7 +36,8 @@ def end_marked(mark: str) -> None:
 
 def _kill(pid: int, wanted: bytes) -> None:
     """Kill a process, not one that has taken its number meanwhile."""
-    with suppress(OSError):  # gone; or the kernel is too old to name it otherwise than by number
+    # Gone; or kernel or Python are too old to name it otherwise than by its number.
+    with suppress(OSError, AttributeError):
         fd = os.pidfd_open(pid)
         try:
             if wanted in _command_line(pid):

@@ -43,8 +43,8 @@ MOST_NOTES = 4096
 MOST_FRAMES = 64
 _MOST_OPENED = 1024
 _MOST_OF_A_PATH = 4096
+_MOST_TO_READ = 1 << 33  # bytes of what was opened: each start may read them again
 _MOST_SCHEMES = 1024  # as FS-004
-_MOST_OF_A_NAME = 1000
 _MOST_OF_A_FRAME = 1020
 _32_BITS = (-(1 << 31), (1 << 31) - 1)
 _64_BITS = (-(1 << 63), (1 << 64) - 1)
@@ -296,16 +296,28 @@ class Finding(NamedTuple):
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
             tuple([Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
-            tuple([_opened(file) for file in listed(given["opened"], _MOST_OPENED)]),
+            opened_from_rows(given["opened"]),
             typed(given["lasting"], bool),
         )
 
 
 def _name(value: Any, pattern: re.Pattern[str]) -> str:
     """Return the name of a scheme or of devices, as loading accepts it."""
-    if type(value) is not str or len(value) > _MOST_OF_A_NAME or not pattern.fullmatch(value):
+    if type(value) is not str or not pattern.fullmatch(value):
         raise ValueError(f"expected a name like {pattern.pattern}, found {value!r:.200}")
     return value
+
+
+def opened_from_rows(value: Any) -> tuple[SeenFile, ...]:
+    """Return the libraries that code opened (`Finding.opened`), given as JSON knows them.
+
+    Raises:
+        ValueError: They have another shape, or would take too long to read.
+    """
+    opened = tuple([_opened(file) for file in listed(value, _MOST_OPENED)])
+    if sum(seen.identity.size for seen in opened if seen.identity) > _MOST_TO_READ:
+        raise ValueError(f"expected at most {_MOST_TO_READ} bytes in what was opened")
+    return opened
 
 
 def _opened(value: Any) -> SeenFile:
@@ -313,8 +325,14 @@ def _opened(value: Any) -> SeenFile:
     seen = SeenFile.from_row(value)
     if not seen.path.startswith("/") or len(seen.path) > _MOST_OF_A_PATH or "\0" in seen.path:
         raise ValueError(f"expected an absolute path, found {seen.path!r:.200}")
-    for number in (*(seen.identity or ()), seen.seen_ns):
+    # Messages show it. What is no text in the locale's encoding is shown escaped.
+    if not all(c.isprintable() or "\udc80" <= c <= "\udcff" for c in seen.path):
+        raise ValueError(f"expected a path that can be shown, found {seen.path!r:.200}")
+    if seen.identity is None:
+        raise ValueError("expected a file, found none")
+    for number in (*seen.identity, seen.seen_ns):
         number_in(number, *_64_BITS)
+    number_in(seen.identity.size, 0, _MOST_TO_READ)
     if seen.sha256 is not None and not _SHA256.fullmatch(seen.sha256):
         raise ValueError(f"expected a SHA-256, found {seen.sha256!r:.200}")
     if not _BOOT_ID.fullmatch(seen.boot):

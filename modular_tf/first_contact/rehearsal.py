@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
-from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import (
+    MOST_NOTES,
+    Finding,
+    Note,
+    Offer,
+    PlatformOffer,
+    opened_from_rows,
+)
 from modular_tf.first_contact.relocations import stray_relocation
 from modular_tf.loading.bound_files import newcomers_with
 from modular_tf.loading.device_loader import RefusedDevicePluginError
@@ -28,6 +36,9 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.journal import Journal
     from modular_tf.first_contact.task import Task
     from modular_tf.native.library import Library
+
+
+_MOST_OF_NOTES = 1 << 20  # bytes of JSON: a quarter of the longest entry that the watcher takes
 
 
 class Rehearsal:
@@ -57,7 +68,19 @@ class Rehearsal:
     def finding(self) -> Finding:
         """Return what was found."""
         offer = Offer(tuple(self.schemes), self.platform)
-        return Finding(None, offer, tuple(self.notes), self.opened or (), self.opened is not None)
+        return Finding(None, offer, self._kept_notes(), self.opened or (), self.opened is not None)
+
+    def _kept_notes(self) -> tuple[Note, ...]:
+        """Return as many notes as the watcher takes; where it takes not all, errors first."""
+        kept: list[Note] = []
+        room = _MOST_OF_NOTES
+        too_many = len(self.notes) > MOST_NOTES or sum(map(_size, self.notes)) > room
+        for note in sorted(self.notes, key=lambda note: too_many and not note.is_error):
+            room -= _size(note)
+            if room < 0 or len(kept) == MOST_NOTES:
+                break
+            kept.append(note)
+        return tuple(kept)
 
     def perform(self) -> None:
         """Load the plugin, ask what it has, and close it; what it breaks is noted."""
@@ -79,6 +102,10 @@ class Rehearsal:
             self._rehearse_devices(library)
         self.opened = opened_since(newcomers_with(library))
         if unmapped_count() != unmapped:  # nobody knows what that was
+            self.opened = None
+        try:
+            opened_from_rows([file.as_row() for file in self.opened or ()])
+        except ValueError:  # the watcher would take nothing of what was found
             self.opened = None
 
     # -- filesystems ----------------------------------------------------------------------------
@@ -150,3 +177,7 @@ class Rehearsal:
     def _note_violations(self, violations: Iterable[Violation], scheme: str | None = None) -> None:
         prefix = "" if scheme is None else f"scheme {scheme!r}: "
         self.notes += [Note("init", v.rule_id, f"{prefix}{v.message}") for v in violations]
+
+
+def _size(note: Note) -> int:
+    return len(json.dumps(note.as_dict()))

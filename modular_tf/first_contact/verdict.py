@@ -7,7 +7,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.finding import Finding, Incident, Note
+from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, Note
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.first_contact.plain_text import plain
@@ -80,7 +80,8 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
     grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
     found = Finding() if ending.outcome is None else ending.outcome.finding
-    notes = (*found.notes, *(_as_note(deed) for deed in deeds if deed not in grave))
+    minor = [_as_note(deed) for deed in deeds if deed not in grave][:MOST_NOTES]
+    notes = (*found.notes[: MOST_NOTES - len(minor)], *minor)
     return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
 
 

@@ -11,7 +11,14 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.fork_lock import ForkLock
-from modular_tf.loading.bound_files import Bound, Newcomers, bound, file_key, own_paths
+from modular_tf.loading.bound_files import (
+    Bound,
+    Newcomers,
+    bound,
+    file_key,
+    is_alone,
+    own_paths,
+)
 from modular_tf.loading.needed_names import unanswered_names
 from modular_tf.loading.opened_file import OpenedFile, changed_since
 from modular_tf.loading.origin_folder import beside_neighbours
@@ -107,7 +114,7 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
         show_as(target.mapped_as, target.file.path)
         own_paths.add(target.mapped_as)
     load_runtime()
-    alone = len(os.listdir("/proc/self/task")) == 1
+    alone = is_alone()
     stub = _map_stub(targets, absent)
     came = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
     wanted = {t.file.path: (*t.names.needed, *t.names.filters) for t in targets}

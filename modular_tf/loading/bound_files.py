@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 class Newcomers(NamedTuple):
-    """What came into the process while a plugin was mapped, beside it and its companions.
+    """What came into the process with a plugin, beside it and its companions.
+
+    It came while the plugin was mapped, or while its init functions ran.
 
     Attributes:
         stub: By which path the stub was mapped, before all that came.
-        objects: What came: what they need, what their constructors opened, and what other threads
-            did meanwhile.
+        objects: What came: what they need, what their code opened, and what other threads did
+            meanwhile.
         wanted: For plugin and companions, by their paths, the names of what is mapped with each.
         alone: Whether there was no other thread.
     """
@@ -48,6 +50,9 @@ bound: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
 """Mapped files by `file_key`, and copies by the hashes of what was copied."""
 
 
+by_init: dict[str, list[Newcomers]] = {}
+"""What came each time that init functions ran, by stubs: a later service judges it again."""
+
 refused: set[MappedObject] = set()
 """Newcomers that must not be used: they stay mapped, and the next plugin may need them too."""
 
@@ -59,6 +64,11 @@ def newcomers_with(library: Library) -> Newcomers:
     """Return what came into the process with a library that `binding` mapped."""
     found = list(bound.values())  # at once: other threads add to it
     return next(one.newcomers for one in found if one.library.handle == library.handle)
+
+
+def is_alone() -> bool:
+    """Tell whether this process has no other thread. [any thread]"""
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def is_bound(path: str) -> bool:

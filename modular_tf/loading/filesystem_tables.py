@@ -202,7 +202,7 @@ class _Entry:
             message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
             yield Violation("FS-006", message)
         elif not SCHEME.fullmatch(self.scheme):
-            expected = "expected a letter, then letters, digits or dots"
+            expected = "expected a letter, then 1 to 999 letters, digits or dots"
             message = f"TF_FilesystemPluginOps.scheme: {expected}, found {self.scheme!r}"
             yield Violation("FS-007", f"{message}, which no URI can name")
 

@@ -1,8 +1,11 @@
 """Whether what came into the process with a plugin may stay.
 
 What the probe found was judged, and is what is mapped. Yet the dynamic linker may find another
-library than the probe did, and a constructor may open any. Their code has run when they are seen
-here, but nothing of the plugin is called before that.
+library than the probe did, and a constructor or an init function may open any. Their code has run
+when they are seen here, but nothing of what the plugin offers is used before that.
+
+Who opened a library cannot be told, so what another thread opens at the same time counts as the
+plugin's too, but for what Python imports. Such a plugin may be refused; its next load may succeed.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
-from modular_tf.loading.bound_files import own_paths, refused
+from modular_tf.loading.bound_files import by_init, own_paths, refused
 from modular_tf.loading.opened_file import OpenDescriptor
 from modular_tf.loading.origin_folder import file_behind
 from modular_tf.native.library import Library, mapped_objects, mapped_since
@@ -37,8 +40,9 @@ if TYPE_CHECKING:
     from modular_tf.native.library import MappedObject
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-# What speaks against a library only if it is known to be the plugin's doing.
-_OF_PLUGINS = frozenset({rules.UNCHANGED.id, rules.LOCKED.id, rules.LOCK_USABLE.id})
+# What speaks against a library only if it is known to be the plugin's doing. That it is not locked
+# is no such rule: any plugin could start a thread, and nothing would be refused any more.
+_OF_PLUGINS = frozenset({rules.UNCHANGED.id})
 
 
 class _Suspect(NamedTuple):
@@ -59,7 +63,7 @@ class _Suspect(NamedTuple):
     @property
     def message(self) -> str:
         """What came, why, and what speaks against it."""
-        how = "opened by a constructor, or by another thread"
+        how = "opened by its code, or by another thread"
         if self.needed_by is not None:
             how = f"which {self.needed_by} needs"
         against = "the probe found another, or none"
@@ -97,11 +101,43 @@ def judge_newcomers(
     return remarks
 
 
+def judge_opened_by_init(
+    plugin: str,
+    came: Newcomers,
+    before: Collection[MappedObject],
+    checked: Sequence[SeenFile],
+    policy: TrustPolicy,
+) -> list[Violation]:
+    """Judge what came into the process while init functions of a plugin ran, now or before.
+
+    Args:
+        plugin: The plugin's file.
+        came: What came with the plugin; `alone` tells whether there was no other thread right
+            before its init functions ran.
+        before: What was mapped right before.
+        checked: The files that were judged, the plugin's first.
+        policy: What the user decided about trust.
+
+    Returns:
+        What is not refused and should be known (LD-099).
+
+    Raises:
+        PluginError: Something came that must not (LD-098).
+    """
+    since = [new for new in mapped_since(came.stub) if new.path not in own_paths]
+    times = by_init.setdefault(came.stub, [])
+    if objects := tuple(new for new in since if new not in before):
+        times.append(came._replace(objects=objects))
+    return [it for time in times for it in judge_newcomers(plugin, time, checked, policy)]
+
+
 def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
     """Return what code has opened since a plugin was mapped, beside what the probe found.
 
     Args:
-        came: What came with the plugin; what it needs of the system is left out.
+        came: What came with the plugin. What it needs of the system is left out, and what root
+            keeps there: it changes with the system, and would be read again at each start where
+            all files have one date.
 
     Returns:
         None where that is not known: something is not what lies by its path now.
@@ -115,6 +151,8 @@ def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
     for mapped in since:
         path = file_behind(mapped.path)
         if mapped in imported or (mapped in needed and is_of_system(path)):
+            continue
+        if is_of_system(path) and _is_of_root(path):
             continue
         seen = see(path, read=False)
         if seen is None or not os.path.isabs(path) or not _is_mapped_from(path, mapped):
@@ -131,7 +169,7 @@ def _imported(objects: Collection[MappedObject]) -> Collection[MappedObject]:
 
 
 def _must_go(suspect: _Suspect, known: Collection[str], *, alone: bool) -> bool:
-    """Tell whether a library is refused; what another thread opened may be, if it is distrusted."""
+    """Tell whether a library is refused, also where another thread may have opened it."""
     if suspect.verdict.accepted:
         return False
     is_plugins = suspect.needed_by is not None or suspect.path in known or alone
@@ -143,6 +181,7 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
     judge = TrustJudge(policy)
     objects = sorted(refused.union(came.objects).intersection(mapped_objects()))
     needed_by: Mapping[MappedObject, str] | None = None
+    imported: Collection[MappedObject] = ()
     for mapped in objects:
         path = file_behind(mapped.path)
         verdict = judge.judge_mapped(path, of=of)
@@ -152,9 +191,18 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
             message = f"{path} is not the file that was mapped"
             verdict = TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message, path=path))
         if needed_by is None:
-            needed_by = _needed(came.wanted, objects)
+            needed_by, imported = _needed(came.wanted, objects), _imported(objects)
+        if mapped in imported and mapped not in needed_by:
+            continue
         if mapped in came.objects or mapped in needed_by:
             yield _Suspect(mapped, path, verdict, needed_by.get(mapped))
+
+
+def _is_of_root(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid == 0
+    except OSError:
+        return False
 
 
 def _is_mapped_from(path: str, mapped: MappedObject) -> bool:

@@ -18,10 +18,12 @@ from modular_tf.retired_generation import close_served
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from modular_tf.configuration import Config
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
@@ -113,11 +115,38 @@ class _Loading:
         except ModularTFError as error:
             self._fail("load", error)
             return self._result()
-        if Kind.FILESYSTEM in file.kinds:
-            self._load_filesystems(self._library)
-        if Kind.DEVICE in file.kinds:
-            self._load_devices(self._library)
+        if file.trust is None or not file.checked:
+            self._initialise(self._library)
+        else:
+            self._initialise_judged(self._library, file.checked, file.trust)
         return self._result()
+
+    def _initialise(self, library: Library) -> None:
+        if Kind.FILESYSTEM in self._file.kinds:
+            self._load_filesystems(library)
+        if Kind.DEVICE in self._file.kinds:
+            self._load_devices(library)
+
+    def _initialise_judged(
+        self, library: Library, checked: Sequence[SeenFile], trust: TrustPolicy
+    ) -> None:
+        """Initialise it; where its code opened what is not to be trusted, close all of it again."""
+        from modular_tf.loading.bound_files import by_init, is_alone, newcomers_with  # noqa: PLC0415
+        from modular_tf.native.library import mapped_objects  # noqa: PLC0415
+
+        came = newcomers_with(library)._replace(alone=is_alone())
+        before = frozenset(mapped_objects())
+        self._initialise(library)
+        if not by_init.get(came.stub) and before.issuperset(mapped_objects()):
+            return
+        from modular_tf.loading.newcomers import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
+
+        try:
+            self._note("load", judge_opened_by_init(self._file.path, came, before, checked, trust))
+        except PluginError as error:
+            close_served(self.filesystems, self.platform, at_exit=False)
+            self.filesystems, self.platform, self._tables = [], None, {}
+            self._fail("load", error)
 
     def _result(self) -> LoadedLibrary:
         return LoadedLibrary(

@@ -54,7 +54,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-007",
-        'A scheme is "" or a letter and then one or more letters, digits or dots.',
+        'A scheme is "" or a letter and then 1 to 999 letters, digits or dots.',
         "No URI could ever reach it: TensorFlow would send its paths to the local disk.",
         "Choose a scheme that URIs can name, such as my.store.",
         "TensorFlow's URI parser",

@@ -86,8 +86,10 @@ MAPPED_AS_JUDGED = Rule(
     requirement="Each library that is mapped with a plugin was judged before, or can be trusted as "
     "much: nobody else may change it and, where plugins are frozen, it is the system's or in the "
     "lock file.",
-    consequence="The plugin is refused before it is initialised, but constructors of the library "
-    "that the message names have run, in its trial or in this process.",
+    consequence="The plugin is refused and nothing that it offers is used, but code of the library "
+    "that the message names has run, in its trial or in this process. What another thread opens "
+    "while the plugin is loaded counts as the plugin's, but for what Python imports; then the next "
+    "load may succeed.",
     remedy="Find out how the library comes in: LD_LIBRARY_PATH, a directory for one kind of "
     "processor (glibc-hwcaps), a filter (DT_AUXILIARY), or code of the plugin that opens it. Make "
     "it belong to a trusted user; where plugins are frozen, write the lock file again with "

@@ -170,15 +170,19 @@ class ScanCache:
         """Return what was found when the same bytes were tried with the same libraries.
 
         The library may have been at another path then; or what the linker would find was in
-        doubt and is as it was.
+        doubt and is as it was. From another folder its code may open other files, so a finding
+        that names some holds for one folder only.
 
         Args:
             known: As `describe` gives it.
         """
         for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
             other = self._noted(path)
-            if other is not None and other.tried and _same_bytes(other, known):
-                return self._still_true(other.finding)
+            if other is None or not other.tried or not _same_bytes(other, known):
+                continue
+            found = self._still_true(other.finding)
+            if found is None or not found.opened or _are_neighbours(path, known.seen.path):
+                return found
         return None
 
     def save(self) -> bool:
@@ -220,6 +224,10 @@ class ScanCache:
 def _lasts(problem: Problem, seen: SeenFile) -> bool:
     """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    return os.path.dirname(one) == os.path.dirname(other)
 
 
 def _same_bytes(one: Remembered, other: Remembered) -> bool:

@@ -109,8 +109,9 @@ def _writers(user: int) -> TrustedWriters:
     """Return whom this process trusts: as for plugins; root trusts root alone.
 
     Where `sudo` leaves root the home of a user, it would follow links that the user made, and leave
-    files there that the user could neither read nor replace.
+    files there that the user could neither read nor replace. In a user namespace / may belong to
+    root of another one, who is shown as another user and can change all there is.
     """
     if user == 0:
-        return TrustedWriters(users=frozenset((0,)))
+        return TrustedWriters(users=frozenset((0, os.stat("/").st_uid)))
     return trusted_writers(TrustPolicy())

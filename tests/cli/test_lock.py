@@ -113,10 +113,10 @@ def swap_before_locking(plugins, monkeypatch):
     def swap(name):
         judged = (plugins / name).read_bytes()
 
-        def swap_first(*arguments):
+        def swap_first(*arguments, **options):
             (plugins / "evil").write_bytes(judged + b"evil")
             (plugins / "evil").replace(plugins / name)
-            return make_lock(*arguments)
+            return make_lock(*arguments, **options)
 
         monkeypatch.setattr(lock_command, "_lock_of", swap_first)
         return hashlib.sha256(judged).hexdigest()

@@ -14,6 +14,7 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.discovery.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.system_libraries import default_library_directories, is_of_system
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -158,6 +159,13 @@ def test_a_name_with_a_slash_is_a_path(
 
     assert found(search(), str(dep), root) == (str(dep), True)
     assert found(search(), "$ORIGIN/deps/libdep.so", root) == (str(dep), True)
+
+
+def test_a_path_that_leads_up_again_is_not_the_systems() -> None:
+    place = f"{default_library_directories()[0]}/glibc-hwcaps/x86-64-v3"
+
+    assert is_of_system(f"{place}/libx.so")
+    assert not is_of_system(f"{place}/../../../../home/libx.so")
 
 
 def test_the_cache_agrees_with_ldconfig() -> None:

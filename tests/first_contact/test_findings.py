@@ -40,7 +40,6 @@ _MAY_BE_NONE = {
     ("offer", "platform"),
     ("notes", 0, "rule"),
     ("notes", 1, "rule"),
-    ("opened", 0, 1),
     ("opened", 0, 2),
 }
 
@@ -94,3 +93,31 @@ def test_what_may_be_accepted_lets_the_process_live():
     assert {"LD-064", "LD-065", "LD-066", "LD-067", "LD-068"} == ACCEPTABLE
     assert not Violation("LD-069", "").is_error
     assert all("first_contact_accept" in rule(rule_id).remedy for rule_id in ACCEPTABLE)
+
+
+def _opened_row(path="/p/libmore.so", size=3):
+    return [path, [1, 2, size, 4, 5], None, 6, "0-b"]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [_opened_row(size=(1 << 33) + 1)],
+        [_opened_row(f"/p/lib{at}.so", 1 << 32) for at in range(3)],
+        [_opened_row(size=-1)],
+        [["/p/libmore.so", None, None, 6, "0-b"]],
+        [_opened_row("/p/\x1b[2Jlibmore.so")],
+        [_opened_row("/p/lib\nmore.so")],
+        [_opened_row("/p/lib\u202emore.so")],
+    ],
+    ids=["large", "large together", "negative", "absent", "escape", "line", "direction"],
+)
+def test_what_was_opened_can_be_read_soon_and_shown(rows):
+    with pytest.raises(ValueError, match="expected"):
+        Finding.from_dict(Finding().as_dict() | {"opened": rows})
+
+
+def test_what_was_opened_may_have_any_name_in_the_locales_encoding():
+    row = _opened_row("/p/\xfc ber\udcff.so")
+
+    assert Finding.from_dict(Finding().as_dict() | {"opened": [row]}).opened[0].path == row[0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -98,12 +97,23 @@ def test_it_is_found(place, plugin, opened, monkeypatch):
     assert (seen.path, seen.identity.inode) == (str(opened), opened.stat().st_ino)
 
 
-def test_what_a_plugin_opens_of_the_system_is_found_too(plugin, monkeypatch):
-    monkeypatch.setenv("OPENS_IN_INIT", "libanl.so.1")
+@pytest.mark.parametrize("place", PLACES)
+def test_what_root_keeps_among_the_systems_libraries_is_left_out(place, plugin, monkeypatch):
+    """Where all files of an image have one date, it would be read again at each start."""
+    monkeypatch.setenv(place, "libanl.so.1")
 
     [finding] = tried(plugin)
 
-    assert [Path(seen.path).name for seen in finding.opened] == ["libanl.so.1"]
+    assert (finding.opened, finding.lasting) == ((), True)
+
+
+@pytest.mark.parametrize("name", ["lib\u200bmore.so", "lib\nmore.so"])
+def test_what_no_message_can_show_is_not_known(name, plugin, opened, monkeypatch):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened.rename(opened.with_name(name))))
+
+    [finding] = tried(plugin)
+
+    assert (finding.incident, finding.opened, finding.lasting) == (None, (), False)
 
 
 def test_what_is_needed_of_the_system_is_known_already(tmp_path):
@@ -190,6 +200,18 @@ def test_a_finding_that_no_longer_holds_leaves_what_the_bytes_say(
     assert (known.tried, known.finding) == (False, None)
 
 
+def test_a_copy_in_another_folder_is_tried_itself(
+    plugin, opened, traces, monkeypatch, tmp_path, load
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    assert load(plugin) == GOOD
+    begun(traces)
+    (tmp_path / "elsewhere").mkdir()
+
+    assert load(shutil.copy(plugin, tmp_path / "elsewhere" / plugin.name)) == GOOD
+    assert begun(traces) == ["init", "libx", "more"]
+
+
 # -- trust -----------------------------------------------------------------------------------------
 
 
@@ -230,20 +252,43 @@ def test_a_copy_that_was_not_tried_is_judged_alike(
     assert begun(traces) == [], "its bytes were tried"
 
 
+_COMMAND = "import sys; from modular_tf.cli.main import run; sys.exit(run(sys.argv[1:]))"
+
+
 def test_where_plugins_are_frozen_it_is_in_the_lock_file(
     plugin, opened, monkeypatch, tmp_path, load, run_python
 ):
     monkeypatch.setenv("OPENS_IN_INIT", str(opened))
     lock = str(tmp_path / "plugins.lock")
     words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", lock]
-    command = "import sys; from modular_tf.cli.main import run; sys.exit(run(sys.argv[1:]))"
 
-    run_python(command, *words)
+    run_python(_COMMAND, *words)
     state, rule, message = load(plugin, frozen=True, lock=lock)
     assert (state, rule) == ("rejected", "LD-098")
     assert hashlib.sha256(opened.read_bytes()).hexdigest() in message
-    run_python(command, *words, "--load")
+    run_python(_COMMAND, *words, "--load")
     assert load(plugin, load="eager", mapped=True, frozen=True, lock=lock) == GOOD
     with opened.open("ab") as stream:
         stream.write(b"more")
     assert load(plugin, load="eager", frozen=True, lock=lock)[:2] == ["rejected", "LD-098"]
+
+
+def test_what_is_locked_does_not_depend_on_what_is_cached(
+    plugin, opened, monkeypatch, tmp_path, load, run_python
+):
+    monkeypatch.setenv("OPENS_IN_INIT", str(opened))
+    lock = tmp_path / "plugins.lock"
+    words = ["lock", "--no-bundled", "--plugin", str(plugin), "--output", str(lock)]
+    run_python(_COMMAND, *words)
+    without_cache = lock.read_bytes()
+    load(plugin)
+
+    run_python(_COMMAND, *words, "--check")
+    run_python(_COMMAND, *words)
+    assert lock.read_bytes() == without_cache
+    run_python(_COMMAND, *words, "--load")
+    assert lock.read_bytes() != without_cache
+    run_python(_COMMAND, *words, "--check", "--load")
+    run_python(_COMMAND, *words, "--check")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    run_python(_COMMAND, *words, "--check")

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from modular_tf.first_contact import escapees
 from modular_tf.first_contact import interpreter as interpreter_of_trials
+from modular_tf.first_contact.child_pipes import ChildPipes
 from modular_tf.first_contact.interpreter import child_environment, find_interpreter
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
@@ -289,3 +291,26 @@ def test_a_fault_of_the_hosts_own_code_is_not_the_plugins(misdeed, monkeypatch):
 
     assert found.incident.untried
     assert "_cffi_backend" in found.incident.violation.message
+
+
+def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypatch):
+    """Python has that function only if it was built for a kernel that has it."""
+    monkeypatch.delattr(os, "pidfd_open")
+    said = []
+    listener, other_end = os.pipe()
+    pipes = ChildPipes([], said.append, listener, prompt=False)
+
+    def child(ends, _):
+        os.write(ends[0], b"a report")
+        os._exit(0)
+
+    pid = pipes.fork(child)
+    while b"" not in said:
+        pipes.listen(60)
+    os.waitpid(pid, 0)
+    pipes.close()
+    for end in (listener, other_end):
+        os.close(end)
+
+    assert said == [b"a report", b""]
+    escapees._kill(os.getpid(), b"a mark that this process lacks")

@@ -7,14 +7,20 @@ import re
 import shutil
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
-from modular_tf.first_contact.finding import Note, Offer, PlatformOffer
+from modular_tf.first_contact.child_entries import Outcome
+from modular_tf.first_contact.finding import MOST_NOTES, Finding, Note, Offer, PlatformOffer
 from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.rules import Violation
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one, processes_with
+from tests.fixtures.compiler import compile_object, link_library
 
 IMPATIENT = Limits(seconds=2.0)  # for what hangs, however long it is waited for
 AT = "at first contact in a child process"
@@ -223,6 +229,43 @@ def test_what_is_no_misdeed(deed, kind, capfd):
 
     assert (found.incident, found.notes, found.offer) == (None, (), _offer_of(kind))
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("count", "length"), [(1024, 6), (1024, 1000), (1, 5000)])
+def test_who_breaks_many_rules_or_has_long_names_is_not_who_ends_a_process(count, length):
+    source = Path(__file__).with_name("many_schemes.c")
+    built = compile_object(source, [f"COUNT={count}", f"LENGTH={length}"])
+    task = Task("many", str(link_library("libmany.so", [built])), kinds=("filesystem",))
+
+    [found] = try_plugins([task], PATIENT)
+
+    assert found.incident is None
+    assert not found.is_clean
+    assert count != 1024 or len(found.notes) > 500
+    assert {note.rule for note in found.notes} >= ({"FS-007"} if length > 1000 else {"FS-013"})
+
+
+@pytest.mark.parametrize("errors_last", [False, True])
+def test_of_too_many_notes_errors_are_kept(errors_last):
+    rehearsal = Rehearsal(Task("x", "/p/libx.so", kinds=()), journal=None)
+    notes = [Note("init", "FS-020", "?")] * MOST_NOTES + [Note("init", "FS-013", "?")]
+    rehearsal.notes = notes if errors_last else notes[::-1]
+
+    found = rehearsal.finding()
+
+    assert len(found.notes) == MOST_NOTES
+    assert not found.is_clean
+
+
+def test_what_was_done_has_room_beside_many_notes():
+    notes = (Note("init", "FS-020", "?"),) * MOST_NOTES
+    changes = (Violation("LD-069", "changed the umask"),)
+    ending = Ending(entered="x", outcome=Outcome(Finding(None, Offer(), notes), changes))
+
+    found = finding_of(ending, PATIENT)
+
+    assert len(found.notes) == MOST_NOTES
+    assert found.notes_of_trial[0].message.startswith("changed the umask")
 
 
 def test_a_forged_report_of_the_wrong_shape_is_none():

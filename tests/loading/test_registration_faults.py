@@ -206,7 +206,9 @@ def test_a_scheme_that_no_uri_can_name_is_refused(scheme, load_beside_good_ones)
     record = load_beside_good_ones(odd_plugin(scheme=scheme))
 
     assert record.reason.rule == "FS-007"
-    assert "expected a letter, then letters, digits or dots, found" in record.reason.message
+    assert (
+        "expected a letter, then 1 to 999 letters, digits or dots, found" in record.reason.message
+    )
 
 
 # ---- Schemes that are taken ----

@@ -214,6 +214,24 @@ def test_a_copy_need_not_be_tried(plugin: Path, tmp_path: Path):
     assert cache.finding_for(known) == FINDING
 
 
+def test_a_copy_elsewhere_of_what_opens_files_must_be_tried(plugin: Path, tmp_path: Path):
+    """What its code opens may lie beside it."""
+    opened = tmp_path / "libmore.so"
+    opened.write_bytes(b"some code")
+    cache = ScanCache.of_process()
+    found = look_into(cache, plugin)
+    finding = FINDING._replace(opened=(see(str(opened)),))
+    assert cache.remember(found._replace(tried=True, finding=finding))
+    beside, elsewhere = plugin.with_name("libcopy.so"), tmp_path / "elsewhere" / plugin.name
+    elsewhere.parent.mkdir()
+    for copy in (beside, elsewhere):
+        shutil.copy(plugin, copy)
+
+    found = cache.finding_for(look_into(cache, beside))
+    assert [seen.path for seen in found.opened] == [str(opened)]
+    assert cache.finding_for(look_into(cache, elsewhere)) is None
+
+
 def test_a_copy_beside_other_companions_must_be_tried(with_companion: Path, tmp_path: Path):
     tried(with_companion)
     shutil.copytree(with_companion.parent, tmp_path / "copy")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.trust import judged_file
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
-from tests.trust.conftest import STRANGER, candidate
+from tests.trust.conftest import STRANGER, candidate, judge
 
 
 @pytest.fixture
@@ -60,3 +62,20 @@ def test_a_refused_plugin_stays_refused(library, companion, give_to):
 
     assert verdict_on(library, companion).rule == "LD-075"
     assert str(library) in verdict_on(library, companion).message
+
+
+def test_of_what_has_another_size_than_when_it_was_opened_nothing_is_read(
+    home, library, monkeypatch
+):
+    """It may have become too large to be read within hours."""
+    verdict, more = judge(library), home / "libmore.so"
+    more.write_bytes(b"some code")
+    opened = see(str(more))
+    with more.open("ab") as stream:
+        stream.truncate(1 << 40)
+    monkeypatch.setattr(judged_file, "sha256_of", lambda _: pytest.fail("it is read"))
+
+    found = TrustJudge(TrustPolicy()).judge_opened(candidate(library), verdict, [opened])
+
+    assert found.rule == "LD-098"
+    assert "it changed since it was looked at" in found.message

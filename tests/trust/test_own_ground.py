@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,3 +64,20 @@ def test_who_maintains_this_package_may_own_the_home(directory, home, give_to, m
     assert directory.read("file", 100) == b"content"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert why_untrusted(directory.path) is not None
+
+
+def test_root_of_a_namespace_trusts_whom_the_root_directory_belongs_to(monkeypatch):
+    """Root outside of it is shown as somebody else there."""
+    status = os.stat
+
+    def shown(path, *arguments, **options):
+        if path == "/":
+            return SimpleNamespace(st_uid=STRANGER)
+        return status(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", shown)
+    own_ground._writers.cache_clear()
+    writers = own_ground._writers(0)
+    own_ground._writers.cache_clear()
+
+    assert writers.users == {0, STRANGER}

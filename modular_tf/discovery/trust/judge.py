@@ -142,7 +142,10 @@ class TrustJudge:
             return verdict
         checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
         for seen in opened:
-            found = self.judge_mapped(seen.path, of=of, distribution=candidate.distribution)
+            size = 0 if seen.identity is None else seen.identity.size
+            found = self.judge_mapped(
+                seen.path, of=of, distribution=candidate.distribution, size=size
+            )
             if not found.accepted:
                 message = f"{seen.path}, which its code opens, is not to be trusted as it is:"
                 return TrustVerdict.of_problem(
@@ -153,7 +156,9 @@ class TrustJudge:
                 checked += found.checked
         return verdict.on(tuple(checked))
 
-    def judge_mapped(self, path: str, *, of: str, distribution: str | None = None) -> TrustVerdict:
+    def judge_mapped(
+        self, path: str, *, of: str, distribution: str | None = None, size: int | None = None
+    ) -> TrustVerdict:
         """Judge a library that is mapped with a plugin and is no companion that the probe found.
 
         Args:
@@ -161,9 +166,13 @@ class TrustJudge:
             of: The hash of the plugin's library; where plugins are frozen, it must have been locked
                 with this one, unless the system keeps it.
             distribution: The normalised name of the distribution that brings the plugin, if known.
+            size: How many bytes it has, if known: of another one none are read.
         """
         try:
             file, offence = self._look_at(path)
+            if offence is None and size not in {None, file.identity.size}:
+                error = OSError(errno.ESTALE, "it changed since it was looked at", path)
+                return TrustVerdict.of_problem(_changed(path, error))
             verdict = self._by_owner(file, offence, distribution)
             if verdict.accepted and self._lock is not None and not is_of_system(path):
                 verdict = self._lock.verdict(file, of)
