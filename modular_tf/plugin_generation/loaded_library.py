@@ -144,7 +144,7 @@ class _Loading:
         try:
             self._note("load", judge_opened_by_init(self._file.path, came, before, checked, trust))
         except PluginError as error:
-            close_served(self.filesystems, self.platform, at_exit=False)
+            close_served(self.filesystems, self.platform, [], at_exit=False)
             self.filesystems, self.platform, self._tables = [], None, {}
             self._fail("load", error)
 
