@@ -27,13 +27,14 @@ _SMALLEST_PRIVATE_BYTES = 2
 class PluginRandomAccessFile(RandomAccessFile):
     """`TF_RandomAccessFile`. [any thread]"""
 
-    __slots__ = ("_filesystem", "_reader")
+    __slots__ = ("_filesystem", "_owner", "_reader")
 
-    def __init__(self, filesystem: PluginFilesystem, uri: str, reader: Any) -> None:
+    def __init__(self, filesystem: PluginFilesystem, uri: str, reader: Any, owner: object) -> None:
         self.uri = uri
         self._filesystem = filesystem
         # The collector may release it; the native side orders file before filesystem.
         self._reader: Any = reader
+        self._owner = owner
 
     def read(self, offset: int, n: int) -> bytes:
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""
@@ -100,12 +101,13 @@ class PluginRandomAccessFile(RandomAccessFile):
 class PluginWritableFile(WritableFile):
     """`TF_WritableFile`. One thread at a time; a second one waits."""
 
-    __slots__ = ("_close_results", "_filesystem", "_writer")
+    __slots__ = ("_close_results", "_filesystem", "_owner", "_writer")
 
-    def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any) -> None:
+    def __init__(self, filesystem: PluginFilesystem, uri: str, writer: Any, owner: object) -> None:
         self.uri = uri
         self._filesystem = filesystem
         self._writer: Any = writer
+        self._owner = owner
         self._close_results: list[Any] = []
 
     def append(self, data: Buffer) -> None:

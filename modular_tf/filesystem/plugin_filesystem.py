@@ -19,7 +19,7 @@ from modular_tf.filesystem.plugin_files import (
 from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.native.interruptible import opened
+from modular_tf.native.interruptible import Release, opened
 from modular_tf.native.status import check, failure_unless, take_error
 from modular_tf.native.strings import decode, decode_pointer, encode
 
@@ -43,11 +43,14 @@ _unpack_statistics = _STATISTICS.unpack
 _stat_path = lib.mtf_stat_path
 _path_exists = lib.mtf_path_exists
 _open_reader = lib.mtf_reader_open
-_release_reader = lib.mtf_reader_release
 _new_tuple = tuple.__new__
 _ERROR = ffi.typeof("mtf_error **")
 _READER = ffi.typeof("mtf_reader **")
 _WRITER = ffi.typeof("mtf_writer **")
+_RELEASE_FILESYSTEM = Release("mtf_filesystem_release")
+_RELEASE_READER = Release("mtf_reader_release")
+_RELEASE_WRITER = Release("mtf_writer_release")
+_RELEASE_REGION = Release("mtf_region_release")
 _NOT_FOUND, _UNIMPLEMENTED = int(Code.NOT_FOUND), int(Code.UNIMPLEMENTED)
 
 # What threads that Python did not start (pyarrow's, which read our files) get at exit to meet the
@@ -79,9 +82,10 @@ class PluginFilesystem(PluginSettings):
         place = _new("mtf_filesystem **")
         make = lib.mtf_filesystem_new_shared if share_init else lib.mtf_filesystem_new
         tables_address = tables.protected.pointer
-        error, made = opened(lib.mtf_filesystem_release, place, make, tables_address, place)
+        error, made, owner = opened(_RELEASE_FILESYSTEM, place, make, tables_address, place)
         check(error, plugin=plugin, operation="init")
         self._handle: Any = made
+        self._owner = owner
 
     def _failed(self, error: Any, operation: str, path: str | None = None) -> ModularTFError:
         return take_error(error, plugin=self.plugin, path=path, operation=operation)
@@ -104,12 +108,12 @@ class PluginFilesystem(PluginSettings):
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
         place = _new(_READER)
-        error, reader = opened(
-            _release_reader, place, _open_reader, self._handle, encode(uri), place
+        error, reader, owner = opened(
+            _RELEASE_READER, place, _open_reader, self._handle, encode(uri), place
         )
         if error:
             raise self._failed(error, "new_random_access_file", uri)
-        return PluginRandomAccessFile(self, uri, reader)
+        return PluginRandomAccessFile(self, uri, reader, owner)
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one, for writing."""
@@ -121,19 +125,19 @@ class PluginFilesystem(PluginSettings):
 
     def _open_writer(self, uri: str, append: int, operation: str) -> WritableFile:
         place = _new(_WRITER)
-        error, writer = opened(
-            lib.mtf_writer_release, place,
+        error, writer, owner = opened(
+            _RELEASE_WRITER, place,
             lib.mtf_writer_open, self._handle, encode(uri), append, place,
         )  # fmt: skip
         if error:
             raise self._failed(error, operation, uri)
-        return PluginWritableFile(self, uri, writer)
+        return PluginWritableFile(self, uri, writer, owner)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
         """Offer a whole file as memory."""
         place, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
-        error, region = opened(
-            lib.mtf_region_release, place,
+        error, _, region = opened(
+            _RELEASE_REGION, place,
             lib.mtf_region_open, self._handle, encode(uri), place, data, length,
         )  # fmt: skip
         if error:

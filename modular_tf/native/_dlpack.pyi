@@ -145,6 +145,14 @@ def bytes_of_elements(shape: Sequence[int], dtype: tuple[int, int, int], is_padd
         ValueError: There is no such element type, or no memory is so large.
     """
 
+def owned_pointer(pointer: int, free: int, /) -> object:
+    """Return what owns memory of C until nobody has it; the collector does not finalize it.
+
+    Args:
+        pointer: Its address, not 0.
+        free: The address of a function that takes it; called without the GIL.
+    """
+
 def note_interpreter_ends() -> None:
     """Note that Python is about to end on this thread, which can still run deleters then."""
 

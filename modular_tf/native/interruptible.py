@@ -8,19 +8,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.native.ffi import ffi
+from modular_tf.native._dlpack import owned_pointer
+from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def opened(
-    release: Callable[[Any], None], place: Any, call: Callable[..., Any], *arguments: Any
-) -> tuple[Any, Any]:
-    """Call a function that opens something; return its error, and what it opened.
+class Release:
+    """A function of the core that ends something.
 
     Args:
-        release: Ends what was opened, when nobody has it any more; NULL is nothing to it.
+        name: Of the function, which takes the pointer; NULL is nothing to it.
+    """
+
+    __slots__ = ("address", "call")
+
+    def __init__(self, name: str) -> None:
+        self.call = getattr(lib, name)
+        self.address = int(ffi.cast("uintptr_t", ffi.addressof(lib, name)))
+
+
+def opened(
+    release: Release, place: Any, call: Callable[..., Any], *arguments: Any
+) -> tuple[Any, Any, object]:
+    """Call a function that opens something; return its error, what it opened, and its owner.
+
+    The owner is not `ffi.gc`, which the collector may finalize before the finalizer of a stream
+    that still writes to it.
+
+    Args:
+        release: Ends what was opened, when nobody has the owner any more.
         place: Where the function puts what it opens; a pointer to NULL.
         call: The function.
         arguments: Of the function; `place` is one of them.
@@ -28,9 +46,13 @@ def opened(
     is_owned = False
     try:
         error = call(*arguments)
+        made = place[0]
+        address = int(ffi.cast("uintptr_t", made))
+        if not address:
+            return error, None, None
         is_owned = True
-        return error, ffi.gc(place[0], release)
+        return error, made, owned_pointer(address, release.address)
     except BaseException:
         if not is_owned:
-            release(place[0])
+            release.call(place[0])
         raise

@@ -371,3 +371,29 @@ def test_another_thread_that_closes_a_filesystem_may_be_faster(service):
 
     with pytest.raises(ClosedError):
         filesystem.path_exists("ram://x")
+
+
+@pytest.mark.parametrize("scheme", ["file", "ram"])
+def test_what_the_collector_finds_in_a_cycle_is_written_out(scheme, run_python, tmp_path):
+    """It finalizes in any order, here the file before the stream that has a buffer for it."""
+    run_python(
+        """
+        import gc, sys
+        from modular_tf.service import PluginService
+
+        with PluginService() as service:
+            service.load()
+            fs = service.filesystem(sys.argv[1])
+            for number in range(50):
+                uri = f"{sys.argv[2]}{number}"
+                things = [fs.open(uri, "wb"), fs.open(uri, "rb")]
+                things[0].write(b"content")
+                things.append(things)
+                del things
+                gc.collect()
+                with fs.open(uri, "rb") as written:
+                    assert written.read() == b"content"
+        """,
+        scheme,
+        f"file://{tmp_path}/" if scheme == "file" else "ram://",
+    )

@@ -1,0 +1,13 @@
+/* What owns memory of C until nobody has it: a capsule, which the collector neither finalizes nor clears.
+ *
+ * Finalizers of a cycle run in any order. A stream's may write what it has buffered after that of a
+ * cffi pointer (`ffi.gc`) has freed the file. A capsule is freed when all finalizers have run. */
+#ifndef MODULAR_TF_DLPACK_OWNED_POINTER_H_
+#define MODULAR_TF_DLPACK_OWNED_POINTER_H_
+
+#include "tensor.h"
+
+/* owned_pointer(address, free_address): a capsule whose end calls the function, without the GIL. */
+PyObject* mtf_owned_pointer(PyObject* module, PyObject* arguments);
+
+#endif
