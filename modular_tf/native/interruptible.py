@@ -14,6 +14,9 @@ from modular_tf.native.ffi import ffi, lib
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_ADDRESS = ffi.typeof("uintptr_t")
+_cast = ffi.cast
+
 
 class Release:
     """A function of the core that ends something.
@@ -26,7 +29,7 @@ class Release:
 
     def __init__(self, name: str) -> None:
         self.call = getattr(lib, name)
-        self.address = int(ffi.cast("uintptr_t", ffi.addressof(lib, name)))
+        self.address = int(_cast(_ADDRESS, ffi.addressof(lib, name)))
 
 
 def opened(
@@ -47,7 +50,7 @@ def opened(
     try:
         error = call(*arguments)
         made = place[0]
-        address = int(ffi.cast("uintptr_t", made))
+        address = int(_cast(_ADDRESS, made))
         if not address:
             return error, None, None
         is_owned = True
