@@ -45,7 +45,9 @@ def test_all_works_and_nothing_is_said(flags, fixture_plugin, tmp_path):
 
 def test_the_faults_of_the_application_are_still_told(run_python, fixture_plugin):
     child = run_python(
-        _ALL + "import ctypes; ctypes.string_at(0)\n", fixture_plugin("good"), status=-11
+        _ALL + "sys.stdout.flush()\nimport ctypes; ctypes.string_at(0)\n",
+        fixture_plugin("good"),
+        status=-11,
     )
 
     assert child.stdout == "reached the end\n"
