@@ -89,6 +89,7 @@ class Trial:
                     self._look_at_memory()
                     self._look_at_processes()
                     self._next_look = time.monotonic() + _LOOK_EVERY_S
+            self._pipes.read_on()  # it may have reported and ended at once
             if self._ending.outcome is not None:
                 self._wait_for_leavers()
         finally:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import platform
-import re
-import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,7 @@ from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.rules import Violation
-from tests.first_contact.conftest import PATIENT, build_misdeed, find_one, processes_with
+from tests.first_contact.conftest import PATIENT, find_one
 from tests.fixtures.compiler import compile_object, link_library
 
 IMPATIENT = Limits(seconds=2.0)  # for what hangs, however long it is waited for
@@ -416,43 +413,3 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
     assert found.offer == _offer_of("device")
     assert [note.rule for note in found.notes] == ["LD-051"]
     assert isinstance(found.notes[0], Note)
-
-
-# ---- What it started -----------------------------------------------------------------------------
-
-
-def test_the_number_of_processes_that_may_run_is_told():
-    message = find_one("FORK_MANY").incident.violation.message
-
-    assert re.match(r"started (1[7-9]|[2-9]\d) processes \(16 may run\)", message), message
-
-
-@pytest.mark.parametrize("deed", ["FORK", "DAEMON", "FORK_MANY", "FORK_AND_CRASH", "ESCAPE"])
-@pytest.mark.parametrize("secluded", [True, False])
-def test_whatever_a_plugin_started_is_gone(deed, secluded, tmp_path, monkeypatch):
-    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
-    monkeypatch.setenv("MISDEED_PID", str(tmp_path / "pid"))
-    library = shutil.copy(build_misdeed(deed), tmp_path / "libown.so")
-    (found,) = try_plugins([Task("own", str(library))], PATIENT)
-
-    assert found.incident is not None
-    deadline = time.monotonic() + 20  # who was killed may still be about to end
-    while (left := processes_with(library)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert left == []
-
-
-@pytest.mark.parametrize("deed", ["KILL_PARENT", "STOP_PARENT", "KILL_ANCESTORS"])
-@pytest.mark.parametrize("secluded", [True, False])
-def test_who_ends_the_watcher_is_found_and_the_rest_goes_on(deed, secluded, misdeed, monkeypatch):
-    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", secluded)
-    deeds = ["NOTHING", "CRASH", deed, "NOTHING", "NOTHING", "EXIT_3"]
-    tasks = [Task(name, str(misdeed(name))) for name in deeds]
-    messages = [
-        found.incident and found.incident.violation.message for found in try_plugins(tasks, PATIENT)
-    ]
-
-    assert [bool(message) for message in messages] == [name != "NOTHING" for name in deeds]
-    assert messages[2].startswith("ended the process that watched over it")
-    assert "SIGSEGV" in messages[1]
-    assert "exit status 3" in messages[5]
