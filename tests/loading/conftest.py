@@ -27,6 +27,27 @@ def odd_plugin(*oddities: str, scheme: str | None = None) -> Path:
     return link_library("libodd.so", [compiled])
 
 
+class Traces:
+    """What constructors left."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the libraries whose constructors ran."""
+        return sorted(entry.name for entry in self._folder.iterdir())
+
+
+@pytest.fixture
+def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Traces:
+    """Collect the traces of libraries that say by a constructor that they were mapped."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    monkeypatch.setenv("TRACES", str(folder))
+    return Traces(folder)
+
+
 @pytest.fixture
 def load_beside_good_ones(fixture_plugin) -> Callable[[Path], PluginRecord]:
     """Load a library with a good plugin before and after it, and the bundled ones.

@@ -20,28 +20,9 @@ from modular_tf.loading import binding, opened_file, private_copy
 from modular_tf.loading.loader import map_file
 from tests.fixtures.compiler import compile_object, link_library
 
+pytestmark = pytest.mark.usefixtures("traces")
+
 SOURCE = Path(__file__).with_name("tracing_plugin.c")
-
-
-class Traces:
-    """What constructors left."""
-
-    def __init__(self, folder):
-        self._folder = folder
-
-    @property
-    def names(self):
-        """The names of the libraries whose constructors ran."""
-        return sorted(entry.name for entry in self._folder.iterdir())
-
-
-@pytest.fixture(autouse=True)
-def traces(tmp_path, monkeypatch):
-    """Collect the traces of libraries."""
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    monkeypatch.setenv("TRACES", str(folder))
-    return Traces(folder)
 
 
 @pytest.fixture
