@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _READING = frozenset(("r", "r+", "a+", "w+"))
 _WRITING = frozenset(("a", "w", "r+", "a+", "w+"))
+_MODES = _READING | _WRITING
 
 
 class GFile:
@@ -59,7 +60,7 @@ class GFile:
         self, name: PathArgument, mode: str = "r", *, service: ServesFilesystems | None = None
     ) -> None:
         self._binary = "b" in mode
-        if mode.replace("b", "") not in _READING | _WRITING:
+        if mode.replace("b", "") not in _MODES:
             raise InvalidArgumentError(
                 f"mode {mode!r} is not 'r', 'w', 'a', 'r+', 'w+' or 'a+', with or without 'b'"
             )

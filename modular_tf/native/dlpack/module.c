@@ -13,7 +13,7 @@ static PyMethodDef functions[] = {
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
     {"repacked", mtf_repacked, METH_VARARGS, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
-    {"owned_pointer", mtf_owned_pointer, METH_VARARGS, NULL},
+    {"owned_pointer", (PyCFunction)(void (*)(void))mtf_owned_pointer, METH_FASTCALL, NULL},
     {"note_interpreter_ends", mtf_note_interpreter_ends, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -12,14 +12,19 @@ static void release(PyObject* capsule) {
   Py_END_ALLOW_THREADS
 }
 
-PyObject* mtf_owned_pointer(PyObject* module, PyObject* arguments) {
+PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count) {
   (void)module;
-  unsigned long long pointer, free_it;
-  if (!PyArg_ParseTuple(arguments, "KK:owned_pointer", &pointer, &free_it)) return NULL;
+  if (count != 2) {
+    PyErr_Format(PyExc_TypeError, "owned_pointer() takes 2 arguments, found %zd", count);
+    return NULL;
+  }
+  void* const pointer = PyLong_AsVoidPtr(arguments[0]);
+  void* const free_it = PyErr_Occurred() ? NULL : PyLong_AsVoidPtr(arguments[1]);
+  if (PyErr_Occurred()) return NULL;
   /* The destructor comes last: it must not run without the function. */
-  PyObject* capsule = PyCapsule_New((void*)(uintptr_t)pointer, kName, NULL);
+  PyObject* capsule = PyCapsule_New(pointer, kName, NULL);
   if (capsule == NULL) return NULL;
-  if (PyCapsule_SetContext(capsule, (void*)(uintptr_t)free_it) < 0 ||
+  if (PyCapsule_SetContext(capsule, free_it) < 0 ||
       PyCapsule_SetDestructor(capsule, release) < 0) {
     Py_DECREF(capsule);
     return NULL;

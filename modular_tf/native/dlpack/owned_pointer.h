@@ -8,6 +8,6 @@
 #include "tensor.h"
 
 /* owned_pointer(address, free_address): a capsule whose end calls the function, without the GIL. */
-PyObject* mtf_owned_pointer(PyObject* module, PyObject* arguments);
+PyObject* mtf_owned_pointer(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
 #endif
