@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from modular_tf.discovery.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.first_contact.finding import Finding
+    from modular_tf.followed_files import Scope
     from modular_tf.hooks import Hooks
     from modular_tf.plugin_change import PluginChange
     from modular_tf.plugin_pipeline import Judged, PluginPipeline
     from modular_tf.plugin_search import PluginSearch
     from modular_tf.plugin_watch import Watch
-    from modular_tf.renewal import Prepared, Renewal, Scope
+    from modular_tf.renewal import Prepared, Renewal
     from modular_tf.service_lock import ServiceLock
     from modular_tf.watching.change import Change
 
@@ -65,7 +66,7 @@ class HotReload:
 
     def refresh(self, paths: Iterable[str] | None) -> list[PluginChange]:
         """See `PluginService.refresh`."""
-        from modular_tf.renewal import Scope  # noqa: PLC0415  (as in _renewal)
+        from modular_tf.followed_files import Scope  # noqa: PLC0415  (as in _renewal)
 
         return self._renew(Scope(None if paths is None else map(os.path.abspath, paths)))
 
@@ -75,7 +76,7 @@ class HotReload:
         Raises:
             ClosedError: The service is closed, or was before all was done.
         """
-        from modular_tf.renewal import Scope  # noqa: PLC0415  (likewise)
+        from modular_tf.followed_files import Scope  # noqa: PLC0415  (likewise)
 
         whole = {change.path: change.identity for change in changes}
         return self._renew(Scope(whole, whole))
@@ -144,7 +145,7 @@ class HotReload:
             self._load_all()
         with self._lock:
             self._lock.check_open()
-            known = self._renewal.known_files()
+            known = self._renewal.files.known_files()
             watch = Watch(
                 self._watched_places,
                 known,
@@ -166,7 +167,7 @@ class HotReload:
     def _watched_places(self) -> list[str]:
         with self._lock:
             self._renewal.finish_drained()
-            return self._renewal.places()
+            return self._renewal.files.places()
 
     @property
     def draining(self) -> int:

@@ -143,7 +143,7 @@ def replace(put, scheme):
 # ---- Interrupts ----------------------------------------------------------------------------------
 
 STEPS = [
-    "modular_tf.renewal:discover",
+    "modular_tf.followed_files:discover",
     "modular_tf.known_plugins:scan",
     "modular_tf.known_plugins:KnownPlugins.meet",
     "modular_tf.known_plugins:KnownPlugins.replace",
