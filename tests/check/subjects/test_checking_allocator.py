@@ -12,11 +12,10 @@ from modular_tf.native.checking_allocator import (
     preload_environment,
 )
 from modular_tf.native.preloading import CHECKING_ALLOCATOR
+from tests.check.with_allocator import with_allocator
 from tests.fixtures.compiler import compile_object, link_library
 
-pytestmark = pytest.mark.skipif(
-    allocator_path() is None, reason="the C library of this platform has no allocator to build on"
-)
+pytestmark = with_allocator
 
 _SOURCE = Path(__file__).parent / "heap_misuse.cc"
 _PROLOGUE = """

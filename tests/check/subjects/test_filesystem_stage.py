@@ -13,8 +13,9 @@ from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from modular_tf.codes import Code
-from modular_tf.native.checking_allocator import allocator_path, preload_environment
+from modular_tf.native.checking_allocator import preload_environment
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
+from tests.check.with_allocator import with_allocator
 from tests.contrib.plugin_process import installed_plugin
 
 BOTH_WAYS = pytest.mark.parametrize("reached", [Pass.RAW, Pass.HOST], ids=lambda one: one.value)
@@ -195,7 +196,7 @@ def test_without_a_defect_nothing_is_damaged(run_python):
     assert found == ["FS-156 passed   False", "FS-329 passed   False"]
 
 
-@pytest.mark.skipif(allocator_path() is None, reason="no checking allocator on this platform")
+@with_allocator
 @pytest.mark.parametrize("reached", ["raw", "host"])
 @pytest.mark.parametrize(
     ("misuse", "sentence"),

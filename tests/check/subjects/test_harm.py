@@ -9,11 +9,9 @@ from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
-from modular_tf.native.checking_allocator import allocator_path
+from tests.check.with_allocator import with_allocator
 
-pytestmark = pytest.mark.skipif(
-    allocator_path() is None, reason="the C library of this platform has no allocator to build on"
-)
+pytestmark = with_allocator
 _LOADING = "memory was misused while the plugin was loaded (rule FS-329)"
 
 

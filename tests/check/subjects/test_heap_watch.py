@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.native.checking_allocator import allocator_path, preload_environment
+from modular_tf.native.checking_allocator import preload_environment
+from tests.check.with_allocator import with_allocator
 from tests.fixtures.compiler import compile_object, link_library
 
-with_allocator = pytest.mark.skipif(
-    allocator_path() is None, reason="the C library of this platform has no allocator to build on"
-)
 _PROLOGUE = """
 import ctypes, sys
 from modular_tf.check.expectation import Deviation
