@@ -44,7 +44,7 @@ pytestmark = pytest.mark.xdist_group("changing strings")
 @pytest.fixture(scope="module")
 def program():
     """The core and the host runtime as one program, in which measuring a string changes it."""
-    folders = [_NATIVE / "core", _NATIVE / "host_runtime", _CHECKOUT]
+    folders = [_NATIVE / "core", _NATIVE / "host_runtime", _LOCAL_FILES]
     sources = [Path(__file__).with_name("changing_strings.cc")]
     sources += [folders[0] / f"{name}.cc" for name in _CORE]
     sources += [*sorted(folders[1].glob("*.c")), *sorted(folders[1].glob("*.cc"))]
@@ -54,7 +54,13 @@ def program():
             source,
             ["_GNU_SOURCE=1", 'MODULAR_TF_VERSION="0"'],
             folders,
-            [_SANITIZER, "-fno-builtin", "-Wno-reserved-identifier", "-Wno-pedantic"],
+            [
+                f"-I{_CHECKOUT}",
+                _SANITIZER,
+                "-fno-builtin",
+                "-Wno-reserved-identifier",
+                "-Wno-pedantic",
+            ],
         )
         for source in sources
     ]
