@@ -1,0 +1,141 @@
+"""The hostile libraries: what each does, and what may become of it.
+
+They are built from what other tests have: the misdeeds of first contact, the defective variants of
+the fixture plugins, and files that are no plugins.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.check.unfit_libraries import UNFIT, unfit_library
+from tests.first_contact.conftest import build_misdeed
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.plugins.matrix import Variant
+
+_KEPT_OUT = frozenset(("rejected", "failed", "quarantined"))
+_WITH_A_WARNING = frozenset(("loaded",))
+
+
+class HostileLibrary(NamedTuple):
+    """One library.
+
+    Attributes:
+        name: Tells it from all others.
+        about: What it does.
+        states: What may become of it. Where that is `loaded`, a warning has to tell of it.
+        make: Builds it, in an empty folder.
+    """
+
+    name: str
+    about: str
+    states: frozenset[str]
+    make: Callable[[Path], Path]
+
+
+_ENDS_THE_TRIAL = {
+    "CRASH": "reads memory that is not there",
+    "CALL_NULL": "calls a null function",
+    "OVERFLOW": "overflows the stack",
+    "OVERFLOW_IN_A_THREAD": "overflows the stack of a thread",
+    "CRASH_IN_THREADS": "crashes in eight threads at once",
+    "ABORT": "aborts",
+    "EXIT_0": "ends the process as if all were well",
+    "EXIT_3": "ends the process with status 3",
+    "LEAVE_3": "ends the process without its exit handlers",
+    "LAST_WORDS": "writes escape sequences to standard error and ends the process",
+    "HANG": "never returns",
+    "SPIN": "never returns, and takes a whole processor",
+    "KILLED": "kills its process",
+    "INTERRUPT": "interrupts its process",
+    "TERMINATE": "terminates its process",
+    "THROW": "throws a C++ exception",
+    "CLOSE_ALL": "closes all descriptors",
+    "CLOSE_OUTPUT": "closes standard output",
+    "NOISE": "writes megabytes to standard output",
+    "UNFLUSHED": "leaves half a line in the buffer of standard output",
+    "ALLOCATE": "keeps a gibibyte of memory",
+    "TOUCH_AND_FREE": "takes a gibibyte of memory for a moment",
+    "ALLOCATE_ALL": "asks for all memory",
+    "FORK": "leaves a process behind",
+    "DAEMON": "leaves a daemon behind",
+    "FORK_MANY": "starts 40 processes",
+    "FORK_AND_CRASH": "leaves a daemon behind and crashes",
+    "ESCAPE": "leaves a daemon behind and kills its ancestors",
+    "KILL_PARENT": "kills the process that watches over it",
+    "STOP_PARENT": "stops the process that watches over it",
+    "KILL_ANCESTORS": "kills all its ancestors that it can reach",
+    "CATCH_INTERRUPT": "takes SIGINT for itself",
+    "DEFAULT_PIPE": "has SIGPIPE end the process",
+    "IGNORE_CHILDREN": "takes the exit status of all children away",
+    "BLOCK_INTERRUPT": "blocks SIGINT",
+    "CHANGE_LOCALE": "changes the locale",
+    "FORGE": "reports in place of the trial, in a wrong shape",
+    "FORGE_CALL": "reports a call whose name clears the terminal",
+    "FORGE_CHANGE": "reports a change of a million characters",
+    "FORGE_EXCUSE": "reports that it could not be tried",
+}
+_LEAVES_A_TRACE = {
+    "CHAIN_INTERRUPT": "handles SIGINT and calls who did before",
+    "CATCH_FPE": "handles SIGFPE",
+    "CHANGE_DIRECTORY": "changes the working directory",
+    "CHANGE_UMASK": "changes the umask",
+    "CHANGE_ENVIRONMENT": "sets an environment variable",
+    "FLUSH_TO_ZERO": "has the processor take denormal numbers for zero",
+}
+_NO_LIBRARY = {"LD-001", "LD-002"}  # nothing is there, or a directory
+_PLACES = {
+    "device": ("CONSTRUCTOR", "CREATE_DEVICE", "MEMORY_USAGE", "DESTROY_DEVICE"),
+    "filesystem": ("CONSTRUCTOR", "SCHEME_INIT", "CLEANUP"),
+}
+
+
+def hostile_libraries() -> Iterator[HostileLibrary]:
+    """Yield all of them; none is built before its `make` is called."""
+    for kind in _PLACES:
+        yield from _misdeeds(kind)
+        yield from _variants(kind)
+    for check_id in sorted(UNFIT - _NO_LIBRARY):
+        states = _KEPT_OUT | _WITH_A_WARNING
+        make = partial(unfit_library, check_id)
+        yield HostileLibrary(f"unfit-{check_id}", f"breaks {check_id}", states, make)
+
+
+def _misdeeds(kind: str) -> Iterator[HostileLibrary]:
+    for states, deeds in ((_KEPT_OUT, _ENDS_THE_TRIAL), (_WITH_A_WARNING, _LEAVES_A_TRACE)):
+        for deed, about in deeds.items():
+            yield _misdeed(kind, "INIT", deed, about, states)
+    for place in _PLACES[kind]:
+        for deed in ("CRASH", "HANG"):
+            yield _misdeed(kind, place, deed, _ENDS_THE_TRIAL[deed], _KEPT_OUT)
+
+
+def _misdeed(
+    kind: str, place: str, deed: str, about: str, states: frozenset[str]
+) -> HostileLibrary:
+    where = place.lower().replace("_", " ")
+    name = f"{kind}-{deed.lower()}-{place.lower()}".replace("_", "-")
+    return HostileLibrary(
+        name, f"{about} (in {where})", states, lambda _: build_misdeed(deed, place, kind)
+    )
+
+
+def _variants(kind: str) -> Iterator[HostileLibrary]:
+    """Yield the variants that do not serve, by their binaries, init functions and tables."""
+    settings = {"FIXTURE_SCHEME": "hostile"} if kind == "filesystem" else {}
+    for variant in variants(kind).values():
+        if variant.state in _KEPT_OUT:
+            make = partial(_build, variant, settings)
+            yield HostileLibrary(f"{kind}-{variant.name}", variant.about, _KEPT_OUT, make)
+
+
+def _build(variant: Variant, settings: dict[str, str], folder: Path) -> Path:
+    del folder
+    return build_plugin(variant, settings)

@@ -1,0 +1,92 @@
+"""Running an application with each hostile library, and judging how it fared."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.fixtures.process_group import run_in_group
+from tests.plugins.build import build_plugin
+from tests.plugins.matrix import variants
+
+if TYPE_CHECKING:
+    from tests.hostile.libraries import HostileLibrary
+
+_APPLICATION = Path(__file__).with_name("application.py")
+_SERVES = ["before://", "after://", "ram://", "files", "HOST_CPU"]
+_TIMEOUT_S = 120.0
+_MOST_SAID = 300
+
+
+class Outcome(NamedTuple):
+    """How an application fared.
+
+    Attributes:
+        library: The library.
+        state: What became of it; how the application ended, where that did.
+        reason: What the user is told of it.
+        served: What the application still served.
+    """
+
+    library: HostileLibrary
+    state: str
+    reason: str
+    served: list[str]
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong, None where the host held."""
+        if self.served != _SERVES:
+            return f"the application was {self.state} and served {self.served}: {self.reason}"
+        if self.state not in self.library.states:
+            return f"it is {self.state}, expected {sorted(self.library.states)}"
+        return None if self.reason else "nothing is said of it"
+
+
+def outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
+    """Run an application that has the library among its plugins.
+
+    Args:
+        library: The library.
+        folder: An empty one, which is removed.
+    """
+    try:
+        folder.mkdir(parents=True)
+        return _outcome_of(library, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _outcome_of(library: HostileLibrary, folder: Path) -> Outcome:
+    good = [_good(scheme) for scheme in ("before", "after")]
+    (folder / "made").mkdir()
+    made = library.make(folder / "made")
+    command = [sys.executable, str(_APPLICATION), str(made), *map(str, good), str(folder)]
+    try:
+        ended = run_in_group(command, cwd=folder, env=_environment(folder), timeout=_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return Outcome(library, f"still running after {_TIMEOUT_S:.0f} s", "", [])
+    if ended.returncode != 0:
+        return Outcome(library, f"ended with {ended.returncode}", ended.stderr[-_MOST_SAID:], [])
+    told = json.loads(ended.stdout.splitlines()[-1])
+    return Outcome(library, told["state"], _reason(told["said"]), told["served"])
+
+
+def _good(scheme: str) -> Path:
+    return build_plugin(variants("filesystem")["good"], {"FIXTURE_SCHEME": scheme})
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    own = {k: v for k, v in os.environ.items() if not k.startswith("MODULAR_TF_")}
+    for kind in ("CACHE", "STATE", "CONFIG"):
+        own[f"XDG_{kind}_HOME"] = str(folder / kind.lower())
+    return own
+
+
+def _reason(said: list[dict[str, str]]) -> str:
+    return "; ".join(f"{one['message']} ({one['rule']})" for one in said)
