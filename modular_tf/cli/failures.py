@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.standard_streams import OutputError, give_up
 from modular_tf.cli.text import harmless
 from modular_tf.errors import ModularTFError
 
@@ -19,10 +20,14 @@ EXPECTED = (ModularTFError, OSError)
 
 
 def complain(message: str, subject: str | None = None) -> None:
-    """Write `modular-tf: subject: message`."""
-    sys.stdout.flush()
+    """Write `modular-tf: subject: message`, where standard error takes it."""
+    with suppress(OSError):  # the end of the command tells of it
+        sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
-    sys.stderr.write(harmless(f"{PROGRAM}: {about}{message}") + "\n")
+    try:
+        sys.stderr.write(harmless(f"{PROGRAM}: {about}{message}") + "\n")
+    except OSError:
+        give_up(sys.stderr)
 
 
 def message_of(error: BaseException, subject: str | None = None) -> str:
@@ -49,7 +54,7 @@ class Failures:
         """Report a failure within as one about `subject`, and go on."""
         try:
             yield
-        except BrokenPipeError:
+        except (BrokenPipeError, OutputError):
             raise
         except EXPECTED as error:
             self.add(message_of(error, subject), subject)

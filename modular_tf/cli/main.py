@@ -7,11 +7,12 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from modular_tf.cli import logs
+from modular_tf.cli import logs, standard_streams
 from modular_tf.cli.arguments import Command, parse
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import EXPECTED, complain, message_of
 from modular_tf.cli.printer import Printer
+from modular_tf.cli.standard_streams import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +26,31 @@ def run(words: Sequence[str] | None = None) -> int:
     Args:
         words: The arguments after the program's name. Default: this process's own.
     """
+    standard_streams.prepare()
     try:
-        command = parse(sys.argv[1:] if words is None else words)
+        code = _run(sys.argv[1:] if words is None else words)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has had enough of it
+        standard_streams.give_up(sys.stdout)
+        return Exit.DONE
+    except OutputError as error:
+        standard_streams.give_up(sys.stdout)
+        complain(message_of(error), "standard output")
+        return Exit.NO
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    return code
+
+
+def _run(words: Sequence[str]) -> int:
+    try:
+        command = parse(words)
     except SystemExit as leaving:
         return int(leaving.code or 0)
     try:
         return _execute(command)
-    except BrokenPipeError:
-        return _reader_is_gone()
-    except KeyboardInterrupt:
-        return Exit.INTERRUPTED
+    except (BrokenPipeError, OutputError):
+        raise
     except EXPECTED as error:
         filename = error.filename if isinstance(error, OSError) else None
         complain(message_of(error), None if filename is None else os.fsdecode(filename))
@@ -48,16 +64,8 @@ def _execute(command: Command) -> int:
     gc.set_threshold(_VALUES_BETWEEN_COLLECTIONS)
     options = command.options
     logs.set_up(options.log, options.verbose)
-    code: int = command.module.execute(options, Printer(json=options.json))
-    sys.stdout.flush()
-    return code
-
-
-def _reader_is_gone() -> Exit:
-    """End quietly: whoever read our output has had enough of it."""
-    # Python flushes once more on its way out, which must not fail again.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.DONE
+    result: int = command.module.execute(options, Printer(json=options.json))
+    return result
 
 
 def _our_fault(error: Exception, *, traceback_wanted: bool) -> Exit:

@@ -51,6 +51,43 @@ def test_a_reader_that_had_enough_is_no_error(tmp_path):
     assert child.returncode == 0
 
 
+@pytest.mark.parametrize(
+    "words", [["list"], ["schemes", "--json"], ["fs", "cat", __file__], ["--help"]], ids=" ".join
+)
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
+)
+def test_output_that_goes_nowhere_is_told_in_one_line(words, output, said):
+    child = _through_shell(words, output)
+
+    assert child.stderr == f"modular-tf: standard output: {said}\n"
+    assert child.returncode == 1
+
+
+def test_a_command_without_output_needs_no_standard_output(tmp_path):
+    target = tmp_path / "copy"
+    child = _through_shell(["fs", "cp", __file__, str(target)], "<&- >&-")
+
+    assert (child.returncode, child.stderr) == (0, "")
+    assert target.read_bytes() == Path(__file__).read_bytes()
+
+
+@pytest.mark.parametrize("complaints", ["2>/dev/full", "2>&-"])
+def test_a_complaint_that_nobody_can_read_changes_no_status(complaints):
+    child = _through_shell(["fs", "cat", "/no/such/file", __file__], complaints)
+
+    assert child.returncode == 1
+    assert child.stdout == Path(__file__).read_text(encoding="utf-8")
+
+
+def _through_shell(words, redirections):
+    """Run a command whose streams a shell redirects; its output is buffered, as users have it."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    command = ["sh", "-c", f'exec "$@" {redirections}', "sh", *COMMAND, *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)  # noqa: PLW1510
+
+
 def on_terminal(*words):
     """Run a command on a terminal of its own; return what appears there and the exit code."""
     master, slave = pty.openpty()
