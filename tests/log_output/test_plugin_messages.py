@@ -262,14 +262,14 @@ def test_a_fatal_line_is_logged_before_the_process_ends(run_listening):
     code = """
 listen()
 made = service()
-tell(made, "burst", 3000)
+tell(made, "burst", 500)
 tell(made, "fatal")
 """
     child = run_listening(code, status=-signal.SIGABRT)
     lines = [line for line in child.stderr.splitlines() if line.startswith("{")]
     events = events_in("\n".join(lines))
 
-    assert len([e for e in events if "of a burst" in e.get("message", "")]) == 3000
+    assert len([e for e in events if "of a burst" in e.get("message", "")]) == 500
     assert (events[-1]["message"], events[-1]["level"], events[-1]["severity"]) == (
         "the end",
         "critical",
