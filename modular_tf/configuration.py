@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
@@ -21,6 +22,7 @@ from modular_tf.discovery.user_directories import NO_HOME, config_directory, exp
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
+from modular_tf.unknown_keys import unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,7 +225,9 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if path is None:
         return Config()
     try:
-        with open(path, "rb") as stream:
+        with open(path, "rb", opener=_opened_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ConfigError(f"{path}: expected a regular file", path=path)
             text = stream.read().decode("utf-8")
     except FileNotFoundError:
         if variables.get(CONFIG_VARIABLE):
@@ -234,6 +238,11 @@ def _read_config(variables: Mapping[str, str]) -> Config:
     if not variables.get(CONFIG_VARIABLE):
         _require_trusted(path)
     return parse_config(text, path)
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """Open a file, not waiting for somebody who writes to a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _require_trusted(path: str) -> None:
@@ -256,8 +265,8 @@ def parse_config(text: str, path: str) -> Config:
     """
     values = _tables(text, path)
     known = {entry.name for entry in fields(Config)} - {"path"}
-    if unknown := sorted(values.keys() - known):
-        raise ConfigError(f"{path}: unknown keys {unknown}; known: {sorted(known)}", path=path)
+    if (wrong := unknown_keys(values, known)) is not None:
+        raise ConfigError(f"{path}: {wrong}", path=path)
     checked = {key: _checked(key, value, path) for key, value in values.items()}
     if "plugin_dirs" in checked:
         checked["plugin_dirs"] = tuple(_place(entry, path) for entry in checked["plugin_dirs"])

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ConfigError
+from modular_tf.unknown_keys import unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +47,8 @@ def require_keys(table: Mapping[str, Any], kinds: Mapping[str, type[object]], wh
     Raises:
         ConfigError: One is.
     """
-    if unknown := sorted(table.keys() - kinds.keys()):
-        raise ConfigError(f"{where}: unknown keys {unknown}; known: {sorted(kinds)}")
+    if (wrong := unknown_keys(table, kinds)) is not None:
+        raise ConfigError(f"{where}: {wrong}")
     for key, value in table.items():
         if type(value) is not kinds[key]:
             expected = _SHAPES[kinds[key]]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from modular_tf import __version__
+from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.logs import OUTPUTS, VARIABLE
 from modular_tf.cli.verbs import VERBS, Verb
 
@@ -58,6 +60,9 @@ def parse(words: Sequence[str]) -> Command:
     program, verbs = PROGRAM, VERBS
     while True:
         parser = _family_parser(program, verbs)
+        if not words:
+            parser.print_help(sys.stderr)
+            parser.exit(Exit.USAGE)
         parser.parse_args(words, namespace=options)
         name, *words = options.command
         program, verb = f"{program} {name}", _look_up(parser, verbs, name)
@@ -85,6 +90,7 @@ def _parse_verb(
         description=module.__doc__,
         formatter_class=_Help,
         allow_abbrev=False,
+        conflict_handler="resolve",  # `-h` is the sizes of `fs ls`, and `--help` is still the help
     )
     module.add_arguments(parser)
     _add_global_options(parser)

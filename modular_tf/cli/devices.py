@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.list_plugins import reason_line
-from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
 from modular_tf.cli.text import size
 from modular_tf.cli.time_limit import TimeLimit, seconds
@@ -74,7 +73,6 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 def _show(service: PluginService, options: Namespace, printer: Printer, limit: TimeLimit) -> Exit:
     devices = _wanted(service, options.device)
     code = (_try_all if options.smoke else _list)(devices, printer, limit)
-    complain_about(service.report().problems)
     absent = _complain_of_absent(service)
     if not devices:
         complain(_none_found(service, options.device))

@@ -26,8 +26,8 @@ def run(words: Sequence[str] | None = None) -> int:
     Args:
         words: The arguments after the program's name. Default: this process's own.
     """
-    standard_streams.prepare()
     try:
+        standard_streams.prepare()
         code = _run(sys.argv[1:] if words is None else words)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has had enough of it

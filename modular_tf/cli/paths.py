@@ -9,7 +9,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     else:
         _show(config, report.searched, printer)
         _show_settings(settings, places, unused, printer)
-    complain_about(report.problems)
     return Exit.DONE
 
 

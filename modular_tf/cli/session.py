@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modular_tf.cli.problems import complain_about
 from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def session(
 ) -> Iterator[PluginService]:
     """Run the way for one command: discover, and with `load` load and register as well.
 
+    What went wrong while searching is told on standard error.
+
     Args:
         options: The global options.
         load: Whether to load; None for a command that does either itself.
@@ -37,7 +40,8 @@ def session(
         bundled=options.bundled,
     ) as service:
         if load is not None:
-            service.load() if load else service.discover()
+            report = service.load() if load else service.discover()
+            complain_about(report.problems)
         yield service
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.list_plugins import reason_line
-from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         service.watch(news.put) as watch,
     ):
         service.load()  # now that files may be overwritten in place
-        complain_about(service.report().problems)
         how = "looking again and again" if watch.is_polling else "told by the system"
         complain(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
         _tell(news, options, printer)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.unknown_keys import unknown_keys
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -115,8 +117,8 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
 
 
 def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
-    if unknown := sorted(values.keys() - _EXPECTED):
-        raise ValueError(f"{where}: unknown keys {unknown}; known: {sorted(_EXPECTED)}")
+    if (wrong := unknown_keys(values, _EXPECTED)) is not None:
+        raise ValueError(f"{where}: {wrong}")
     for key, value in values.items():
         if (expected := why_wrong(key, value)) is not None:
             raise ValueError(f"{where}.{key}: expected {expected}, found {value!r}")

@@ -35,6 +35,14 @@ def test_ls_of_several_directories_has_headings(mtf, tree):
     ]  # fmt: skip
 
 
+def test_long_ls_shows_sizes_for_people(mtf, tree):
+    (tree / "big").write_bytes(bytes(1536))
+
+    rows = {line.split("\t")[3]: line.split("\t")[1] for line in mtf("fs", "ls", "-lh", tree).lines}
+
+    assert (rows["big"], rows["sub"]) == ("1.5 KiB", "")
+
+
 def test_long_ls_tells_kind_size_and_time(mtf, tree):
     os.utime(tree / "a.txt", (1_600_000_000, 1_600_000_000))
     rows = [line.split("\t") for line in mtf("fs", "ls", "-l", tree).lines]

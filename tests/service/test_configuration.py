@@ -75,10 +75,13 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("memory = {limit_bytes = 1, fraction = 1}", r"memory: limit_bytes and fraction: exp"),
         ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
         ("memory = {gpu = {growth = true}}", r"memory.gpu: expected a device type"),
-        ("memory = {limit = 5}", r"memory: unknown keys \['limit'\]; known: .*'limit_bytes'"),
+        (
+            "memory = {limit = 5}",
+            r"memory: unknown keys \['limit'\]; did you mean limit_bytes\? known: ",
+        ),
         ("copy_streams = 0", r"copy_streams: expected a number from 1 to 4, found 0"),
         ("copy_streams = true", r"copy_streams: expected a number from 1 to 4, found True"),
-        ("plugindirs = []", r"unknown keys \['plugindirs'\]; known: .*'plugin_dirs'"),
+        ("plugindirs = []", r"unknown keys \['plugindirs'\]; did you mean plugin_dirs\? known: "),
         ("path = 'x'", r"unknown keys \['path'\]"),
         (
             "first_contact_timeout_s = 1e300",
@@ -191,6 +194,9 @@ def test_a_file_that_cannot_be_read_is_an_error_and_not_an_empty_one(tmp_path):
         load_config({"MODULAR_TF_CONFIG": str(tmp_path / "absent")})
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config({"MODULAR_TF_CONFIG": str(tmp_path)})
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="expected a regular file"):
+        load_config({"MODULAR_TF_CONFIG": str(tmp_path / "pipe")})
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config({"MODULAR_TF_CONFIG": str(tmp_path / "bytes")})

@@ -9,7 +9,7 @@ from modular_tf.cli.fs.arguments import add_uris
 from modular_tf.cli.fs.details import as_object, stat_all_listed
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.session import session
-from modular_tf.cli.text import when
+from modular_tf.cli.text import size, when
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -22,6 +22,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of this verb."""
     add_uris(parser, "directory or file")
     parser.add_argument("-l", dest="long", action="store_true", help="with kind, size and time")
+    parser.add_argument(
+        "-h", "--human-readable", action="store_true", help="with -l: sizes as 1.5 KiB or 23 MiB"
+    )
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
@@ -45,7 +48,9 @@ def _listed(place: Place, options: Namespace, printer: Printer) -> dict[str, Any
             as_object(one, facts) for one, facts in zip(found, stat_all_listed(found), strict=True)
         ]
         if not printer.json:
-            _show_long(entries, printer, heading=place.uri if len(options.uris) > 1 else None)
+            if options.human_readable:
+                entries = [{**e, "size": e["size"] and size(e["size"])} for e in entries]
+            _show_long(entries, printer, place.uri if len(options.uris) > 1 else None)
         return {"uri": place.uri, "entries": entries}
     if is_directory and len(options.uris) > 1:
         printer.line(f"{place.uri}:")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
+from modular_tf.unknown_keys import unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,8 +61,8 @@ def parse_policy(value: Any, base: str) -> TrustPolicy:
     if not isinstance(value, dict):
         raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
     known = [field.name for field in fields(TrustPolicy)]
-    if unknown := sorted(value.keys() - set(known)):
-        raise ValueError(f"trust: unknown keys {unknown}; known: {known}")
+    if (wrong := unknown_keys(value, known)) is not None:
+        raise ValueError(f"trust: {wrong}")
     return TrustPolicy(**{key: _checked(key, entry, base) for key, entry in value.items()})
 
 
