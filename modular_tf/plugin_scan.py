@@ -110,6 +110,7 @@ class _Pass:
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
             verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
+            verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
         if verdict.accepted and finding is not None and finding.opened:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict

@@ -67,6 +67,8 @@ class LinkCheck(NamedTuple):
         missing_symbols: What it asks for and nobody defines.
         problems: The broken rules.
         passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files, of the library and of those loaded with it, that ask for an
+            executable stack.
     """
 
     libraries: tuple[ResolvedLibrary, ...]
@@ -74,6 +76,7 @@ class LinkCheck(NamedTuple):
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Problem, ...]
     passed_over: tuple[str, ...]
+    executable_stacks: tuple[str, ...] = ()
 
 
 def check_link(
@@ -116,6 +119,11 @@ def check_link(
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
             passed_over=tuple(scope.passed_over),
+            executable_stacks=tuple(
+                found.elf.path
+                for found in scope.libraries
+                if found.elf.image.wants_executable_stack
+            ),
         )
     finally:
         scope.close()

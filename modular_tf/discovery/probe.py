@@ -47,6 +47,8 @@ class Probe:
         libraries: The libraries that will be loaded with it.
         missing_symbols: The symbols that it asks for and nobody offers.
         passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
+            executable stack.
     """
 
     candidate: Candidate
@@ -56,6 +58,7 @@ class Probe:
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
     passed_over: tuple[str, ...] = ()
+    executable_stacks: tuple[str, ...] = ()
 
     @property
     def loadable(self) -> bool:
@@ -103,6 +106,7 @@ class Prober:
             libraries=found.link.libraries if found.link else (),
             missing_symbols=found.link.missing_symbols if found.link else (),
             passed_over=found.link.passed_over if found.link else (),
+            executable_stacks=found.link.executable_stacks if found.link else (),
         )
 
     def close(self) -> None:
