@@ -13,7 +13,13 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
 from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
-from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
+from modular_tf.discovery.link_check import (
+    LinkCheck,
+    MissingSymbol,
+    ResolvedLibrary,
+    check_link,
+    size_problems,
+)
 from modular_tf.discovery.link_scope import ProcessScope
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.problem import Problem, problem_of
@@ -128,6 +134,7 @@ class Prober:
 
     def _examine(self, elf: ElfFile, found: _Findings, *, link: bool) -> None:
         process = self._scope()
+        found.problems += size_problems([elf])
         found.problems += _target_problems(elf, process)
         init_symbols = init_symbols_of(elf)
         found.kinds = frozenset(kind for kind, _ in init_symbols.values())

@@ -27,6 +27,7 @@ __all__ = [
     "REGULAR_FILE",
     "RULES",
     "SHARED_OBJECT",
+    "SIZE_BOUNDED",
     "SYMBOLS_OFFERED",
     "SYMBOL_VERSIONS_OFFERED",
     "WHOLE_ELF",
@@ -199,6 +200,16 @@ LINKING_BOUNDED = Rule(
     source="host limit",
 )
 
+SIZE_BOUNDED = Rule(
+    id="LD-111",
+    requirement="A plugin, and each library that is loaded with it, has at most 2 GiB.",
+    consequence="The candidate is rejected, and its bytes are neither hashed nor mapped: reading "
+    "them would keep the process busy for minutes.",
+    remedy="Take debug information out of the library (`strip --strip-debug`), or keep it in a "
+    "file of its own (`objcopy --only-keep-debug`); remove what was appended to the library.",
+    source="host limit; code and data of a library refer to each other by 32 bits",
+)
+
 RULES: tuple[Rule, ...] = (
     PATH_EXISTS,
     REGULAR_FILE,
@@ -222,4 +233,5 @@ RULES: tuple[Rule, ...] = (
     DIRECTORY_LISTABLE,
     RECORD_READABLE,
     LINKING_BOUNDED,
+    SIZE_BOUNDED,
 )

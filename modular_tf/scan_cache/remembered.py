@@ -29,7 +29,7 @@ _VALUES = (
     "tried", "finding",
 )  # fmt: skip
 _TYPES = [list, list, list, list, list, list, str, bool]
-_SEEN_TYPES = [list, str, int, str]
+_SEEN_TYPES = ([list, str, int, str], [list, type(None), int, str])  # read, or refused unread
 _T = TypeVar("_T")
 
 
@@ -94,7 +94,7 @@ def remembered_from_json(
     """
     row = _row(value, _VALUES)
     seen, kinds, problems, companions, absent, stacks, text, tried, finding = row
-    if _types(row)[:-1] != _TYPES or _types(seen) != _SEEN_TYPES:
+    if _types(row)[:-1] != _TYPES or _types(seen) not in _SEEN_TYPES:
         raise ValueError("expected other types")
     identity, sha256, seen_ns, boot = seen
     facts = _plain_facts(_strings(kinds))

@@ -87,7 +87,7 @@ def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monk
     place.chmod(0o666)
     looked = []
     monkeypatch.setattr(LibrarySearch, "find", lambda *given, **_: looked.append(given[1]))
-    monkeypatch.setattr(plugin_scan, "see", looked.append)
+    monkeypatch.setattr(plugin_scan, "see_library", looked.append)
 
     with service(place) as plugins:
         (record,) = plugins.discover().plugins

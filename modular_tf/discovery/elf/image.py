@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf.layout import layout_for
 from modular_tf.discovery.elf.machine import machine_name, what_it_is_instead
+from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Image:
     def _identify(self) -> None:
         source = self.source
         ident = source.read_up_to(0, 512, "the identification")
-        if ident[:4] != b"\x7fELF":
+        if ident[: len(ELF_MAGIC)] != ELF_MAGIC:
             found = what_it_is_instead(ident)
             raise source.error(rules.IS_ELF.id, f"is not an ELF file: it is {found}")
         if len(ident) < _IDENT_BYTES:

@@ -99,6 +99,11 @@ class TrustJudge:
             return None
         return None if offence is None else TrustVerdict.of_problem(offence)
 
+    def judge_unread(self, candidate: Candidate) -> TrustVerdict:
+        """Judge a candidate that the probe refused before its bytes were read, without them."""
+        accepted = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        return self.refusal_by_rights(candidate) or accepted
+
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
