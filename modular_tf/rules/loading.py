@@ -171,9 +171,10 @@ ENTRY_POINT_RESOLVES = Rule(
 )
 ENTRY_POINT_STAYS_INSIDE = Rule(
     id="LD-021",
-    requirement="An entry point names a path inside its package.",
+    requirement="An entry point names a path inside its package, and no link leads out of it.",
     consequence="The entry point is skipped; all others count.",
-    remedy="Tell the distribution's author to name a relative path without '..'.",
+    remedy="Tell the distribution's author to name a relative path without '..', and to put the "
+    "library itself there.",
     source="design §3, source 5",
 )
 DIRECTORY_LISTABLE = Rule(
