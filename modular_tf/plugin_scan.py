@@ -85,9 +85,8 @@ class _Pass:
         if refusal is not None:  # whoever wrote the file decides how long its reading takes
             probe = self._the_prober().probe(candidate, link=False)
             return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
-        self._seen = see_library(
-            candidate.path
-        )  # before it is probed: a change after that is noticed
+        # Before it is probed: a change after that is noticed.
+        self._seen = see_library(candidate.path)
         probe = self._the_prober().probe(candidate)
         facts = LoadFacts.of(probe)
         known = None if self._seen is None else self._cache.describe(probe, self._seen)
