@@ -7,6 +7,8 @@ __all__ = ["ELF_MAGIC", "MOST_BYTES"]
 ELF_MAGIC = b"\x7fELF"
 """How every library begins."""
 
-MOST_BYTES = 2 << 30
-"""How long a library may be (LD-111): code and data that refer to each other by 32 bits have no
-more, and the hash of a longer file would take minutes."""
+MOST_BYTES = 4 << 30
+"""How long a library may be (LD-111).
+
+Published plugins bring libraries of more than 2 GiB; a hash of so many bytes takes half a minute.
+"""

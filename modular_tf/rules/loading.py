@@ -203,12 +203,12 @@ LINKING_BOUNDED = Rule(
 
 SIZE_BOUNDED = Rule(
     id="LD-111",
-    requirement="A plugin, and each library that is loaded with it, has at most 2 GiB.",
+    requirement="A plugin, and each library that is loaded with it, has at most 4 GiB.",
     consequence="The candidate is rejected, and its bytes are neither hashed nor mapped: reading "
     "them would keep the process busy for minutes.",
     remedy="Take debug information out of the library (`strip --strip-debug`), or keep it in a "
     "file of its own (`objcopy --only-keep-debug`); remove what was appended to the library.",
-    source="host limit; code and data of a library refer to each other by 32 bits",
+    source="host limit; the longest published library of a plugin has 2.2 GiB",
 )
 
 RULES: tuple[Rule, ...] = (
