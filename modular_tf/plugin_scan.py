@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
-from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.file_identity import see_library
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.plugin_entry import PluginEntry
 from modular_tf.watching.snapshot import file_identity
@@ -85,7 +85,8 @@ class _Pass:
         if refusal is not None:  # whoever wrote the file decides how long its reading takes
             probe = self._the_prober().probe(candidate, link=False)
             return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
-        self._seen = see(candidate.path)  # before it is probed: a change after that is noticed
+        # Before it is probed: a change after that is noticed.
+        self._seen = see_library(candidate.path)
         probe = self._the_prober().probe(candidate)
         facts = LoadFacts.of(probe)
         known = None if self._seen is None else self._cache.describe(probe, self._seen)
@@ -107,9 +108,12 @@ class _Pass:
     def _judged(
         self, candidate: Candidate, facts: LoadFacts, finding: Finding | None = None
     ) -> TrustVerdict:
+        if self._seen is not None and self._seen.sha256 is None and not facts.loadable:
+            return self._judge.judge_unread(candidate)
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
             verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
+            verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
         if verdict.accepted and finding is not None and finding.opened:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict

@@ -64,8 +64,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="perform the sequence that a report names, in this process, as for a debugger",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the checks, and try none")
-    parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML")
-    parser.add_argument("--write-json", metavar="FILE", help="also write the JSON report")
+    parser.add_argument(
+        "--junit", metavar="FILE", help="also write JUnit XML (- is standard output)"
+    )
+    parser.add_argument(
+        "--write-json", metavar="FILE", help="also write the JSON report (- is standard output)"
+    )
     parser.add_argument("--compare", metavar="FILE", help="tell what changed since a JSON report")
     parser.add_argument(
         "--annotations", choices=("github",), help="also write lines that a CI service shows"
@@ -110,6 +114,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
             "a sanitizer will look for leaks at the end of this process, find Python's, and change "
             "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
         )
+    check_report.output_is_taken(options)  # before anything is checked, which may take long
     before = check_report.earlier(options.compare)
     report = _run(options, settings)
     check_report.write(report, options, printer, before)

@@ -16,9 +16,12 @@ from modular_tf.check.report.text import (
     summary_line,
     total_line,
 )
+from modular_tf.errors import ConfigError
+from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import TextIO
 
     from modular_tf.check.report.report import Report
     from modular_tf.cli.printer import Printer
@@ -33,8 +36,26 @@ def earlier(path: str | None) -> Report | None:
     return None if path is None else read_report(path)
 
 
+def output_is_taken(options: Namespace) -> bool:
+    """Tell whether a file goes to standard output, in the place of what is told there.
+
+    Raises:
+        ConfigError: Two are to go there.
+        OSError: A file is to go where none can be written.
+    """
+    files = {"--junit": options.junit, "--write-json": options.write_json}
+    wanted = [name for name, path in files.items() if path == STANDARD_OUTPUT]
+    if options.json:
+        wanted.append("--json")
+    if len(wanted) > 1:
+        raise ConfigError(f"only one of {' and '.join(wanted)} can go to standard output")
+    for path in filter(None, files.values()):
+        refuse_special(path)
+    return bool(wanted)
+
+
 def write(report: Report, options: Namespace, printer: Printer, before: Report | None) -> None:
-    """Write a report to standard output, and to the files that were named.
+    """Write a report to the files that were named, and to standard output if that is free.
 
     Args:
         report: What the run came to.
@@ -43,19 +64,18 @@ def write(report: Report, options: Namespace, printer: Printer, before: Report |
         before: The report to compare with, None for none.
     """
     if options.junit is not None:
-        with open(options.junit, "wb") as stream:
-            stream.write(junit(report))
+        write_output(options.junit, junit(report))
     if options.write_json is not None:
-        with open(options.write_json, "w", encoding="utf-8") as text:
-            json.dump({"schema_version": SCHEMA_VERSION, **as_json(report)}, text, indent=1)
-            text.write("\n")
+        values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
+        write_output(options.write_json, json.dumps(values, indent=1).encode("utf-8") + b"\n")
+    is_taken = output_is_taken(options)
     if printer.json:
         compared = {} if before is None else {"since": compare(before, report).as_dict()}
         printer.json_object(**as_json(report), **compared)
-    else:
+    elif not is_taken:
         _write_text(report, printer, before, verbose=options.verbose > 0)
     if options.annotations == "github":
-        _annotate(report, json_is_on_output=printer.json)
+        _annotate(report, sys.stderr if is_taken else sys.stdout)
 
 
 def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:
@@ -72,8 +92,6 @@ def _write_text(report: Report, printer: Printer, before: Report | None, *, verb
         printer.line(total_line(report))
 
 
-def _annotate(report: Report, *, json_is_on_output: bool) -> None:
+def _annotate(report: Report, stream: TextIO) -> None:
     """Write annotations; a CI service reads them on either stream."""
-    stream = sys.stderr if json_is_on_output else sys.stdout
-    for line in github_annotations(report):
-        stream.write(line + "\n")
+    stream.writelines(line + "\n" for line in github_annotations(report))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.session import session
+from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -34,7 +35,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         metavar="FILE",
-        help="the lock file, instead of modular-tf.lock beside the configuration file",
+        help="the lock file, instead of modular-tf.lock beside the configuration file; - is "
+        "standard output",
     )
     parser.add_argument(
         "--check",
@@ -53,27 +55,36 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
     from modular_tf.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
+    if options.output == STANDARD_OUTPUT and (options.check or options.json):
+        complain(f"--output {STANDARD_OUTPUT} writes the lock file alone: no --check, no --json")
+        return Exit.USAGE
     with session(options, load=options.load, frozen=False) as service:
         path = options.output or lock_path(service.config)
+        if path is not None and not options.check:
+            refuse_special(path)  # before the plugins are loaded, which may take long
         records = [record for record in service.plugins() if _is_wanted(record, service.config)]
         now = _lock_of(service, records, with_opened=options.load)
     if path is None:
         complain(f"name the lock file with --output: {_why_no_place()}")
         return Exit.USAGE
-    path = os.path.abspath(path)
     if options.check:
-        return _check(path, now, printer, with_opened=options.load)
+        return _check(os.path.abspath(path), now, printer, with_opened=options.load)
     if not now.plugins:
         complain("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
         return Exit.NOTHING
-    now.write(path)
+    write_output(path, now.text().encode("utf-8"))
+    if path != STANDARD_OUTPUT:
+        _tell(os.path.abspath(path), now, printer)
+    return Exit.DONE
+
+
+def _tell(path: str, now: LockFile, printer: Printer) -> None:
     if printer.json:
         printer.json_object(lock=path, plugins=[p.as_dict() for p in now.plugins.values()])
     else:
         printer.table(("name", "file", "sha256"), [_row(p) for p in now.plugins.values()])
         counted = "1 plugin" if len(now.plugins) == 1 else f"{len(now.plugins)} plugins"
         printer.line(f"{counted} in {path}")
-    return Exit.DONE
 
 
 def _why_no_place() -> str:

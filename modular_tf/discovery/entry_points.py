@@ -59,14 +59,23 @@ def _look_at_entry(
     distribution: InstalledDistribution, name: str, value: str, log: SearchLog
 ) -> None:
     origin = f"{distribution.label}: {name}"
+    what = f"entry point {name!r} = {value!r}"
     try:
-        path = _resolve(distribution, value)
+        path, root = _resolve(distribution, value)
     except _UnusableEntryPointError as error:
-        what = f"entry point {name!r} = {value!r}"
         _report(distribution, what, error.broken, error.message, log)
         log.note_place(value, Source.ENTRY_POINT, origin, exists=False, hits=0)
-    else:
-        log.look_at(path, Source.ENTRY_POINT, origin, distribution=distribution.name)
+        return
+
+    def stays_inside(file: str) -> bool:
+        target = os.path.realpath(file)
+        if any(target.startswith(f"{place}/") for place in _real_places(distribution, root)):
+            return True
+        message = f"a link leads out of the package, from {file} to {target}"
+        _report(distribution, what, rules.ENTRY_POINT_STAYS_INSIDE, message, log)
+        return False
+
+    log.look_at(path, Source.ENTRY_POINT, origin, distribution=distribution.name, keep=stays_inside)
 
 
 def _report(
@@ -78,7 +87,18 @@ def _report(
     )
 
 
-def _resolve(distribution: InstalledDistribution, value: str) -> str:
+def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
+    """Return where a package lies when links are followed.
+
+    Some installers put links in the place of all files of a distribution, also of its metadata.
+    """
+    metadata = os.path.realpath(os.path.join(distribution.metadata_directory, "METADATA"))
+    location = os.path.dirname(os.path.dirname(metadata))
+    return os.path.realpath(root), os.path.join(location, os.path.basename(root))
+
+
+def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]:
+    """Return the path that an entry point names, and the directory of its top-level package."""
     match = _VALUE.fullmatch(value.strip())
     if match is None:
         raise _UnusableEntryPointError(
@@ -90,7 +110,7 @@ def _resolve(distribution: InstalledDistribution, value: str) -> str:
     for root in _roots(distribution, top):
         path = os.path.normpath(os.path.join(root, *parts, relative))
         if os.path.lexists(path):
-            return path
+            return path, root
         tried.append(path)
     places = " or ".join(tried) if tried else f"package {top!r}, which is not installed"
     raise _UnusableEntryPointError(rules.ENTRY_POINT_RESOLVES, f"there is no {places}")

@@ -15,6 +15,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
+from modular_tf.discovery.library_bounds import ELF_MAGIC, MOST_BYTES
 from modular_tf.owned_file import open_owned
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "of_same_file",
     "see",
     "see_again",
+    "see_library",
     "sha256_of",
     "sha256_of_seen",
 ]
@@ -156,7 +158,8 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
             not say enough, and nothing need be there.
 
     Returns:
-        None if it cannot be read, is no regular file, or was changed meanwhile.
+        None if it cannot be read, is no regular file, is longer than any library, or was changed
+        meanwhile.
     """
     seen_ns = time_ns()
     if not read:
@@ -167,6 +170,29 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
     try:
         with open_owned(path, _OPEN_FLAGS) as file:
             return _read(path, file.fileno(), seen_ns)
+    except (OSError, ValueError):
+        return None
+
+
+def see_library(path: str) -> SeenFile | None:
+    """Look at a file that may be a library, and read it if it begins like one. [any thread]
+
+    Args:
+        path: The file; links are followed.
+
+    Returns:
+        As `see`; without a hash for what is no library, or a longer file than any.
+    """
+    seen_ns = time_ns()
+    try:
+        with open_owned(path, _OPEN_FLAGS) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            magic = os.pread(file.fileno(), len(ELF_MAGIC), 0)
+            if magic == ELF_MAGIC and status.st_size <= MOST_BYTES:
+                return _read(path, file.fileno(), seen_ns)
+            return SeenFile(path, FileIdentity.of(status), None, seen_ns)
     except (OSError, ValueError):
         return None
 
@@ -204,8 +230,10 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
         work_out: Is given a descriptor of it.
 
     Raises:
-        OSError: It cannot be read, or is not that file as it was, before or after (ESTALE).
+        OSError: It cannot be read, is not that file as it was, before or after (ESTALE), or is
+            longer than any library (EFBIG).
     """
+    _require_bounded(identity.size, path)
     with open_owned(path, _OPEN_FLAGS) as file:
         _require_same(file.fileno(), path, identity)
         found = work_out(file.fileno())
@@ -250,10 +278,17 @@ def _require_same(fd: int, path: str, identity: FileIdentity) -> None:
         raise OSError(errno.ESTALE, "it changed since it was looked at", path)
 
 
+def _require_bounded(size: int, path: str) -> None:
+    if size > MOST_BYTES:
+        message = f"it has {size} bytes, and nothing longer than {MOST_BYTES} is read"
+        raise OSError(errno.EFBIG, message, path)
+
+
 def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         return None
+    _require_bounded(status.st_size, path)
     identity = FileIdentity.of(status)
     digest = sha256_of(fd)
     if FileIdentity.of(os.fstat(fd)) != identity:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import parse_glibc
+from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.discovery.library_search import LinkedLibrary
 from modular_tf.discovery.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.problem import Problem
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     from modular_tf.discovery.elf import ElfFile, VersionNeed
     from modular_tf.discovery.host_offer import HostOffer
 
-__all__ = ["LinkCheck", "MissingSymbol", "ResolvedLibrary", "check_link", "running_glibc"]
+__all__ = [
+    "LinkCheck",
+    "MissingSymbol",
+    "ResolvedLibrary",
+    "check_link",
+    "running_glibc",
+    "size_problems",
+]
 
 _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
 _MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
@@ -67,6 +75,8 @@ class LinkCheck(NamedTuple):
         missing_symbols: What it asks for and nobody defines.
         problems: The broken rules.
         passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files, of the library and of those loaded with it, that ask for an
+            executable stack.
     """
 
     libraries: tuple[ResolvedLibrary, ...]
@@ -74,6 +84,7 @@ class LinkCheck(NamedTuple):
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Problem, ...]
     passed_over: tuple[str, ...]
+    executable_stacks: tuple[str, ...] = ()
 
 
 def check_link(
@@ -112,10 +123,16 @@ def check_link(
             missing_symbols=symbols,
             problems=(
                 *_library_problems(scope.missing),
+                *size_problems(library.elf for library in scope.libraries[1:]),
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
             passed_over=tuple(scope.passed_over),
+            executable_stacks=tuple(
+                found.elf.path
+                for found in scope.libraries
+                if found.elf.image.wants_executable_stack
+            ),
         )
     finally:
         scope.close()
@@ -146,6 +163,14 @@ def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Problem]:
     for library in missing:
         message = f"{library.needed_by} needs {library.name}, which is not found"
         yield Problem.of(rules.LIBRARIES_FOUND, message)
+
+
+def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Problem]:
+    """Yield a problem for each library that is too long to be read."""
+    for elf in libraries:
+        if elf.size > MOST_BYTES:
+            message = f"{elf.path} has {elf.size} bytes, a library at most {MOST_BYTES}"
+            yield Problem.of(rules.SIZE_BOUNDED, message, path=elf.path)
 
 
 def _version_problems(

@@ -20,12 +20,15 @@ class LoadFacts(NamedTuple):
         problems: The rules that it breaks, the most telling first.
         companions: Files of libraries that it brings along, those that others need first.
         absent: Functions that it asks for and nobody has (LD-017), sorted.
+        executable_stacks: Files, its own and of libraries loaded with it, that ask for an
+            executable stack.
     """
 
     kinds: frozenset[Kind]
     problems: tuple[Problem, ...] = ()
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    executable_stacks: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, probe: Probe) -> LoadFacts:
@@ -36,6 +39,7 @@ class LoadFacts(NamedTuple):
             problems=probe.problems,
             companions=tuple(library.path for library in found if library.is_companion),
             absent=tuple(sorted({symbol.name for symbol in probe.missing_symbols})),
+            executable_stacks=probe.executable_stacks,
         )
 
     @property

@@ -13,7 +13,13 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
 from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
-from modular_tf.discovery.link_check import LinkCheck, MissingSymbol, ResolvedLibrary, check_link
+from modular_tf.discovery.link_check import (
+    LinkCheck,
+    MissingSymbol,
+    ResolvedLibrary,
+    check_link,
+    size_problems,
+)
 from modular_tf.discovery.link_scope import ProcessScope
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.problem import Problem, problem_of
@@ -47,6 +53,8 @@ class Probe:
         libraries: The libraries that will be loaded with it.
         missing_symbols: The symbols that it asks for and nobody offers.
         passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
+            executable stack.
     """
 
     candidate: Candidate
@@ -56,6 +64,7 @@ class Probe:
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
     passed_over: tuple[str, ...] = ()
+    executable_stacks: tuple[str, ...] = ()
 
     @property
     def loadable(self) -> bool:
@@ -103,6 +112,7 @@ class Prober:
             libraries=found.link.libraries if found.link else (),
             missing_symbols=found.link.missing_symbols if found.link else (),
             passed_over=found.link.passed_over if found.link else (),
+            executable_stacks=found.link.executable_stacks if found.link else (),
         )
 
     def close(self) -> None:
@@ -124,6 +134,7 @@ class Prober:
 
     def _examine(self, elf: ElfFile, found: _Findings, *, link: bool) -> None:
         process = self._scope()
+        found.problems += size_problems([elf])
         found.problems += _target_problems(elf, process)
         init_symbols = init_symbols_of(elf)
         found.kinds = frozenset(kind for kind, _ in init_symbols.values())

@@ -12,6 +12,8 @@ from modular_tf.discovery.user_directories import NO_HOME, expand_home
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.discovery.candidate import Source
 
 __all__ = ["SearchLog", "SearchedPlace", "Sighting", "is_plugin_file_name"]
@@ -70,6 +72,7 @@ class SearchLog:
         *,
         distribution: str | None = None,
         required: bool = False,
+        keep: Callable[[str], bool] = lambda _: True,
     ) -> None:
         """Look at a file, which counts whatever it is called, or at a directory.
 
@@ -79,6 +82,7 @@ class SearchLog:
             origin: What named it.
             distribution: The distribution that brings it.
             required: Whether it is a problem if there is nothing.
+            keep: Tells whether a file that is found counts.
         """
         expanded = expand_home(path)
         if expanded is None:
@@ -89,7 +93,8 @@ class SearchLog:
         if mode is None:
             self.note_place(path, source, origin, exists=False, hits=0)
             return
-        found = self._list(path, origin) if stat.S_ISDIR(mode) else [path]
+        listed = self._list(path, origin) if stat.S_ISDIR(mode) else [path]
+        found = [file for file in listed if keep(file)]
         self.sightings += [Sighting(file, source, origin, distribution) for file in found]
         self.note_place(path, source, origin, exists=True, hits=len(found))
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
 CHANGES_OF_PROCESS = "LD-069"
+UNLINKABLE_NEIGHBOUR = "LD-112"
+_OF_TRIAL = frozenset({CHANGES_OF_PROCESS, UNLINKABLE_NEIGHBOUR})
 _NOTE = frozenset(("stage", "rule", "message"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
@@ -266,12 +268,12 @@ class Finding(NamedTuple):
     @property
     def notes_of_loading(self) -> tuple[Note, ...]:
         """Those that loading it in the application finds as well."""
-        return tuple(note for note in self.notes if note.rule != CHANGES_OF_PROCESS)
+        return tuple(note for note in self.notes if note.rule not in _OF_TRIAL)
 
     @property
     def notes_of_trial(self) -> tuple[Note, ...]:
-        """Those that only a trial finds: what it changes of its process."""
-        return tuple(note for note in self.notes if note.rule == CHANGES_OF_PROCESS)
+        """Those that only a trial finds: what it changes of its process, and what it lacks."""
+        return tuple(note for note in self.notes if note.rule in _OF_TRIAL)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

@@ -11,6 +11,7 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import (
     MOST_NOTES,
+    UNLINKABLE_NEIGHBOUR,
     Finding,
     Note,
     Offer,
@@ -23,6 +24,7 @@ from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
 from modular_tf.loading.newcomers import opened_since
+from modular_tf.loading.unlinkable_neighbours import unlinkable_neighbours
 from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.library import unmapped_count
 from modular_tf.rules import Violation
@@ -68,7 +70,11 @@ class Rehearsal:
     def finding(self) -> Finding:
         """Return what was found."""
         offer = Offer(tuple(self.schemes), self.platform)
-        return Finding(None, offer, self._kept_notes(), self.opened or (), self.opened is not None)
+        notes = self._kept_notes()
+        # What lies beside the plugin may change, and is no part of what the finding rests on.
+        is_lasting = all(note.rule != UNLINKABLE_NEIGHBOUR for note in notes)
+        lasting = self.opened is not None and is_lasting
+        return Finding(None, offer, notes, self.opened or (), lasting)
 
     def _kept_notes(self) -> tuple[Note, ...]:
         """Return as many notes as the watcher takes; where it takes not all, errors first."""
@@ -160,7 +166,10 @@ class Rehearsal:
             self._look_at_devices(platform)
 
     def _look_at_devices(self, platform: DevicePlatform) -> None:
-        for ordinal in range(platform.device_count()):
+        count = platform.device_count()
+        if not count:
+            self._note_violations(unlinkable_neighbours(self._task.file, self._task.companions))
+        for ordinal in range(count):
             self._journal.device = ordinal
             with suppress(ModularTFError):  # a device that fails does not hide the others
                 platform.device_details(ordinal)

@@ -3,7 +3,8 @@
 The dynamic linker knows a library by its SONAME and by the names that it was opened under. What is
 mapped by descriptor was opened under none that others know. So a library that is needed by its
 file's name, or by a path, would be looked for and mapped once more, from whatever file is there by
-then. A library without code that has such a name and needs the right one prevents that.
+then; and from the file itself where a copy was mapped that differs, which cannot be linked. A
+library without code that has such a name and needs the right one prevents that.
 """
 
 from __future__ import annotations
@@ -20,19 +21,26 @@ if TYPE_CHECKING:
 
 
 def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
-    """Return the names by which libraries need each other, and to which those do not answer.
+    """Return the names by which libraries are needed, and to which they do not answer.
+
+    Each but the last was found by the name of its file, which is how something needs it: one of the
+    others, or a library that is not mapped by descriptor.
 
     Args:
-        targets: The libraries, those that others need first.
+        targets: The libraries, those that others need first, and the plugin last.
 
     Returns:
         For each name, as the dynamic linker compares it, the path by which the one is mapped that
         has to answer to it.
     """
     by_file_name: dict[str, list[Target]] = {}
-    for target in reversed(targets):  # of two with one name, the one that was found first
+    for target in reversed(targets):  # likewise
         by_file_name.setdefault(os.path.basename(target.file.path), []).append(target)
-    found: dict[str, str] = {}
+    found = {
+        os.path.basename(target.file.path): target.mapped_as
+        for target in targets[:-1]  # of two with one name, the one that was found first
+        if target.names.soname != os.path.basename(target.file.path)
+    }
     for target in targets:
         for name in target.names.needed:
             for other in by_file_name.get(os.path.basename(name), ()):

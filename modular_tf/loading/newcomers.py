@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 # What speaks against a library only if it is known to be the plugin's doing. That it is not locked
 # is no such rule: any plugin could start a thread, and nothing would be refused any more.
-_OF_PLUGINS = frozenset({rules.UNCHANGED.id})
+_OF_PLUGINS = frozenset({rules.UNCHANGED.id, rules.EXECUTABLE_STACK.id})
 
 
 class _Suspect(NamedTuple):

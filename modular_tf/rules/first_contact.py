@@ -89,4 +89,13 @@ RULES: tuple[Rule, ...] = (
         "host limit",
         Severity.WARNING,
     ),
+    Rule(
+        "LD-112",
+        "The libraries that a device plugin opens by itself need none of TensorFlow's.",
+        "The plugin is loaded and has no devices, perhaps for want of that library.",
+        "Use a build of the plugin whose libraries do not need TensorFlow, or use the plugin with "
+        "TensorFlow.",
+        "dlopen(3): only what is named as needed can be led to the host runtime",
+        Severity.WARNING,
+    ),
 )

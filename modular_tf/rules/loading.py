@@ -27,6 +27,7 @@ __all__ = [
     "REGULAR_FILE",
     "RULES",
     "SHARED_OBJECT",
+    "SIZE_BOUNDED",
     "SYMBOLS_OFFERED",
     "SYMBOL_VERSIONS_OFFERED",
     "WHOLE_ELF",
@@ -170,9 +171,10 @@ ENTRY_POINT_RESOLVES = Rule(
 )
 ENTRY_POINT_STAYS_INSIDE = Rule(
     id="LD-021",
-    requirement="An entry point names a path inside its package.",
+    requirement="An entry point names a path inside its package, and no link leads out of it.",
     consequence="The entry point is skipped; all others count.",
-    remedy="Tell the distribution's author to name a relative path without '..'.",
+    remedy="Tell the distribution's author to name a relative path without '..', and to put the "
+    "library itself there.",
     source="design §3, source 5",
 )
 DIRECTORY_LISTABLE = Rule(
@@ -199,6 +201,16 @@ LINKING_BOUNDED = Rule(
     source="host limit",
 )
 
+SIZE_BOUNDED = Rule(
+    id="LD-111",
+    requirement="A plugin, and each library that is loaded with it, has at most 4 GiB.",
+    consequence="The candidate is rejected, and its bytes are neither hashed nor mapped: reading "
+    "them would keep the process busy for minutes.",
+    remedy="Take debug information out of the library (`strip --strip-debug`), or keep it in a "
+    "file of its own (`objcopy --only-keep-debug`); remove what was appended to the library.",
+    source="host limit; the longest published library of a plugin has 2.2 GiB",
+)
+
 RULES: tuple[Rule, ...] = (
     PATH_EXISTS,
     REGULAR_FILE,
@@ -222,4 +234,5 @@ RULES: tuple[Rule, ...] = (
     DIRECTORY_LISTABLE,
     RECORD_READABLE,
     LINKING_BOUNDED,
+    SIZE_BOUNDED,
 )

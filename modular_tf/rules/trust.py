@@ -5,6 +5,7 @@ from __future__ import annotations
 from modular_tf.rules import Rule, Severity
 
 __all__ = [
+    "EXECUTABLE_STACK",
     "LOCKED",
     "LOCK_USABLE",
     "MAPPED_AS_JUDGED",
@@ -113,6 +114,19 @@ UNCHANGED = Rule(
     source="design, trust",
 )
 
+EXECUTABLE_STACK = Rule(
+    id="LD-110",
+    requirement="Neither a plugin nor a library that is loaded with it asks for an executable "
+    "stack.",
+    consequence="The plugin is rejected unopened: the dynamic linker would let code be run from "
+    "the stacks of all threads, for the rest of the process, or refuse the library (since glibc "
+    "2.41). TensorFlow opens it.",
+    remedy="Link the library with `-z noexecstack`, or clear the mark in the file with "
+    "`patchelf --clear-execstack`; or name its path in `allow_executable_stack` under [trust] in "
+    "the configuration.",
+    source="ELF, PT_GNU_STACK; ld(1), -z noexecstack; dlopen(3)",
+)
+
 RULES: tuple[Rule, ...] = (
     OWNER,
     WORLD_WRITABLE,
@@ -124,4 +138,5 @@ RULES: tuple[Rule, ...] = (
     UNCHANGED,
     MAPPED_AS_JUDGED,
     MAPPED_UNEXPECTED,
+    EXECUTABLE_STACK,
 )

@@ -50,6 +50,7 @@ _BY_BYTES = frozenset(
         rules.INIT_SYMBOL,
         rules.INIT_SYMBOL_IS_FUNCTION,
         rules.KIND_SERVED,
+        rules.SIZE_BOUNDED,
     )
 )
 

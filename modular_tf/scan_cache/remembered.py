@@ -25,10 +25,11 @@ __all__ = [
 _PROBLEM = ("rule", "message", "remedy", "path", "origin")
 # What `Remembered.as_json` writes, with the types that it reads again; the last may be None.
 _VALUES = (
-    "seen", "kinds", "problems", "companions", "absent", "dependencies", "tried", "finding"
+    "seen", "kinds", "problems", "companions", "absent", "executable_stacks", "dependencies",
+    "tried", "finding",
 )  # fmt: skip
-_TYPES = [list, list, list, list, list, str, bool]
-_SEEN_TYPES = [list, str, int, str]
+_TYPES = [list, list, list, list, list, list, str, bool]
+_SEEN_TYPES = ([list, str, int, str], [list, type(None), int, str])  # read, or refused unread
 _T = TypeVar("_T")
 
 
@@ -71,6 +72,7 @@ class Remembered(NamedTuple):
             [[p.rule, p.message, p.remedy, p.path, p.origin] for p in facts.problems],
             list(facts.companions),
             list(facts.absent),
+            list(facts.executable_stacks),
             dependencies,
             self.tried,
             None if self.finding is None else self.finding.as_dict(),
@@ -91,17 +93,18 @@ def remembered_from_json(
         ValueError: It has another shape.
     """
     row = _row(value, _VALUES)
-    seen, kinds, problems, companions, absent, text, tried, finding = row
-    if _types(row)[:-1] != _TYPES or _types(seen) != _SEEN_TYPES:
+    seen, kinds, problems, companions, absent, stacks, text, tried, finding = row
+    if _types(row)[:-1] != _TYPES or _types(seen) not in _SEEN_TYPES:
         raise ValueError("expected other types")
     identity, sha256, seen_ns, boot = seen
     facts = _plain_facts(_strings(kinds))
-    if problems or companions or absent:
+    if problems or companions or absent or stacks:
         facts = LoadFacts(
             facts.kinds,
             tuple([_problem(row) for row in problems]),
             _strings(companions),
             _strings(absent),
+            _strings(stacks),
         )
     return Remembered(
         SeenFile(path, FileIdentity.from_row(identity), sha256, seen_ns, boot),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
 
 __all__ = ["why_incomplete"]
-
-_MAGIC = b"\x7fELF"
 
 
 def why_incomplete(path: str) -> str | None:
@@ -32,7 +31,7 @@ def _may_become_a_library(path: str) -> bool:
     """Whether the first bytes are the beginning of the right ones, or a hole."""
     try:
         with open(path, "rb") as stream:
-            first = stream.read(len(_MAGIC))
+            first = stream.read(len(ELF_MAGIC))
     except OSError:
         return False
-    return _MAGIC.startswith(first) or not any(first)
+    return ELF_MAGIC.startswith(first) or not any(first)

@@ -98,3 +98,19 @@ def test_the_command_writes_the_files(tmp_path):
     assert status == 0
     assert (made["F"], made["E"], made["N/file"]) == (b"abcd", b"", b"abcd")
     assert len(made["long"]) == 5 << 20
+
+
+@pytest.mark.parametrize("name", ["F", "N/file", "N"])
+def test_files_are_never_written_through_a_link(name, tmp_path):
+    folder, target = tmp_path / "made", tmp_path / "elsewhere"
+    target.mkdir()
+    (target / "file").write_bytes(b"somebody else's")
+    link = folder / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(target if name == "N" else target / "file")
+
+    with pytest.raises(OSError, match="is a symbolic link"):
+        write_prepared_files(str(folder), _OPTIONS)
+
+    assert (target / "file").read_bytes() == b"somebody else's"
+    assert link.is_symlink()

@@ -94,6 +94,36 @@ def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
     assert sum(line.startswith("::error title=") for line in ended.lines) == 2
 
 
+@pytest.mark.parametrize("option", ["--junit", "--write-json"])
+def test_a_report_is_never_written_through_a_link(option, mtf, tmp_path):
+    target, link = tmp_path / "target", tmp_path / "report"
+    target.write_text("somebody else's")
+    link.symlink_to(target)
+
+    ended = mtf("check", GOOD, *QUICK, option, link)
+
+    assert (ended.code, ended.out) == (Exit.NO, b"")  # before anything was checked
+    assert f"{link}: is a symbolic link" in ended.err
+    assert target.read_text() == "somebody else's"
+
+
+def test_a_report_goes_to_standard_output_in_the_place_of_the_text(mtf, spoilt):
+    suites = ET.fromstring(mtf("check", spoilt, *QUICK, "--junit", "-").out)
+    report = mtf("check", spoilt, *QUICK, "--write-json", "-", "--annotations", "github")
+
+    assert sum(int(suite.get("failures")) for suite in suites) == 2
+    assert report.object["summary"]["failed"] == 2
+    assert "::error title=" in report.err
+
+
+@pytest.mark.parametrize("other", [["--json"], ["--write-json", "-"]], ids=["json", "write-json"])
+def test_one_report_alone_goes_to_standard_output(other, mtf):
+    ended = mtf("check", GOOD, *QUICK, "--junit", "-", *other)
+
+    assert (ended.code, ended.out) == (Exit.USAGE, b"")
+    assert "can go to standard output" in ended.err
+
+
 def test_a_seed_is_told_and_taken(mtf):
     first = mtf("check", GOOD, "--only", SPOILT, "--json").object["plugins"][0]["seed"]
 

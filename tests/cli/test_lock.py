@@ -146,6 +146,46 @@ def test_a_companion_that_is_no_longer_what_was_judged_is_not_locked(
     assert not (tmp_path / "x.lock").exists()
 
 
+@pytest.mark.parametrize("option", [[], ["--load"]], ids=["plain", "with loading"])
+def test_a_link_in_the_place_of_the_lock_file_stays(option, command, tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link.lock"
+    target.write_text("somebody else's")
+    link.symlink_to(target)
+
+    ended = command("lock", "--output", link, *option)
+
+    assert (ended.code, ended.out) == (Exit.NO, b"")
+    assert f"{link}: is a symbolic link; name a regular file" in ended.err
+    assert link.readlink() == target
+    assert target.read_text() == "somebody else's"
+
+
+def test_the_configured_lock_file_is_no_link_either(command, configured, lock, tmp_path):
+    lock.rename(tmp_path / "elsewhere")
+    lock.symlink_to(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+
+    assert command("lock").code == Exit.NO
+    assert (lock.is_symlink(), (tmp_path / "elsewhere").read_bytes()) == (True, before)
+    assert command("lock", "--check").code == Exit.DONE  # which reads
+
+
+def test_the_lock_file_goes_to_standard_output(command, lock, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    ended = command("lock", "--output", "-")
+
+    assert (ended.code, ended.out) == (Exit.DONE, lock.read_bytes())
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("option", ["--check", "--json"])
+def test_standard_output_takes_the_lock_file_alone(option, command):
+    ended = command("lock", "--output", "-", option)
+
+    assert (ended.code, ended.out) == (Exit.USAGE, b"")
+
+
 def test_schemes_are_noted_where_plugins_are_loaded(command, tmp_path):
     ended = command("lock", "--load", "--json", "--output", tmp_path / "x.lock")
 

@@ -108,6 +108,68 @@ def test_a_bad_entry_is_a_problem_and_the_others_count(
     assert [place.exists for place in result.searched] == [True, False, True]
 
 
+@pytest.mark.parametrize("linked", ["spam/libx.so", "spam/lib"], ids=["file", "folder"])
+@pytest.mark.parametrize("outside", ["other", "spam-other"])
+def test_a_link_does_not_lead_out_of_the_package(site: Path, linked: str, outside: str) -> None:
+    install(site, outside, files={f"{outside}/libx.so": b"x"})
+    value = "spam:libx.so" if linked.endswith(".so") else "spam:lib/libx.so"
+    install(site, "spam", files={"spam/__init__.py": _NEVER}, entry_points=f"x = {value}")
+    target = site / outside / "libx.so" if linked.endswith(".so") else site / outside
+    (site / linked).symlink_to(target)
+
+    result = search(site)
+
+    assert result.candidates == ()
+    (problem,) = result.problems
+    assert problem.rule == "LD-021"
+    assert "a link leads out of the package, from " in problem.message
+    assert f" to {site / outside / 'libx.so'}" in problem.message
+
+
+@pytest.mark.parametrize("value", ["spam", "spam:lib"])
+def test_a_folder_of_an_entry_point_is_not_left_by_its_files(site: Path, value: str) -> None:
+    install(site, "other", files={"other/libx.so": b"x"})
+    files = {"spam/libgood.so": b"1", "spam/lib/libgood.so": b"1"}
+    install(site, "spam", files=files, entry_points=f"x = {value}")
+    for folder in ("spam", "spam/lib"):
+        (site / folder / "libbad.so").symlink_to(site / "other/libx.so")
+
+    result = search(site)
+
+    folder = site / value.replace(":", "/")
+    assert paths(result) == [str(folder / "libgood.so")]
+    assert [problem.rule for problem in result.problems] == ["LD-021"]
+
+
+def test_links_within_a_package_are_followed(site: Path) -> None:
+    files = {"spam/lib/libx.so.1": b"x"}
+    install(site, "spam", files=files, entry_points="x = spam:libx.so")
+    (site / "spam/libx.so").symlink_to("lib/libx.so.1")
+
+    assert paths(search(site)) == [str(site / "spam/libx.so")]
+
+
+def test_the_package_itself_may_be_a_link(site: Path, tmp_path: Path) -> None:
+    """As editable installs and some package managers have it."""
+    install(tmp_path / "store", "spam", files={"spam/libx.so": b"x"})
+    install(site, "spam", entry_points="x = spam:libx.so")
+    (site / "spam").symlink_to(tmp_path / "store" / "spam")
+
+    assert paths(search(site)) == [str(site / "spam/libx.so")]
+
+
+def test_an_installer_may_put_links_in_the_place_of_all_files(site: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    files = {"spam/__init__.py": _NEVER, "spam/libx.so": b"x"}
+    metadata = install(store, "spam", files=files, entry_points="x = spam")
+    for folder in (site / "spam", site / metadata.name):
+        folder.mkdir(parents=True)
+        for file in (store / folder.name).iterdir():
+            (folder / file.name).symlink_to(file)
+
+    assert paths(search(site)) == [str(site / "spam/libx.so")]
+
+
 def test_a_broken_file_of_one_distribution_spares_the_others(site: Path) -> None:
     install(site, "aaa", entry_points="this line has no equals sign")
     (install(site, "bbb") / "entry_points.txt").write_bytes(b"[modular_tf.plugins]\nx = \xff\xfe:x")

@@ -162,6 +162,7 @@ _TRUST = {
         '"root"',
     ),
     "groups": ("[]", '["root"]', "[0]", '[""]', '["\\u0000"]', "[[]]"),
+    "allow_executable_stack": ("[]", '["/opt/**"]', '["\\u0000"]', "[1]", '"/opt"'),
     "allow_writable": ("[]", '["/tmp/**"]', '["\\u0000"]', '["["]', "[1]", '"/tmp"'),
     "require_record": ("true", "false", "1"),
     "frozen": ("true", "false", '"true"'),

@@ -18,6 +18,7 @@ from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
 from modular_tf.loading import binding
 from modular_tf.loading.loader import map_file
 from tests.fixtures.compiler import compile_object, link_library
+from tests.plugins.build import framework_stub
 
 pytestmark = pytest.mark.usefixtures("traces")
 
@@ -237,3 +238,36 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
 
     assert caught.value.rule == "LD-097"
     assert traces.names == []
+
+
+# -- copies that differ from their files -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("needed_by", ["the plugin", "a library of the system"])
+def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
+    needed_by, folder, tmp_path, run_python
+):
+    """Its file needs what only the copy is led to."""
+    (tmp_path / "system").mkdir()
+    stub = framework_stub("_pywrap_tensorflow_internal.so")
+    needed = companion(folder / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
+    if needed_by == "the plugin":
+        library = plugin(folder / "libx.so", COMPANION, "$ORIGIN")
+    else:
+        middle = plugin(tmp_path / "system" / "libmiddle.so", COMPANION, str(folder))
+        library = plugin(folder / "libx.so", middle.name, None)
+
+    child = run_python(
+        """
+        import ctypes, sys
+        from modular_tf.loading.loader import map_file
+
+        library = map_file(sys.argv[1], sys.argv[2:])
+        print(ctypes.CFUNCTYPE(ctypes.c_int)(library.symbol("ask"))())
+        """,
+        library,
+        needed,
+        env={"LD_LIBRARY_PATH": str(tmp_path / "system")},
+    )
+
+    assert child.stdout == "1\n"

@@ -12,7 +12,7 @@ import pytest
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.kinds import Kind
-from modular_tf.scan_cache import Remembered, ScanCache
+from modular_tf.scan_cache import Remembered, ScanCache, remembered
 from modular_tf.scan_cache import cache as cache_module
 from tests.scan_cache.conftest import (
     FINDING,
@@ -366,7 +366,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
 def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
     tried(with_companion)
     cache = ScanCache.of_process()
-    name = cache._records.get(str(with_companion))[5]
+    name = cache._records.get(str(with_companion))[remembered._VALUES.index("dependencies")]
     for wrong in WRONG:
         cache = ScanCache.of_process()
         cache._records.put(f"dependencies {name}", wrong)

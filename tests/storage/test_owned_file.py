@@ -19,7 +19,7 @@ WORK = {
     "is_open_for_writing": "is_open_for_writing(path)",
     "OpenedFile": "OpenedFile(path).close()",
     "in_memory": "in_memory(b'bytes', 'memory').close()",
-    "LockFile.write": "LockFile({}).write(spare)",
+    "write_output": "write_output(spare, b'text')",
 }
 
 
@@ -30,10 +30,10 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         import os, sys, warnings
         from functools import partial
         from modular_tf.discovery.file_identity import of_same_file, see, sha256_of
-        from modular_tf.discovery.trust.lock_file import LockFile
         from modular_tf.loading.opened_file import OpenedFile
         from modular_tf.loading.private_copy import in_memory
         from modular_tf.owned_file import open_owned, owned, owned_pipe
+        from modular_tf.storage.output_file import write_output
         from modular_tf.watching.open_for_writing import is_open_for_writing
         from tests.stress.moments import InterruptError, MomentOfStep
 

@@ -27,11 +27,17 @@ def opening_plugin(place: Path, scheme: str = "opening", options: Sequence[str] 
     return _put(built, place)
 
 
-def opened_library(place: Path, name: str = "opened", value: int = 1, soname: str = "") -> Path:
+def opened_library(
+    place: Path,
+    name: str = "opened",
+    value: int = 1,
+    soname: str = "",
+    options: Sequence[str] = (),
+) -> Path:
     """Put a library in its place that leaves a trace of its name."""
     compiled = compile_object(_SOURCE, [f'NAME="{name}"', f"VALUE={value}"])
-    options = [f"-Wl,-soname,{soname}"] if soname else []
-    return _put(link_library(place.name, [compiled], options), place)
+    named = [f"-Wl,-soname,{soname}"] if soname else []
+    return _put(link_library(place.name, [compiled], [*named, *options]), place)
 
 
 def _put(built: Path, place: Path) -> Path:

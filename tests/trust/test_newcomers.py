@@ -73,7 +73,8 @@ def locked(tmp_path):
             for file in (plugin, *companions)
         )
         path = tmp_path / "plugins.lock"
-        LockFile.of([LockedPlugin("x", library, companions=tuple(others))]).write(str(path))
+        plugin = LockedPlugin("x", library, companions=tuple(others))
+        path.write_text(LockFile.of([plugin]).text())
         return {"frozen": True, "lock": str(path)}
 
     return write

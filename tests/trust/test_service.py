@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_what_a_stranger_could_write_is_not_followed(place, fixture_plugin, monk
     place.chmod(0o666)
     looked = []
     monkeypatch.setattr(LibrarySearch, "find", lambda *given, **_: looked.append(given[1]))
-    monkeypatch.setattr(plugin_scan, "see", looked.append)
+    monkeypatch.setattr(plugin_scan, "see_library", looked.append)
 
     with service(place) as plugins:
         (record,) = plugins.discover().plugins
@@ -102,6 +103,32 @@ def test_the_configuration_may_excuse_it(good):
     config = Config(trust=TrustPolicy(allow_writable=(str(good),)))
 
     with service(good, config=config) as plugins:
+        assert plugins.load()["x"].state is State.LOADED
+
+
+def test_a_wheel_that_was_unzipped_without_a_umask_is_refused_until_that_is_mended(
+    fixture_plugin, tmp_path
+):
+    wheel, site = tmp_path / "x-1.0-py3-none-any.whl", tmp_path / "site"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(fixture_plugin("good"), "x/libx.so")
+    before = os.umask(0)
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+    finally:
+        os.umask(before)
+    file = site / "x" / "libx.so"
+
+    for path in (site, file.parent, file):
+        with service(file) as plugins:
+            (record,) = plugins.load().plugins
+        assert (record.state, record.reason.rule) == (State.REJECTED, "LD-076")
+        assert "chmod o-w" in record.reason.remedy
+        assert f"{path} has mode 0{path.stat().st_mode & 0o777:o}" in record.reason.message
+        path.chmod(path.stat().st_mode & ~0o022)
+
+    with service(file) as plugins:
         assert plugins.load()["x"].state is State.LOADED
 
 

@@ -15,12 +15,14 @@ long      `large_bytes` random bytes (an option; 5 MiB by default), always the s
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from typing import TYPE_CHECKING, Any, cast
 
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
+from modular_tf.storage.output_file import write_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,13 +74,14 @@ def write_prepared_files(folder: str, options: Mapping[str, Any]) -> None:
         options: See `long_content`.
 
     Raises:
-        OSError: A file cannot be written.
+        OSError: A file cannot be written, or something else stands in its place.
     """
+    os.makedirs(folder, exist_ok=True)
     for name, content in {**_FILES, _LONG: long_content(options)}.items():
         path = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as stream:
-            stream.write(content)
+        if os.path.islink(os.path.dirname(path)) and os.path.dirname(name):
+            raise OSError(errno.ENOTDIR, "is a symbolic link", os.path.dirname(path))
+        write_output(path, content)
 
 
 class ReadingSubject:

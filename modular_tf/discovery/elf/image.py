@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf.layout import layout_for
 from modular_tf.discovery.elf.machine import machine_name, what_it_is_instead
+from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -17,6 +18,9 @@ __all__ = ["ET_DYN", "Image"]
 ET_DYN = 3
 PT_LOAD = 1
 PT_DYNAMIC = 2
+_PT_GNU_STACK = 0x6474E551
+_PF_X = 1
+_STACKS_ARE_DATA_BY_DEFAULT = frozenset({183, 243, 258})  # AArch64, RISC-V, LoongArch
 _SHT_DYNSYM = 11
 _IDENT_BYTES = 16
 # A library has about ten segments and fifty sections; each look-up costs time in their number.
@@ -35,6 +39,8 @@ class Image:
         machine: Its name.
         loads: For each loaded segment its address, the end of its bytes, its file offset.
         dynamic: Offset and size of the dynamic section, or None.
+        wants_executable_stack: Whether the linker lets code be run from the stacks of a process
+            that loads it: by its PT_GNU_STACK, or for want of one.
     """
 
     __slots__ = (
@@ -48,6 +54,7 @@ class Image:
         "machine_number",
         "source",
         "type",
+        "wants_executable_stack",
     )
 
     def __init__(self, source: ByteSource) -> None:
@@ -109,7 +116,7 @@ class Image:
     def _identify(self) -> None:
         source = self.source
         ident = source.read_up_to(0, 512, "the identification")
-        if ident[:4] != b"\x7fELF":
+        if ident[: len(ELF_MAGIC)] != ELF_MAGIC:
             found = what_it_is_instead(ident)
             raise source.error(rules.IS_ELF.id, f"is not an ELF file: it is {found}")
         if len(ident) < _IDENT_BYTES:
@@ -131,6 +138,7 @@ class Image:
         self.loads: list[tuple[int, int, int]] = []
         self.dynamic: tuple[int, int] | None = None
         self._starts: list[int] = []
+        self.wants_executable_stack = self.machine_number not in _STACKS_ARE_DATA_BY_DEFAULT
         if not count:
             return
         if entry_size < record.size or count > _MAX_SEGMENTS:
@@ -154,8 +162,10 @@ class Image:
             )
 
     def _add_segment(self, fields: tuple[int, ...]) -> None:
-        type_, offset, address, size, _ = (fields[at] for at in self.layout.program_fields)
-        if type_ == PT_DYNAMIC:
+        type_, offset, address, size, flags = (fields[at] for at in self.layout.program_fields)
+        if type_ == _PT_GNU_STACK:
+            self.wants_executable_stack = bool(flags & _PF_X)
+        elif type_ == PT_DYNAMIC:
             self.dynamic, self._dynamic_address = (offset, size), address
         elif type_ == PT_LOAD and size:
             if offset + size > self.source.size:

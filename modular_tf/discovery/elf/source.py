@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from modular_tf.discovery.file_kind import kind_in_words
 from modular_tf.errors import ElfError
 from modular_tf.owned_file import open_owned
 from modular_tf.rules import loading as rules
@@ -103,7 +104,7 @@ class ByteSource:
 
     def _require_regular(self, mode: int) -> None:
         if not stat.S_ISREG(mode):
-            raise self.error(rules.REGULAR_FILE.id, f"is {_describe(mode)}, not a regular file")
+            raise self.error(rules.REGULAR_FILE.id, f"is {kind_in_words(mode)}, not a regular file")
 
     def _cannot_read(self, error: OSError | ValueError) -> ElfError:
         if isinstance(error, FileNotFoundError) and os.path.islink(self.path):
@@ -111,14 +112,3 @@ class ByteSource:
             return self.error(rules.REGULAR_FILE.id, what)
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return self.error(rules.READABLE.id, f"cannot be read: {reason}")
-
-
-def _describe(mode: int) -> str:
-    kinds = (
-        (stat.S_ISDIR, "a directory"),
-        (stat.S_ISFIFO, "a FIFO"),
-        (stat.S_ISSOCK, "a socket"),
-        (stat.S_ISCHR, "a character device"),
-        (stat.S_ISBLK, "a block device"),
-    )
-    return next((words for test, words in kinds if test(mode)), "something special")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
@@ -16,6 +17,7 @@ from modular_tf.discovery.trust.record import Records
 from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.discovery.trust.writers import trusted_writers
+from modular_tf.errors import ElfError
 from modular_tf.rules import trust as rules
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class TrustJudge:
         rights = Rights(writers or trusted_writers(policy), policy.allow_writable)
         self._paths = PathJudge(rights)
         self._known_sha256 = known_sha256
+        self._allow_executable_stack = policy.allow_executable_stack
         self._records = Records(python_path, self._paths, required=policy.require_record)
         self._lock = _lock(policy.lock or lock, self._paths) if policy.frozen else None
         self._unchanged_by_others = f"nobody can change it but {rights.writers}"
@@ -96,6 +99,11 @@ class TrustJudge:
             return None
         return None if offence is None else TrustVerdict.of_problem(offence)
 
+    def judge_unread(self, candidate: Candidate) -> TrustVerdict:
+        """Judge a candidate that the probe refused before its bytes were read, without them."""
+        accepted = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        return self.refusal_by_rights(candidate) or accepted
+
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
@@ -124,6 +132,31 @@ class TrustJudge:
             verdict = verdict.remark(*found.remarks)
         return verdict.on(tuple(checked))
 
+    def judge_stacks(self, verdict: TrustVerdict, libraries: Sequence[str]) -> TrustVerdict:
+        """Refuse an accepted candidate for libraries that ask for an executable stack.
+
+        Args:
+            verdict: What was said of it and its companions.
+            libraries: Files, its own and of what is loaded with it, that ask for one.
+        """
+        for path in libraries:
+            if verdict.accepted and not self._may_have_executable_stack(path):
+                return TrustVerdict.of_problem(_executable_stack(path))
+        return verdict
+
+    def _judge_stack(self, verdict: TrustVerdict, path: str) -> TrustVerdict:
+        """Judge a library that was not probed, by its file."""
+        # What reads libraries is imported where one is read; known plugins are not.
+        from modular_tf.discovery.elf.stack import wants_executable_stack  # noqa: PLC0415
+
+        try:
+            return self.judge_stacks(verdict, (path,) if wants_executable_stack(path) else ())
+        except ElfError as error:
+            return TrustVerdict.of_problem(problem_of(error))
+
+    def _may_have_executable_stack(self, path: str) -> bool:
+        return any(fnmatchcase(path, glob) for glob in self._allow_executable_stack)
+
     def judge_opened(
         self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
     ) -> TrustVerdict:
@@ -146,6 +179,8 @@ class TrustJudge:
             found = self.judge_mapped(
                 seen.path, of=of, distribution=candidate.distribution, size=size
             )
+            if found.rule == rules.EXECUTABLE_STACK.id:
+                return found
             if not found.accepted:
                 message = f"{seen.path}, which its code opens, is not to be trusted as it is:"
                 return TrustVerdict.of_problem(
@@ -174,8 +209,10 @@ class TrustJudge:
                 error = OSError(errno.ESTALE, "it changed since it was looked at", path)
                 return TrustVerdict.of_problem(_changed(path, error))
             verdict = self._by_owner(file, offence, distribution)
-            if verdict.accepted and self._lock is not None and not is_of_system(path):
-                verdict = self._lock.verdict(file, of)
+            if verdict.accepted and not is_of_system(path):
+                if self._lock is not None:
+                    verdict = self._lock.verdict(file, of)
+                verdict = self._judge_stack(verdict, path)
             return verdict.on((file.seen(),)) if verdict.accepted else verdict
         except OSError as error:
             return TrustVerdict.of_problem(_changed(path, error))
@@ -235,6 +272,11 @@ def _is_same(file: JudgedFile, seen: SeenFile) -> bool:
         return file.sha256() == seen.sha256
     except OSError:
         return False
+
+
+def _executable_stack(path: str) -> Problem:
+    message = f"{path} asks for an executable stack: its PT_GNU_STACK has the flag X or is missing"
+    return Problem.of(rules.EXECUTABLE_STACK, message, path=path)
 
 
 def _changed(path: str, error: OSError) -> Problem:

@@ -7,10 +7,7 @@ directories: a plugin is known by its bytes, wherever it lies.
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -117,46 +114,6 @@ class LockFile:
         """Return the text of the file; the same plugins give the same text."""
         plugins = [plugin.as_dict() for plugin in self.plugins.values()]
         return json.dumps({_FORMAT: _VERSION, "plugins": plugins}, indent=2) + "\n"
-
-    def write(self, path: str) -> None:
-        """Put the file in its place as a whole; whoever reads there sees the old or the new.
-
-        A new file may be read by all whom the umask lets; one that is replaced keeps its mode.
-
-        Raises:
-            OSError: It cannot be written; what was there stays.
-        """
-        directory = os.path.dirname(os.path.abspath(path))
-        _make_directories(directory)
-        temporary = os.path.join(directory, f".modular-tf-lock-{os.urandom(8).hex()}")
-        mode = _mode_of(path)
-        narrow = 0o644 if mode is None else mode & 0o600
-        opener = partial(os.open, mode=narrow)
-        try:
-            with open(temporary, "x", encoding="utf-8", opener=opener) as stream:
-                stream.write(self.text())
-                if mode is not None:
-                    os.fchmod(stream.fileno(), mode)
-            os.replace(temporary, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
-            raise
-
-
-def _make_directories(path: str) -> None:
-    """Make what is missing of a path so that nobody else can write there, whatever the umask."""
-    if not os.path.isdir(path):
-        _make_directories(os.path.dirname(path))
-        os.makedirs(path, 0o755, exist_ok=True)
-
-
-def _mode_of(path: str) -> int | None:
-    """Return the permissions of a file, None where it is missing."""
-    try:
-        return os.stat(path).st_mode & 0o777
-    except FileNotFoundError:
-        return None
 
 
 def _plugin(entry: Any) -> LockedPlugin:

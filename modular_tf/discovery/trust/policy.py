@@ -35,6 +35,7 @@ class TrustPolicy:
         groups: Groups, by name or number, whose members may write to plugins.
         allow_writable: Globs over paths of files and directories that anybody may write to. A `*`
             matches slashes as well.
+        allow_executable_stack: Globs over paths of libraries that may ask for an executable stack.
         require_record: Whether a plugin needs a hash in its distribution's RECORD.
         frozen: Whether a plugin needs to be in the lock file.
         lock: The lock file; None for the one beside the configuration file.
@@ -43,6 +44,7 @@ class TrustPolicy:
     owners: tuple[str | int, ...] = ()
     groups: tuple[str | int, ...] = ()
     allow_writable: tuple[str, ...] = ()
+    allow_executable_stack: tuple[str, ...] = ()
     require_record: bool = False
     frozen: bool = False
     lock: str | None = None
@@ -71,7 +73,7 @@ def _checked(key: str, value: Any, base: str) -> Any:
         if isinstance(value, list) and all(type(e) is int or _is_name(e) for e in value):
             return tuple(value)
         expected = "a list of names and numbers"
-    elif key == "allow_writable":
+    elif key in ("allow_writable", "allow_executable_stack"):
         if isinstance(value, list) and all(map(_is_name, value)):
             return tuple(_from(base, glob) for glob in value)
         expected = "a list of paths"

@@ -1,0 +1,74 @@
+"""Libraries that a plugin would open by itself, and that cannot be linked without TensorFlow.
+
+What a plugin names as needed is led to the host runtime. What its code opens later is the dynamic
+linker's alone: where that library needs one of TensorFlow's, it is not opened, and a plugin that
+goes on without it offers less than it could.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.host_offer import HOST_RUNTIME, STAND_IN_SONAMES
+from modular_tf.discovery.search_log import is_plugin_file_name
+from modular_tf.errors import ElfError
+from modular_tf.native.library import mapped_objects
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_OF_TENSORFLOW = STAND_IN_SONAMES - {HOST_RUNTIME}
+_BLOCK_BYTES = 1 << 20
+
+
+def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
+    """Yield what lies beside a plugin, is named in it, and needs a library of TensorFlow's.
+
+    Args:
+        path: The plugin's file.
+        companions: Files of the libraries that it brings along.
+    """
+    files = [os.path.realpath(file) for file in (path, *companions)]
+    mapped = {*files, *(os.path.realpath(found.path) for found in mapped_objects())}
+    for folder in dict.fromkeys(map(os.path.dirname, files)):
+        for neighbour in _libraries_in(folder):
+            missing = [] if neighbour in mapped else _needs_of_tensorflow(neighbour)
+            if missing and any(_names(file, os.path.basename(neighbour)) for file in files):
+                yield Violation(
+                    "LD-112",
+                    f"{neighbour}, which the plugin may open by itself, needs "
+                    f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
+                )
+
+
+def _libraries_in(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name)]
+
+
+def _needs_of_tensorflow(path: str) -> list[str]:
+    try:
+        with ElfFile(path) as elf:
+            return sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
+    except ElfError:
+        return []
+
+
+def _names(path: str, name: str) -> bool:
+    """Tell whether a name is among the bytes of a file."""
+    wanted, end = os.fsencode(name), b""
+    try:
+        with open(path, "rb") as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                if wanted in end + block:
+                    return True
+                end = block[-len(wanted) :]
+    except OSError:
+        return False
+    return False

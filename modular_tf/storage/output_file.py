@@ -1,0 +1,85 @@
+"""Writing a file that the user named: as a whole, and to nothing but a regular file.
+
+What else may stand at the path (a link, a device, a FIFO, a directory) is there by mistake, or
+because somebody else put it there. It is neither replaced nor written through.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from contextlib import suppress
+from functools import partial
+
+from modular_tf.discovery.file_kind import kind_in_words
+
+__all__ = ["STANDARD_OUTPUT", "refuse_special", "write_output"]
+
+STANDARD_OUTPUT = "-"
+"""Written in the place of a path."""
+
+_NEW_FILE = 0o644
+
+
+def refuse_special(path: str) -> int | None:
+    """Check that `write_output` would write there, as far as what stands there tells.
+
+    Returns:
+        The permissions of the file; None where there is none yet.
+
+    Raises:
+        OSError: Something stands there that is no regular file, or nobody can tell.
+    """
+    if path == STANDARD_OUTPUT:
+        return None
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        message = f"is {kind_in_words(mode)}; name a regular file, or a new one"
+        raise OSError(errno.EINVAL, f"{message}, or {STANDARD_OUTPUT} for standard output", path)
+    return stat.S_IMODE(mode) & 0o777
+
+
+def write_output(path: str, content: bytes) -> None:
+    """Put a file in its place as a whole; whoever reads there sees the old or the new.
+
+    A new file may be read by all whom the umask lets; one that is replaced keeps its mode.
+
+    Args:
+        path: The file, or `STANDARD_OUTPUT`. Missing directories are made.
+        content: All of it.
+
+    Raises:
+        OSError: It cannot be written; what was there stays. EINVAL: that is no regular file.
+    """
+    if path == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+        return
+    mode = refuse_special(path)
+    directory = os.path.dirname(path)
+    _make_directories(directory)
+    temporary = os.path.join(directory, f".modular-tf-{os.urandom(8).hex()}")
+    opener = partial(os.open, mode=_NEW_FILE if mode is None else mode & 0o600)
+    try:
+        with open(temporary, "xb", opener=opener) as stream:
+            stream.write(content)
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
+        os.replace(temporary, path)  # of a link that came meanwhile, the link itself
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def _make_directories(path: str) -> None:
+    """Make what is missing of a path so that nobody else can write there, whatever the umask."""
+    if path and not os.path.isdir(path):
+        _make_directories(os.path.dirname(path))
+        os.makedirs(path, 0o755, exist_ok=True)

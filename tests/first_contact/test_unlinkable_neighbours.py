@@ -1,0 +1,90 @@
+"""LD-112: a plugin without devices whose backend cannot be linked without TensorFlow."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from modular_tf.report import State
+from modular_tf.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+from tests.plugins.build import build_plugin, framework_stub
+from tests.plugins.matrix import variants
+
+SOURCE = Path(__file__).with_name("dlopen_backend.c")
+BACKEND = "libbackend.so"
+OF_TENSORFLOW = "_pywrap_tensorflow_internal.so"
+
+
+def put_plugin(place, variant="count-0"):
+    """Put a device plugin into a place that opens a backend beside it."""
+    settings = {"FIXTURE_TYPE": "BACKED", "FIXTURE_PLATFORM": "BACKED"}
+    opener = compile_object(SOURCE, [f'BACKEND="{BACKEND}"'])
+    options = ["-Wl,-rpath,$ORIGIN"]
+    built = build_plugin(variants("device")[variant], settings, [opener], options)
+    return Path(shutil.copy(built, place))
+
+
+def put_backend(place, needed=OF_TENSORFLOW):
+    options = ["-Wl,--no-as-needed", str(framework_stub(needed))] if needed else []
+    return Path(shutil.copy(link_library(BACKEND, [compile_object(SOURCE)], options), place))
+
+
+def warnings_of(plugin):
+    with PluginService(plugin_paths=[plugin], bundled=False) as service:
+        (record,) = service.load().plugins
+    assert (record.state, record.reasons) == (State.LOADED, ())
+    return [(warning.rule, warning.message) for warning in record.warnings]
+
+
+def test_a_backend_that_cannot_be_linked_is_told(tmp_path):
+    plugin, backend = put_plugin(tmp_path / "libx.so"), put_backend(tmp_path / BACKEND)
+
+    ((rule, message),) = warnings_of(plugin)
+
+    assert rule == "LD-112"
+    assert f"{backend}, which the plugin may open by itself, needs {OF_TENSORFLOW} " in message
+
+
+def test_it_is_told_once_also_when_the_plugin_is_mapped(tmp_path):
+    plugin = put_plugin(tmp_path / "libx.so")
+    put_backend(tmp_path / BACKEND)
+
+    with PluginService(plugin_paths=[plugin], bundled=False) as service:
+        service.load()
+        assert service.devices("BACKED") == []
+        (record,) = service.plugins()
+
+    assert [warning.rule for warning in record.warnings] == ["LD-112"]
+
+
+def test_a_backend_that_was_exchanged_is_told_no_longer(tmp_path):
+    plugin, backend = put_plugin(tmp_path / "libx.so"), put_backend(tmp_path / BACKEND)
+    assert [rule for rule, _ in warnings_of(plugin)] == ["LD-112"]
+    put_backend(backend, needed="")
+
+    assert warnings_of(plugin) == []
+
+
+@pytest.mark.parametrize("name", ["libother.so", "libbackend.so.bak"])
+def test_what_the_plugin_does_not_name_is_not_told(name, tmp_path):
+    plugin = put_plugin(tmp_path / "libx.so")
+    put_backend(tmp_path / name)
+
+    assert warnings_of(plugin) == []
+
+
+def test_a_plugin_with_devices_lacks_nothing(tmp_path):
+    plugin = put_plugin(tmp_path / "libx.so", "good")
+    put_backend(tmp_path / BACKEND)
+
+    assert warnings_of(plugin) == []
+
+
+def test_what_needs_a_library_that_nobody_has_is_no_matter_of_tensorflow(tmp_path):
+    plugin = put_plugin(tmp_path / "libx.so")
+    put_backend(tmp_path / BACKEND, "libnobody_has_this.so.1")
+
+    assert warnings_of(plugin) == []

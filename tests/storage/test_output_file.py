@@ -1,0 +1,122 @@
+"""Files that the user named are written as a whole, and nothing but files is written to."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+import pytest
+
+from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
+
+
+def link_to_file(path):
+    (path.parent / "target").write_bytes(b"old")
+    path.symlink_to(path.parent / "target")
+
+
+def link_to_device(path):
+    path.symlink_to("/dev/full")
+
+
+def link_to_nothing(path):
+    path.symlink_to(path.parent / "nothing")
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+SPECIAL = {
+    "a symbolic link to a file": link_to_file,
+    "a symbolic link to a device": link_to_device,
+    "a symbolic link to nothing": link_to_nothing,
+    "a directory": os.mkdir,
+    "a FIFO": os.mkfifo,
+    "a socket": bound_socket,
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+def test_what_is_no_regular_file_stays_as_it_is(kind, tmp_path):
+    path = tmp_path / "report"
+    SPECIAL[kind](path)
+    before = path.lstat()
+    names = sorted(entry.name for entry in tmp_path.iterdir())
+
+    for refuse in refuse_special, lambda place: write_output(place, b"new"):
+        with pytest.raises(OSError, match=f"is {kind.partition(' to ')[0]}; name") as caught:
+            refuse(str(path))
+        assert caught.value.filename == str(path)
+
+    assert os.path.samestat(before, path.lstat())
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == names
+    assert b"new" not in b"".join(e.read_bytes() for e in tmp_path.iterdir() if e.is_file())
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/stdout"])
+def test_devices_of_the_system_are_refused(path):
+    with pytest.raises(OSError, match=re.escape("- for standard output")):
+        write_output(path, b"new")
+
+
+def test_a_link_that_comes_meanwhile_is_not_written_through(tmp_path, monkeypatch):
+    path, target = tmp_path / "report", tmp_path / "target"
+    target.write_bytes(b"old")
+    replace = os.replace
+
+    def link_first(source, destination):
+        path.symlink_to(target)
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", link_first)
+    write_output(str(path), b"new")
+
+    assert (path.read_bytes(), target.read_bytes()) == (b"new", b"old")
+    assert not path.is_symlink()
+
+
+def test_the_name_of_standard_output_is_no_file(tmp_path, monkeypatch, capfdbinary):
+    monkeypatch.chdir(tmp_path)
+
+    write_output(STANDARD_OUTPUT, b"\xff")
+
+    assert capfdbinary.readouterr().out == b"\xff"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_alone_is_a_file_in_the_current_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    write_output("report", b"new")
+
+    assert (tmp_path / "report").read_bytes() == b"new"
+
+
+def test_nobody_else_can_write_to_directories_that_are_made_for_it(tmp_path):
+    path = tmp_path / ".config" / "modular_tf" / "lock"
+    before = os.umask(0)
+    try:
+        write_output(str(path), b"new")
+    finally:
+        os.umask(before)
+
+    for made in path.parent, path.parent.parent:
+        assert made.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "lock"
+    write_output(str(path), b"old")
+
+    def fail(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_output(str(path), b"new")
+
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
