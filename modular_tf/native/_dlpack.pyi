@@ -157,7 +157,11 @@ def note_interpreter_ends() -> None:
     """Note that Python is about to end on this thread, which can still run deleters then."""
 
 def import_by_table(producer: object, /) -> Tensor | None:
-    """Take an object by its type's C exchange table; None where that has none of our version."""
+    """Take an object by its type's C exchange table; None where that has none of our version.
+
+    None also for memory of devices, whose streams a table does not wait for, and for complex
+    numbers, whose conjugation may be still to be done.
+    """
 
 def export_by_table(tensor: Tensor, consumer: type[_Object], /) -> _Object | None:
     """Make an object of `consumer` by its C exchange table; None where it has none of our version.
