@@ -102,6 +102,8 @@ class Tensor:
             ValueError: An argument makes no sense, such as a stream for host memory.
         """
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any:
+        """Return a copy as a numpy array (see `copy_to_numpy`); `__buffer__` gives a view."""
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def _before_export(self, stream: Any, /) -> None:
         """Wait until the memory may be read on `stream`; None is the host. Here: nothing."""
