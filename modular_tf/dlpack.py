@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.abi.dlpack_elements import ElementType, TypeCode, by_dtype
 from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
+from modular_tf.device.lazy_negation import refuse_negated
 from modular_tf.native.tensor import Tensor, consume, export_by_table, import_by_table
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _Object = TypeVar("_Object")
-_CPU, _COMPLEX = int(DeviceType.CPU), int(TypeCode.COMPLEX)
+_CPU = int(DeviceType.CPU)
 
 
 def from_dlpack(
@@ -86,19 +87,16 @@ def element_type(tensor: Tensor, /) -> ElementType:
 def _by_table(producer: Any) -> Tensor | None:
     """Use the type's C exchange table; None where it has none, or where that may not say enough.
 
-    A table waits for no stream, and hands out what `__dlpack__` refuses: tensors that record
-    gradients, and complex numbers whose conjugation is still to be done.
+    A table hands out what is refused otherwise: tensors that record gradients, and numbers whose
+    negation is still to be done.
     """
     if getattr(type(producer), "__dlpack_c_exchange_api__", None) is None:
         return None
     if getattr(producer, "requires_grad", False):
         return None
-    tensor = import_by_table(producer)
-    return tensor if tensor is not None and _is_plain(tensor) else None
-
-
-def _is_plain(tensor: Tensor) -> bool:
-    return tensor.dlpack_device[0] == _CPU and tensor.dlpack_dtype[0] != _COMPLEX
+    if hasattr(producer, "is_neg") and producer.is_neg() is True:
+        return None
+    return import_by_table(producer)
 
 
 def _device(device: tuple[int, int] | str | None) -> tuple[int, int] | None:
@@ -111,13 +109,13 @@ def _device(device: tuple[int, int] | str | None) -> tuple[int, int] | None:
 
 def _ask(producer: Any, device: tuple[int, int] | None, *, copy: bool | None) -> object:
     """Call `__dlpack__` with what is asked for, and again as producers before 1.0 know it."""
-    if not hasattr(type(producer), "__dlpack__"):
-        raise TypeError(f"{type(producer).__name__!r} objects have no __dlpack__")
     wishes: dict[str, Any] = {}
     if device is not None:
         wishes["dl_device"] = device
     if copy is not None:
         wishes["copy"] = copy
+    if not copy and hasattr(producer, "is_neg"):  # torch gives copies the right sign
+        refuse_negated(producer)
     if not _is_on_host(producer):
         wishes["stream"] = None  # the default stream; left out, it means no order at all to some
     try:
@@ -132,4 +130,9 @@ def _ask(producer: Any, device: tuple[int, int] | None, *, copy: bool | None) ->
 
 
 def _is_on_host(producer: Any) -> bool:
-    return bool(producer.__dlpack_device__()[0] == _CPU)
+    try:
+        return bool(producer.__dlpack_device__()[0] == _CPU)
+    except AttributeError:
+        if hasattr(type(producer), "__dlpack__"):
+            raise
+        raise TypeError(f"{type(producer).__name__!r} objects have no __dlpack__") from None

@@ -6,6 +6,7 @@ from typing import Any
 
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
+from modular_tf.device.lazy_negation import refuse_negated
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.tensor import Tensor, consume
 
@@ -29,6 +30,7 @@ def compact_host_tensor(producer: Any) -> Tensor:
 
 
 def _on_host(producer: Any) -> Tensor:
+    refuse_negated(producer)
     kind = _type_of(producer.__dlpack_device__())
     wishes: dict[str, Any] = {} if kind is DeviceType.CPU else {"dl_device": HOST}
     tensor = _consumed(_capsule(producer, wishes))

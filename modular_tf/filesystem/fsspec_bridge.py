@@ -5,7 +5,6 @@ fsspec itself is not imported here: whoever hands a filesystem over has it alrea
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import datetime
 from glob import has_magic
@@ -18,6 +17,7 @@ from modular_tf.filesystem.fsspec_files import (
     FsspecWritableFile,
     translated_errors,
 )
+from modular_tf.filesystem.fsspec_names import FsspecNames, is_directory_url
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
         WritableFile,
     )
 
-_OUR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9.]+://")
-_CHANGED = ("mtime", "LastModified", "last_modified", "modified", "updated")
+_CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
 """The names under which implementations tell the time of change, each in a type of its own."""
 
 
@@ -44,8 +43,8 @@ class FsspecOps:
     """The operations that an fsspec filesystem can do.
 
     Every other operation is missing on purpose: the host has defaults for those. Arguments are
-    URIs of the scheme that the filesystem is registered for; what follows `scheme://` is
-    fsspec's path. [any thread], as far as `fs` allows it.
+    URIs of the scheme that the filesystem is registered for; `FsspecNames` tells fsspec's path.
+    [any thread], as far as `fs` allows it.
 
     Args:
         fs: The filesystem; it stays the caller's, closing a service does not close it.
@@ -53,10 +52,11 @@ class FsspecOps:
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
+        self._names = FsspecNames(fs)
 
     def translate_name(self, uri: str) -> str:
         """Return fsspec's path for a URI."""
-        return str(self.fs._strip_protocol(_OUR_SCHEME.sub("", uri, count=1)))  # noqa: SLF001  (the only way fsspec has)
+        return self._names.path_of(uri)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -94,11 +94,17 @@ class FsspecOps:
         return True
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind."""
+        """Return length, time of change and kind; a length that no store tells is counted."""
         info = self._info(uri, "stat")
-        is_directory = info["type"] == "directory"
-        changed = 0 if is_directory else self._changed(uri, info)
-        return FileStatistics(int(info.get("size") or 0), changed, is_directory)
+        if info["type"] == "directory":
+            return FileStatistics(int(info.get("size") or 0), 0, is_directory=True)
+        size = info.get("size")
+        length = self._count_bytes(uri) if size is None else int(size)
+        return FileStatistics(length, self._changed(uri, info), is_directory=False)
+
+    def _count_bytes(self, uri: str) -> int:
+        with translated_errors("stat", uri):
+            return len(self.fs.cat_file(self.translate_name(uri)))
 
     def _changed(self, uri: str, info: dict[str, Any]) -> int:
         for key in _CHANGED:
@@ -116,9 +122,7 @@ class FsspecOps:
         """Return the names in a directory."""
         path = self._directory(uri, "get_children")
         with translated_errors("get_children", uri):
-            found = [one.rstrip("/") for one in self.fs.ls(path, detail=False)]
-        # Some stores list the directory's own marker along with what is in it.
-        return sorted(one.rpartition("/")[2] for one in found if one != path.rstrip("/"))
+            return self._names.children(path, self.fs.ls(path, detail=False))
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -205,7 +209,8 @@ class FsspecOps:
     def _info(self, uri: str, operation: str) -> dict[str, Any]:
         with translated_errors(operation, uri):
             info: dict[str, Any] = self.fs.info(self.translate_name(uri))
-            return info
+        # Over HTTP every URL is a file to fsspec; the one that the server redirected to tells more.
+        return {**info, "type": "directory"} if is_directory_url(info.get("url")) else info
 
     def _file(self, uri: str, operation: str) -> tuple[str, dict[str, Any]]:
         info = self._info(uri, operation)
@@ -229,8 +234,16 @@ def _nanoseconds(when: Any) -> int:
     """Convert a time as some implementation of fsspec writes it; 0 where it is unreadable."""
     if isinstance(when, str):
         try:
-            when = datetime.fromisoformat(when.replace("Z", "+00:00"))
+            when = _parsed(when)
         except ValueError:
             return 0
     seconds = when.timestamp() if isinstance(when, datetime) else when
     return int(seconds * 1e9)
+
+
+def _parsed(when: str) -> datetime:
+    if when.endswith("GMT"):  # as HTTP writes it
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415  (takes long)
+
+        return parsedate_to_datetime(when)
+    return datetime.fromisoformat(when.replace("Z", "+00:00"))

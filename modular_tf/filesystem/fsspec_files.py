@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.errors import ClosedError, DataLossError, ModularTFError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
 from modular_tf.filesystem.foreign_errors import error_for
 
@@ -30,6 +30,9 @@ def translated_errors(operation: str, path: str) -> Iterator[None]:
 class FsspecRandomAccessFile(RandomAccessFile):
     """A file read by ranges, which fsspec allows any number of threads to do.
 
+    Some HTTP servers tell no size, or answer with the whole file whatever range they are asked for.
+    Such a file is read once and kept in memory until it is closed.
+
     Args:
         fs: fsspec's filesystem.
         path: The path within it.
@@ -37,25 +40,56 @@ class FsspecRandomAccessFile(RandomAccessFile):
         size: Bytes in the file, None where fsspec does not know.
     """
 
-    __slots__ = ("_closed", "_fs", "_path", "_size")
+    __slots__ = ("_closed", "_fs", "_path", "_size", "_whole")
 
     def __init__(self, fs: Any, path: str, uri: str, size: int | None) -> None:
         self.uri = uri
         self._fs = fs
         self._path = path
         self._size = size
+        self._whole: bytes | None = None
         self._closed = False
 
     def read(self, offset: int, n: int) -> bytes:
         """Return up to `n` bytes from `offset`; fewer only where the file ends."""
         if self._closed:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
+        if self._size is None:
+            self._keep(self._fetch())
         # A store asked for a range behind the end answers with an error of its own.
-        end = offset + n if self._size is None else min(offset + n, self._size)
+        end = min(offset + n, self._size or 0)
         if end <= offset:
             return b""
+        whole = self._whole
+        if whole is None:
+            data = self._fetch(start=offset, end=end)
+            if len(data) <= end - offset:
+                return data
+            whole = self._checked_whole(data)
+        return whole[offset:end]
+
+    def _fetch(self, **limits: int) -> bytes:
         with translated_errors("read", self.uri):
-            return bytes(self._fs.cat_file(self._path, start=offset, end=end))
+            return bytes(self._fs.cat_file(self._path, **limits))
+
+    def _keep(self, whole: bytes) -> bytes:
+        self._whole, self._size = whole, len(whole)
+        return whole
+
+    def _checked_whole(self, data: bytes) -> bytes:
+        """Keep what a store gave for a range if it is the whole file.
+
+        Raises:
+            DataLossError: It is something else.
+        """
+        if len(data) != self._size:
+            raise DataLossError(
+                f"read {self.uri!r}: expected at most the file's {self._size} bytes, found"
+                f" {len(data)}; open it again",
+                path=self.uri,
+                operation="read",
+            )
+        return self._keep(data)
 
     def readinto(self, offset: int, buffer: Buffer) -> int:
         """Fill `buffer` from `offset`; fsspec hands out copies, so this costs one."""
@@ -67,6 +101,7 @@ class FsspecRandomAccessFile(RandomAccessFile):
     def close(self) -> None:
         """Refuse further reads."""
         self._closed = True
+        self._whole = None
 
 
 class FsspecWritableFile(WritableFile):

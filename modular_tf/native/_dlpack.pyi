@@ -102,6 +102,8 @@ class Tensor:
             ValueError: An argument makes no sense, such as a stream for host memory.
         """
     def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> Any:
+        """Return a copy as a numpy array (see `copy_to_numpy`); `__buffer__` gives a view."""
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def _before_export(self, stream: Any, /) -> None:
         """Wait until the memory may be read on `stream`; None is the host. Here: nothing."""
@@ -157,7 +159,11 @@ def note_interpreter_ends() -> None:
     """Note that Python is about to end on this thread, which can still run deleters then."""
 
 def import_by_table(producer: object, /) -> Tensor | None:
-    """Take an object by its type's C exchange table; None where that has none of our version."""
+    """Take an object by its type's C exchange table; None where that has none of our version.
+
+    None also for memory of devices, whose streams a table does not wait for, and for complex
+    numbers, whose conjugation may be still to be done.
+    """
 
 def export_by_table(tensor: Tensor, consumer: type[_Object], /) -> _Object | None:
     """Make an object of `consumer` by its C exchange table; None where it has none of our version.

@@ -13,6 +13,7 @@ from modular_tf.native._dlpack import (
     note_interpreter_ends,
     repacked,
 )
+from modular_tf.native.numpy_copy import copy_to_numpy
 
 __all__ = [
     "Tensor",
@@ -22,5 +23,7 @@ __all__ = [
     "import_by_table",
     "repacked",
 ]
+
+Tensor.__array__ = copy_to_numpy  # type: ignore[method-assign]  # written in Python, for numpy
 
 atexit.register(note_interpreter_ends)

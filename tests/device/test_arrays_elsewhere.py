@@ -10,7 +10,13 @@ import pytest
 
 from modular_tf import dlpack
 from modular_tf.abi.dlpack_devices import HOST
-from modular_tf.errors import ClosedError, InternalError, ModularTFError, OutOfMemoryError
+from modular_tf.errors import (
+    ClosedError,
+    InternalError,
+    InvalidArgumentError,
+    ModularTFError,
+    OutOfMemoryError,
+)
 from modular_tf.service import PluginService
 
 VALUES = np.arange(24, dtype="f4").reshape(2, 3, 4)
@@ -155,6 +161,19 @@ def test_streams(service):
         there.__dlpack__(stream="mine")
     with pytest.raises(ValueError, match="stream"):
         device.put(VALUES, memory="host").__dlpack__(stream=1)
+
+
+def test_a_negation_still_to_be_done_is_refused_before_anything_is_copied(service):
+    import torch
+
+    lazy = torch.tensor([1 + 2j]).conj().imag
+    device = service.device("CPU:0")
+    array = device.put(torch.zeros(1))
+
+    for copy in (device.put, array.copy_from):
+        with pytest.raises(InvalidArgumentError, match="resolve_neg"):
+            copy(lazy)
+    assert device.put(lazy.resolve_neg()).to_numpy().tolist() == [-2]
 
 
 def test_torch_takes_and_gives(service):

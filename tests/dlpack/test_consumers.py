@@ -195,6 +195,20 @@ def test_a_conjugation_still_to_be_done_is_not_lost():
     assert memoryview(from_dlpack(lazy.resolve_conj())).nbytes == 8
 
 
+def test_a_negation_still_to_be_done_is_not_lost():
+    """Both the table of torch and its `__dlpack__` hand out the memory as if it had been done."""
+    import torch
+
+    lazy = torch.tensor([1 + 2j, 3 - 4j]).conj().imag
+
+    with pytest.raises(BufferError, match="resolve_neg"):
+        from_dlpack(lazy)
+    with pytest.raises(BufferError, match="resolve_neg"):
+        from_dlpack(lazy, device="cpu")
+    for resolved in (from_dlpack(lazy.resolve_neg()), from_dlpack(lazy, copy=True)):
+        assert memoryview(resolved).tolist() == [-2, 4]
+
+
 def test_torch_survives_negative_strides(run_python):
     """It ends the process over them, so it must not get them."""
     code = """

@@ -242,10 +242,11 @@ class Complete:
         ({}, {}, []),
         ({}, {"requires_grad": False}, []),
         ({}, {"requires_grad": True}, [{"max_version": (1, 3)}]),
+        ({}, {"is_neg": lambda: False}, []),
         ({"code": 5}, {}, [{"max_version": (1, 3)}]),
         ({"device_type": 2}, {}, [{"max_version": (1, 3), "stream": None}]),
     ],
-    ids=["plain", "without gradients", "gradients", "complex", "a device's"],
+    ids=["plain", "without gradients", "gradients", "no negation", "complex", "a device's"],
 )
 def test_the_table_is_used_only_where_it_says_enough(fields, attributes, asked):
     table = Table()

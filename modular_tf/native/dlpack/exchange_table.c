@@ -151,6 +151,11 @@ static PyObject* failed_without_reason(const char* slot) {
   return NULL;
 }
 
+/* A table waits for no stream, and hands out numbers whose conjugation is still to be done. */
+static bool may_be_taken_by_table(const Tensor* tensor) {
+  return tensor->dl.device.device_type == kDLCPU && tensor->dl.dtype.code != kDLComplex;
+}
+
 PyObject* mtf_import_by_table(PyObject* module, PyObject* object) {
   (void)module;
   const DLPackExchangeAPI* table = table_of((PyObject*)Py_TYPE(object));
@@ -162,7 +167,12 @@ PyObject* mtf_import_by_table(PyObject* module, PyObject* object) {
     return failed_without_reason("managed_tensor_from_py_object_no_sync");
   }
   Tensor* self = mtf_adopt_versioned(managed);
-  if (self == NULL) mtf_discard_versioned(managed);
+  if (self == NULL) {
+    mtf_discard_versioned(managed);
+  } else if (!may_be_taken_by_table(self)) {
+    Py_DECREF(self);
+    Py_RETURN_NONE;
+  }
   return (PyObject*)self;
 }
 

@@ -7,7 +7,8 @@
 /* Sets our table on the type. -1 with an exception. */
 int mtf_publish_exchange_table(PyObject* type);
 
-/* import_by_table(object): the tensor, through its type's table; None where that has none for us. */
+/* import_by_table(object): the tensor, through its type's table; None where that has none for us,
+ * or may not say enough of the tensor. */
 PyObject* mtf_import_by_table(PyObject* module, PyObject* object);
 
 /* export_by_table(tensor, type): an object of `type`, through its table; None where it has none. */

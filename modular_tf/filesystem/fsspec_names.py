@@ -1,0 +1,91 @@
+"""Names of an fsspec filesystem: its paths for URIs of ours, and the names in its listings."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_OF_THE_PAGE = ("?", "#")
+"""How links begin that lead to the listing itself, in another order."""
+
+
+class FsspecNames:
+    """What an fsspec filesystem calls the files of a scheme. [any thread].
+
+    A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
+    URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
+    another scheme may hold the URL (`web://https://host/file`), or else stands for one of the
+    filesystem's first protocol (`web://host/file`).
+    """
+
+    def __init__(self, fs: Any) -> None:
+        self._fs = fs
+        self._protocols = _protocols(fs)
+        self._serves_all = "generic" in self._protocols
+        self._are_unstripped = "data" in self._protocols  # its `info` takes nothing else
+        kept = [one for one in self._protocols if one == "data" or _keeps_urls(fs, one)]
+        self._are_urls = self._serves_all or bool(kept)
+        if kept:
+            self._protocols = kept
+
+    def path_of(self, uri: str) -> str:
+        """Return the path for a URI."""
+        url = self._url_of(uri)
+        if self._are_unstripped:
+            return url
+        return str(self._fs._strip_protocol(url))  # noqa: SLF001  (the only way fsspec has)
+
+    def _url_of(self, uri: str) -> str:
+        """Return the part of a URI that fsspec can read."""
+        match = _URL.fullmatch(uri)
+        scheme, rest = match.groups() if match else ("", uri)
+        if not self._are_urls:
+            return uri if scheme in self._protocols else rest
+        if _URL.match(rest):
+            return rest
+        if self._serves_all or scheme in self._protocols:
+            return uri
+        return f"{self._protocols[0]}://{rest}"
+
+    def children(self, path: str, listed: Iterable[str]) -> list[str]:
+        """Return the names in a directory from the paths that fsspec lists."""
+        # Some stores list the directory's own marker along with what is in it.
+        found = {one.rstrip("/") for one in listed} - {path.rstrip("/")}
+        names = {_name_below(path.rstrip("/") + "/", one) for one in found}
+        if self._are_urls:
+            names = {name for name in names if not name.startswith(_OF_THE_PAGE)}
+        return sorted(names)
+
+
+def is_directory_url(url: object) -> bool:
+    """Tell whether a URL is that of a directory: it ends in a slash, or behind its host."""
+    match = _URL.match(url) if isinstance(url, str) else None
+    return match is not None and (match[2].endswith("/") or "/" not in match[2])
+
+
+def _name_below(directory: str, path: str) -> str:
+    """Return the child of `directory` on the way to `path`; pages link to more than children."""
+    if path.startswith(directory):
+        return path[len(directory) :].partition("/")[0]
+    return path.rpartition("/")[2]
+
+
+def _protocols(fs: Any) -> list[str]:
+    """Return a filesystem's protocols, those that it passes on first."""
+    own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
+    # What fsspec's caches store is named as in the filesystem behind them.
+    behind = _protocols(fs.fs) if hasattr(fs, "target_protocol") and hasattr(fs, "fs") else []
+    return [*behind, *own]
+
+
+def _keeps_urls(fs: Any, protocol: str) -> bool:
+    """Tell whether the filesystem's paths are whole URLs of a protocol."""
+    with suppress(Exception):  # some read more out of a URL than this one has
+        url = f"{protocol}://host/name"
+        return bool(fs._strip_protocol(url) == url)  # noqa: SLF001  (the only way fsspec has)
+    return False

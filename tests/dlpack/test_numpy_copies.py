@@ -1,0 +1,94 @@
+"""`numpy.asarray` of arrays and tensors: never an array with one object in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
+from modular_tf.errors import ClosedError
+from modular_tf.native.tensor import Tensor
+from modular_tf.service import PluginService
+
+OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
+VALUES = np.arange(6, dtype="f4").reshape(2, 3)
+
+
+@pytest.fixture(scope="module")
+def cpu():
+    with PluginService() as service:
+        service.load("host_device")
+        yield service.device("CPU:0")
+
+
+@pytest.mark.parametrize("memory", ["device", "host", "unified"])
+@pytest.mark.parametrize("element", OF_NUMPY, ids=lambda element: element.name)
+def test_every_array_has_its_elements(cpu, element, memory):
+    values = np.arange(6).reshape(2, 3).astype(element.to_numpy())
+    there = cpu.put(values, memory=memory)
+
+    seen = np.asarray(there)
+    assert (seen.shape, seen.dtype) == (values.shape, values.dtype)
+    assert seen.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e5m2", "int4"])
+def test_tensors_of_elements_that_buffers_lack_are_copied(cpu, name):
+    values = np.array([1, -2, 3]).astype(by_name(name).to_numpy())
+    tensor = cpu.put(values).to_host()
+
+    assert np.asarray(tensor).tolist() == values.tolist()
+
+
+def test_packed_elements_with_gaps_and_in_the_other_order_are_copied():
+    packed = np.array([0x21, 0x43], np.uint8)
+    tensor = Tensor(packed.ctypes.data, (4,), None, by_name("int4").dtype, HOST, packed)
+    halves = np.arange(6, dtype=np.uint16)
+    backwards = Tensor(
+        halves.ctypes.data + 10, (3,), (-2,), by_name("bfloat16").dtype, HOST, halves
+    )
+
+    assert np.asarray(tensor).tolist() == [1, 2, 3, 4]
+    assert np.asarray(backwards).view(np.uint16).tolist() == [5, 3, 1]
+
+
+def test_a_copy_is_writable_and_of_its_own(cpu):
+    there = cpu.put(VALUES)
+    np.asarray(there)[:] = 7
+
+    assert (there.to_numpy() == VALUES).all()
+
+
+def test_host_readable_arrays_stay_views(cpu):
+    there = cpu.put(VALUES, memory="host")
+    np.asarray(there, copy=False)[0, 0] = 7
+
+    assert there.to_numpy()[0, 0] == 7
+
+
+def test_what_must_be_copied_is_refused_where_a_view_is_asked_for(cpu):
+    with pytest.raises(ValueError, match=r"float32 .* as a copy only"):
+        np.asarray(cpu.put(VALUES), copy=False)
+
+
+def test_shape_and_dtype_are_what_was_asked_for(cpu):
+    assert np.asarray(cpu.put(np.float32(3))).shape == ()
+    assert np.asarray(cpu.empty((0, 3), "float32")).shape == (0, 3)
+    assert np.asarray(cpu.put(VALUES), dtype="i8").dtype == np.int64
+    assert np.array(cpu.put(VALUES), copy=True).dtype == np.float32
+    assert cpu.put(VALUES).__array__().tolist() == VALUES.tolist()  # as numpy 1 asks
+    assert np.stack([cpu.put(VALUES)] * 2).tolist() == np.stack([VALUES] * 2).tolist()
+
+
+def test_elements_that_numpy_cannot_have_are_an_error(cpu):
+    with pytest.raises(TypeError, match="complex32"):
+        np.asarray(cpu.empty(4, "complex32"))
+
+
+def test_a_closed_array_is_an_error(cpu):
+    there = cpu.put(VALUES)
+    there.close()
+
+    with pytest.raises(ClosedError):
+        np.asarray(there)
