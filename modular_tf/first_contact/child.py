@@ -39,7 +39,9 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
     """
     try:
         die_with_parent(parent)
-        os.setsid()
+        # A group of its own, in the session of the parent: in a session of its own the kernel
+        # would ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
+        os.setpgid(0, 0)
         take_descriptors(streams)
         journal = Journal(REPORT)
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MUTE_STATUS = 119
-"""The child's exit status where the descriptor of the report itself is lost."""
+"""The child's exit status where nothing can be written to the report any more."""
 
 
 class Journal:
@@ -58,5 +58,8 @@ class Journal:
 
     def _write(self, entry: dict[str, object]) -> None:
         left = json.dumps(entry).encode() + b"\n"
-        while left:
-            left = left[os.write(self._report, left) :]
+        try:
+            while left:
+                left = left[os.write(self._report, left) :]
+        except OSError:  # the plugin has shut the socket down
+            os._exit(MUTE_STATUS)

@@ -48,6 +48,7 @@ class Ending:
         said: The last that was written to standard output and standard error.
         printed: The first that was written to standard output.
         killed_for: The rule for which its watcher ended it.
+        stopped_by: The signal that it was stopped by then.
     """
 
     entered: str | None = None
@@ -66,6 +67,7 @@ class Ending:
     said: str = ""
     printed: str = ""
     killed_for: str | None = None
+    stopped_by: int | None = None
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
@@ -144,7 +146,7 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     if ending.lost is not None:
         return [("LD-062", f"closed or replaced {ending.lost}")]
     if ending.status == MUTE_STATUS:
-        return [("LD-062", "closed a descriptor that it had not opened")]
+        return [("LD-062", "closed or shut down a descriptor that it had not opened")]
     if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
         how = f"asked for more memory than can be had, and {_how_ended(ending)}"
         return [("LD-064", how)]
@@ -157,6 +159,8 @@ def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
         return "LD-064", _memory(ending, limits)
     if ending.killed_for == "LD-068":
         return "LD-068", f"started {_processes(ending)} ({limits.processes} may run)"
+    if ending.stopped_by is not None:
+        return "LD-061", f"was stopped by {signal_in_full(ending.stopped_by)}"
     return "LD-061", f"did not return within {limits.seconds:g} s"
 
 

@@ -54,7 +54,7 @@ def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
         objects += [compile_object(_FOLDER / "filesystem_misdeed.c")]
     suffix = "" if kind == "device" else f"_of_{kind}"
     name = f"lib{deed.lower()}_at_{place.lower()}{suffix}.so"
-    return link_library(name, objects, ["-lpthread"], cxx=True)
+    return link_library(name, objects, ["-lpthread", "-ldl"], cxx=True)
 
 
 @pytest.fixture(scope="session")

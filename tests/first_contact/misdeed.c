@@ -3,6 +3,7 @@
 #include "misdeed.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -28,6 +30,7 @@ enum misdeed {
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
   FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
+  RAISE, CATCH_QUIT, DEFAULT_SEGV, DEAFEN, SHUT_DOWN, TAKE_REPORT,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -272,6 +275,30 @@ static void fill_disk(void) {
   fclose(file);
 }
 
+/* Raises the signal that the library's file name tells: libraise_15.so. */
+static void raise_by_name(void) {
+  Dl_info own;
+  if (dladdr((void*)raise_by_name, &own) == 0) abort();
+  raise(atoi(strrchr(own.dli_fname, '_') + 1));
+}
+
+/* Lets no signal through that can be kept away, and hangs. */
+static void deafen(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
+  for (int number = 1; number < 65; ++number) signal(number, SIG_IGN);
+  for (;;) pause();
+}
+
+/* Puts a file of its own into the place of each descriptor that it did not open, and crashes. */
+static void take_report(void) {
+  const int file = open(getenv("MISDEED_NOTES"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  for (int fd = 3; fd < 64; ++fd)
+    if (fd != file) dup2(file, fd);
+  *(volatile int*)8 = 1;
+}
+
 static void allocate(size_t size, int touches) {
   kept = malloc(size);
   if (touches) memset(kept, 1, size);
@@ -332,6 +359,12 @@ static void misbehave(void) {
     case FORGE_SIBLINGS: forge_siblings(); break;
     case FORGE_CHANGE: forge_change("LD-066", 900000); break;
     case FORGE_EXCUSE: forge_change("LD-063", 9); break;
+    case RAISE: raise_by_name(); break;
+    case CATCH_QUIT: signal(SIGQUIT, on_signal); break;
+    case DEFAULT_SEGV: signal(SIGSEGV, SIG_DFL); break;
+    case DEAFEN: deafen(); break;
+    case SHUT_DOWN: for (int fd = 3; fd < 64; ++fd) shutdown(fd, SHUT_RDWR); break;
+    case TAKE_REPORT: take_report(); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }
