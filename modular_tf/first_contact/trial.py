@@ -192,8 +192,8 @@ class Trial:
                 self._traced = True
             case Lost(streams):
                 ending.lost = streams
-            case Fault(text):
-                ending.fault = text
+            case Fault(text, is_scarce):
+                ending.fault, ending.scarce = text, is_scarce
 
     def _take_output(self, data: bytes) -> None:
         self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]

@@ -38,6 +38,7 @@ class Ending:
         outcome: What was found, where all calls came back.
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
+        scarce: Whether it did since the machine lacks what it needed.
         memory: The most bytes beyond the host's own that were seen.
         exceeded_in: The call in which they became more than is allowed.
         processes: How many descendants it had, at the end or when they became too many.
@@ -55,6 +56,7 @@ class Ending:
     outcome: Outcome | None = None
     lost: str | None = None
     fault: str | None = None
+    scarce: bool = False
     memory: int = 0
     exceeded_in: str | None = None
     processes: int = 0
@@ -72,7 +74,7 @@ class Ending:
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
     """Return what was found of a plugin whose process ended so."""
-    if ending.fault is not None and ending.exceeded_in is None:
+    if _failed(ending) and (ending.entered is None or ending.scarce):
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None and ending.outcome is None:
         how = "hung" if ending.killed_for else _how_ended(ending)
@@ -85,6 +87,11 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     minor = [_as_note(deed) for deed in deeds if deed not in grave][:MOST_NOTES]
     notes = (*found.notes[: MOST_NOTES - len(minor)], *minor)
     return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
+
+
+def _failed(ending: Ending) -> bool:
+    """Tell whether the host's own code failed, but for want of memory that the plugin took."""
+    return ending.fault is not None and ending.exceeded_in is None
 
 
 def cannot_try(why: str) -> Finding:
@@ -155,6 +162,8 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
 
 def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
     """Return what the plugin did when its watcher ended it, or left the host no memory."""
+    if _failed(ending):
+        return "LD-122", f"left the process unable to go on ({ending.fault})"
     if ending.killed_for == "LD-064" or ending.fault is not None:
         return "LD-064", _memory(ending, limits)
     if ending.killed_for == "LD-068":

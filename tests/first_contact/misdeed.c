@@ -1,12 +1,14 @@
 /* Does a MISDEED at a PLACE; each macro is one of the names of the enumerations. */
 #define _GNU_SOURCE
 #include "misdeed.h"
+#include "process_deeds.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,10 @@ enum misdeed {
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
   FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
   RAISE, CATCH_QUIT, DEFAULT_SEGV, DEAFEN, SHUT_DOWN, TAKE_REPORT,
+  NO_FILES, NO_FILE_SIZE, NO_ADDRESSES, NO_QUEUES, ALARM, HANDLED_ALARM, TIMER, IGNORED_TIMER,
+  CHANGE_USER, CHANGE_GROUPS, CHANGE_ROOT, LEAVE_NETWORK, LEAVE_PIDS, HIDE_PROC, FILTER,
+  FILTER_OPEN, NO_NEW_PRIVILEGES, TRACE_ME, END_WITH_PARENT, ADOPT_ORPHANS, NOT_DUMPABLE, RENAME,
+  NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -365,6 +371,35 @@ static void misbehave(void) {
     case DEAFEN: deafen(); break;
     case SHUT_DOWN: for (int fd = 3; fd < 64; ++fd) shutdown(fd, SHUT_RDWR); break;
     case TAKE_REPORT: take_report(); break;
+    case NO_FILES: limit(RLIMIT_NOFILE, 0); break;
+    case NO_FILE_SIZE: limit(RLIMIT_FSIZE, 0); break;
+    case NO_ADDRESSES: limit(RLIMIT_AS, 1 << 20); break;
+    case NO_QUEUES: limit(RLIMIT_MSGQUEUE, 0); break;
+    case ALARM: set_alarm(3600, 0); break;
+    case HANDLED_ALARM: set_alarm(3600, 1); break;
+    case TIMER: create_timer(SIGUSR1); break;
+    case IGNORED_TIMER: create_timer(SIGWINCH); break;
+    case CHANGE_USER: change_user(); break;
+    case CHANGE_GROUPS: change_groups(); break;
+    case CHANGE_ROOT: change_root(); break;
+    case LEAVE_NETWORK: leave_namespace(CLONE_NEWNET); break;
+    case LEAVE_PIDS: leave_namespace(CLONE_NEWPID); break;
+    case HIDE_PROC: hide_proc(); break;
+    case FILTER: filter_calls(0); break;
+    case FILTER_OPEN: filter_calls(1); break;
+    case NO_NEW_PRIVILEGES: give_up_privileges(); break;
+    case TRACE_ME: trace_me(); break;
+    case END_WITH_PARENT: control(PR_SET_PDEATHSIG, SIGKILL); break;
+    case ADOPT_ORPHANS: control(PR_SET_CHILD_SUBREAPER, 1); break;
+    case NOT_DUMPABLE: control(PR_SET_DUMPABLE, 0); break;
+    case RENAME: control(PR_SET_NAME, (unsigned long)"misdeed"); break;
+    case NICE: change_scheduling(1); break;
+    case AFFINITY: change_scheduling(0); break;
+    case LOCK_MEMORY: lock_memory(); break;
+    case SIGNAL_STACK: replace_signal_stack(); break;
+    case NON_BLOCKING: make_output_non_blocking(); break;
+    case AT_FORK: call_at_fork(0); break;
+    case CRASH_AT_FORK: call_at_fork(1); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }

@@ -1,4 +1,4 @@
-"""A signal does to a trial what it does to an application, and what the trial itself uses counts."""
+"""A signal does to a trial what it does to an application; what the trial itself uses counts."""
 
 from __future__ import annotations
 
