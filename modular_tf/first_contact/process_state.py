@@ -20,7 +20,7 @@ from modular_tf.first_contact.signal_reach import reaches_python
 from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_process
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
-from modular_tf.native.library import Library
+from modular_tf.native.library import process_symbol
 from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -166,8 +166,12 @@ def _rounds_to_nearest() -> bool:
 
 
 def _c_symbol(name: str, kind: str) -> Any:
-    libc = Library.find("libc.so.6")
-    address = libc.symbol(name) if libc is not None else None
+    """Return a symbol of the C library, as all libraries of the process see it.
+
+    The C library's own variable is another one where the executable has a copy: `environ`, in an
+    executable that is not position-independent.
+    """
+    address = process_symbol(name)
     return None if address is None else ffi.cast(kind, address)
 
 

@@ -11,6 +11,7 @@ from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.report import State
 from modular_tf.service import PluginService
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
+from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
@@ -117,3 +118,29 @@ def test_a_fault_of_the_host_is_the_plugins_if_its_code_ran_and_the_machine_lack
     assert "[Errno 23] too many" in blamed.violation.message
     assert _failed("SE_InitPlugin", is_scarce=True).incident.untried
     assert _failed(None, is_scarce=False).incident.untried
+
+
+# What the linker makes of `environ` in an executable that is not position-independent: the
+# variable of the whole process, beside which the C library's own is never set.
+_ENVIRON_OF_AN_EXECUTABLE = """
+char** __environ;
+extern char** environ __attribute__((alias("__environ")));
+extern char** _environ __attribute__((alias("__environ")));
+"""
+
+
+@pytest.fixture
+def copied_environ(monkeypatch, tmp_path):
+    """Let trials run in an interpreter that has a copy of `environ`."""
+    source = tmp_path / "environ.c"
+    source.write_text(_ENVIRON_OF_AN_EXECUTABLE)
+    built = compile_object(source, options=["-fvisibility=default"])
+    monkeypatch.setenv("LD_PRELOAD", str(link_library("libenviron.so", [built])))
+
+
+@pytest.mark.usefixtures("copied_environ")
+def test_the_environment_is_the_executables_where_that_has_a_copy():
+    notes = [found.message for found in find_one("CHANGE_ENVIRONMENT").notes]
+
+    assert find_one("NOTHING").notes == ()
+    assert [note.partition(",")[0] for note in notes] == ["changed environment variables: MISDEED"]
