@@ -131,7 +131,7 @@ def file_facts() -> dict[str, str]:
     """Return what files of the process in /proc hold; those of older kernels may be fewer."""
     found = {}
     for name in _FILES:
-        with suppress(FileNotFoundError), open(f"/proc/self/{name}", encoding="ascii") as file:
+        with suppress(FileNotFoundError), open(f"/proc/self/{name}", encoding="utf-8") as file:
             found[name] = file.read()
     return found
 

@@ -57,7 +57,7 @@ def timers_of_process() -> frozenset[Timer]:
         for kind, sent in _INTERVAL_TIMERS.items()
         if signal.getitimer(kind)[0]
     }
-    with open("/proc/self/timers", encoding="ascii", errors="replace") as listed:
+    with open("/proc/self/timers", encoding="utf-8", errors="replace") as listed:
         posix = _POSIX_TIMER.findall(listed.read())
     return frozenset(found | {timer("posix", int(number), int(sent)) for number, sent in posix})
 
