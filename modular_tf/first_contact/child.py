@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.first_contact.descriptors import REPORT, take_descriptors
+from modular_tf.first_contact.fork_handlers import fork_handler_count, fork_once
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.memory_use import memory_use, stack_size
+from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.loading.origin_folder import remove_own_folders
@@ -18,6 +21,7 @@ from modular_tf.native.parent_death import die_with_parent
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
+    from modular_tf.first_contact.process_limits import ProcessLimits
     from modular_tf.first_contact.task import Task
 
 _MIB = 1 << 20
@@ -26,6 +30,7 @@ _MOST_DESCRIPTORS = 4096
 _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
+_SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 
 def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
@@ -38,31 +43,47 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
         parent: The process that waits for this one, and whose end is this one's.
     """
     try:
-        die_with_parent(parent)
-        os.setsid()
+        # By a signal that nobody else asks the kernel for: so it shows if a plugin asks for one.
+        die_with_parent(parent, signal.SIGRTMAX)
+        # A group of its own, in the session of the parent: in a session of its own the kernel
+        # would ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
+        os.setpgid(0, 0)
         take_descriptors(streams)
         journal = Journal(REPORT)
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:
+        taken = own = process_limits()
         _take_limits(task, limits)
+        taken = process_limits()
         report_crashes(REPORT)
-        _try(task, journal)
+        _try(task, journal, own)
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException as error:  # noqa: BLE001  (none of ours may count as the plugin's)
-        journal.fail(f"{type(error).__name__}: {error}")
+        is_scarce = _is_scarce(error) and process_limits() == taken
+        journal.fail(f"{type(error).__name__}: {error}", is_scarce=is_scarce)
     os._exit(0)
 
 
-def _try(task: Task, journal: Journal) -> None:
+def _is_scarce(error: BaseException) -> bool:
+    """Tell whether something was missing that the whole machine shares."""
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHARED
+
+
+def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     before = ProcessState.now()
+    handlers = fork_handler_count()
     rehearsal = Rehearsal(task, journal)
     rehearsal.perform()
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
-    changed = [list(change) for change in changes(before, ProcessState.now())]
+    changed = [list(change) for change in changes(before, ProcessState.now(), own)]
+    if fork_handler_count() > handlers:
+        changed.append(["LD-069", "has functions called at each fork (pthread_atfork)"])
+        journal.enter("its functions at a fork")
+        fork_once()
     outcome = {"finding": rehearsal.finding().as_dict(), "changes": [*rehearsal.faults, *changed]}
     journal.finish(outcome)
 

@@ -90,9 +90,10 @@ class Lost(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """The host's own code failed."""
+    """The host's own code failed, perhaps since the machine lacks what it needed."""
 
     text: str
+    is_scarce: bool
 
 
 Entry = Entered | Finished | Signalled | Exits | Frame | Traced | Lost | Fault
@@ -136,7 +137,9 @@ _READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
     frozenset(("frame",)): lambda frame: Frame(typed(frame, list)),
     frozenset(("traced",)): _traced,
     frozenset(("lost",)): lambda lost: Lost(plain(typed(lost, str))),
-    frozenset(("fault",)): lambda fault: Fault(plain(typed(fault, str))),
+    frozenset(("fault", "scarce")): lambda fault, scarce: Fault(
+        plain(typed(fault, str)), number_in(scarce, 0, 1) == 1
+    ),
 }
 
 

@@ -196,3 +196,9 @@ def _refuse(constant: str) -> NoReturn:
 def has_ended(pid: int) -> bool:
     """Tell whether a child has ended; it is not waited for, so the number stays its own."""
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def stopped_by(pid: int) -> int | None:
+    """Return the signal that a child is stopped by, None where it is not."""
+    found = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+    return None if found is None else found.si_status

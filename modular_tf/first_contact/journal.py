@@ -1,8 +1,8 @@
 """What the child process tells while it tries a plugin: each call before it is made.
 
 One JSON object a line: `{"enters": CALL, "memory": USE}`, then `{"lost": STREAM}`,
-`{"fault": TEXT}` or `{"finished": OUTCOME}` as the last; what the native core adds stands in
-`native/core/crash_report.h`. The pipe is not standard output, which plugins may write to.
+`{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME}` as the last; what the native core adds
+stands in `native/core/crash_report.h`. The pipe is not standard output, which plugins may write to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MUTE_STATUS = 119
-"""The child's exit status where the descriptor of the report itself is lost."""
+"""The child's exit status where nothing can be written to the report any more."""
 
 
 class Journal:
@@ -44,10 +44,15 @@ class Journal:
         self._check_descriptors()
         self._write({"finished": outcome, "memory": memory_use("self")})
 
-    def fail(self, text: str) -> None:
-        """Tell that the host's own code failed."""
+    def fail(self, text: str, *, is_scarce: bool) -> None:
+        """Tell that the host's own code failed.
+
+        Args:
+            text: How.
+            is_scarce: Whether the machine lacks what it needed.
+        """
         self._check_descriptors()
-        self._write({"fault": text})
+        self._write({"fault": text, "scarce": int(is_scarce)})
 
     def _check_descriptors(self) -> None:
         if not self._own.has_report:
@@ -58,5 +63,8 @@ class Journal:
 
     def _write(self, entry: dict[str, object]) -> None:
         left = json.dumps(entry).encode() + b"\n"
-        while left:
-            left = left[os.write(self._report, left) :]
+        try:
+            while left:
+                left = left[os.write(self._report, left) :]
+        except OSError:  # the plugin has shut the socket down
+            os._exit(MUTE_STATUS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ACCEPTABLE = frozenset({"LD-064", "LD-065", "LD-066", "LD-067", "LD-068"})
+ACCEPTABLE = frozenset({"LD-064", "LD-065", "LD-066", "LD-067", "LD-068", "LD-120", "LD-121"})
 """The rules of first contact that a user may take as warnings: those that let the process live."""
 
 

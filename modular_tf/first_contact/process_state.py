@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.first_contact.process_facts import (
+    asked_facts,
+    fact_changes,
+    file_facts,
+    namespace_facts,
+    status_facts,
+)
+from modular_tf.first_contact.process_limits import ProcessLimits, limit_changes, process_limits
 from modular_tf.first_contact.signal_reach import reaches_python
+from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_process
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
-from modular_tf.native.library import Library
+from modular_tf.native.library import process_symbol
 from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -20,7 +30,7 @@ if TYPE_CHECKING:
 _OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
 _NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _IGNORED = 1
-RULES_OF_CHANGES = frozenset({"LD-005", "LD-066", "LD-067", "LD-069"})
+RULES_OF_CHANGES = frozenset({"LD-005", "LD-066", "LD-067", "LD-069", "LD-120", "LD-121", "LD-122"})
 """The rules that a child process judges by, beside those of loading; its watcher has the others."""
 _LC_ALL = 6  # of glibc and musl alike
 _SMALLEST = 5e-324
@@ -34,24 +44,66 @@ class ProcessState:
     blocked: frozenset[int]
     locale: bytes
     directory: str
-    umask: str
     arithmetic: tuple[bool, bool]
+    limits: ProcessLimits
+    facts: dict[str, str]
+    timers: frozenset[Timer]
+    unseen: tuple[str, ...]
 
     @classmethod
     def now(cls) -> ProcessState:
-        """Look."""
+        """Look; what cannot be looked at is named in `unseen`."""
+        facts: dict[str, str] = {}
+        timers: frozenset[Timer] = frozenset()
+        unseen: list[str] = []
+        for look in (status_facts, namespace_facts, file_facts, asked_facts):
+            with _noting(unseen):
+                facts |= look()
+        with _noting(unseen):
+            timers = timers_of_process()
         return cls(
             handlers=signal_handlers(),
             blocked=frozenset(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))),
             locale=_locale(),
             directory=_directory(),
-            umask=_umask(),
             arithmetic=(_keeps_denormals(), _rounds_to_nearest()),
+            limits=process_limits(),
+            facts=facts,
+            timers=timers,
+            unseen=tuple(unseen),
         )
 
 
-def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
-    """Yield rule and sentence for each change; the environment is compared with `os.environ`."""
+@contextmanager
+def _noting(unseen: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        unseen.append(str(error))
+
+
+def changes(
+    before: ProcessState, after: ProcessState, own: ProcessLimits
+) -> Iterator[tuple[str, str]]:
+    """Yield rule and sentence for each change; the environment is compared with `os.environ`.
+
+    Args:
+        before: What the plugin found.
+        after: What it left.
+        own: The limits of the application.
+    """
+    harmed = False
+    for rule_id, sentence in _changes(before, after, own):
+        harmed = harmed or rule_id == "LD-120"
+        yield rule_id, sentence
+    unseen = [what for what in after.unseen if what not in before.unseen]
+    if unseen and not harmed:  # else that is the reason
+        yield "LD-122", f"left the process unable to work: {unseen[0]}"
+
+
+def _changes(
+    before: ProcessState, after: ProcessState, own: ProcessLimits
+) -> Iterator[tuple[str, str]]:
     yield from _handler_changes(before, after)
     if blocked := sorted(after.blocked - before.blocked):
         yield "LD-066", f"blocks {', '.join(map(signal_name, blocked))}"
@@ -59,6 +111,9 @@ def changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, st
         was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
         changed = ", ".join(part for part in now if part not in was)
         yield "LD-067", f"changed the locale: {changed}"
+    yield from limit_changes(own, before.limits, after.limits)
+    yield from fact_changes(before.facts, after.facts)
+    yield from timer_changes(before.timers, after.timers)
     yield from _harmless_changes(before, after)
 
 
@@ -80,8 +135,6 @@ def _handler_changes(before: ProcessState, after: ProcessState) -> Iterator[tupl
 def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
     if after.directory != before.directory:
         yield "LD-069", f"changed the working directory to {after.directory}"
-    if after.umask != before.umask:
-        yield "LD-069", f"changed the umask from {before.umask} to {after.umask}"
     if before.arithmetic[0] and not after.arithmetic[0]:
         yield "LD-069", "made the processor take denormal numbers for zero"
     if before.arithmetic[1] and not after.arithmetic[1]:
@@ -103,12 +156,6 @@ def _directory() -> str:
         return "one that is gone"
 
 
-def _umask() -> str:
-    with open("/proc/self/status", "rb") as status:
-        lines = (line.split() for line in status)
-        return next((words[1].decode() for words in lines if words[0] == b"Umask:"), "unknown")
-
-
 def _keeps_denormals() -> bool:
     return _SMALLEST * float("1") != 0
 
@@ -119,8 +166,12 @@ def _rounds_to_nearest() -> bool:
 
 
 def _c_symbol(name: str, kind: str) -> Any:
-    libc = Library.find("libc.so.6")
-    address = libc.symbol(name) if libc is not None else None
+    """Return a symbol of the C library, as all libraries of the process see it.
+
+    The C library's own variable is another one where the executable has a copy: `environ`, in an
+    executable that is not position-independent.
+    """
+    address = process_symbol(name)
     return None if address is None else ffi.cast(kind, address)
 
 

@@ -1,15 +1,17 @@
-"""Process numbers of one's own, where this process has the right to them: Linux's namespaces.
+"""Process numbers of one's own, where the kernel lets this process have them: namespaces of Linux.
 
 In a PID namespace a plugin can name no process of the machine, so it can neither look at one nor
-end one, and the kernel ends everything in it with its first process. The right is root's. An
-ordinary user could have it in a user namespace only, in which drivers would find other owners and
-groups than the application finds; their plugins can harm no more than the user's own processes.
+end or stop one, and the kernel ends everything in it with its first process. That is a right of
+root's. An ordinary user has it in a user namespace, in which user and group keep their numbers and
+no right is gained; but owners and groups of other users' files are shown as nobody's there. A
+process with some rights of root's only is not secluded: it would lose those, and so see less than
+the application.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.native.ffi import ffi
@@ -19,14 +21,15 @@ from modular_tf.native.parent_death import die_with_parent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CLONE_NEWNS, _CLONE_NEWPID = 0x00020000, 0x20000000
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID_NODEV_NOEXEC, _MS_REC_SLAVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x80000
 _CAP_SYS_ADMIN = 21
+_CAPABILITY_VERSION_3 = 0x20080522
 
 
 def can_be_secluded() -> bool:
     """Try whether `run_secluded` works here, and would show drivers what they see outside."""
-    if not _has_capability() or _proc_is_covered():
+    if _proc_is_covered():
         return False
     pid = os.fork()
     if pid == 0:
@@ -42,23 +45,62 @@ def run_secluded(work: Callable[[], None]) -> NoReturn:
     is 0 if the work was done, 1 if not or where it cannot be secluded.
     """
     try:
-        _call("unshare", "int (*)(int)", _CLONE_NEWNS | _CLONE_NEWPID)
+        rights = _capabilities()
+        enter_namespaces()
         pid = os.fork()
         if pid == 0:
-            _as_first(work)
+            _as_first(work, gives_up_rights=rights == 0)
         os._exit(0 if os.waitpid(pid, 0)[1] == 0 else 1)
     except BaseException:  # noqa: BLE001  (the exit status tells)
         os._exit(1)
 
 
-def _as_first(work: Callable[[], None]) -> NoReturn:
+def enter_namespaces() -> None:
+    """Have process numbers of their own for children, and mounts for this process.
+
+    Raises:
+        OSError: The kernel forbids it, or this process would lose rights.
+    """
+    rights = _capabilities()
+    if not rights >> _CAP_SYS_ADMIN & 1:
+        _enter_user_namespace(rights)
+    _unshare(_CLONE_NEWNS | _CLONE_NEWPID)
+
+
+def _enter_user_namespace(rights: int) -> None:
+    """Have all rights over namespaces that are made from now on, and numbers as before.
+
+    Raises:
+        OSError: The kernel forbids it, or this process is no ordinary user's.
+    """
+    user, group = os.geteuid(), os.getegid()
+    if rights != 0 or (os.getuid(), os.getgid()) != (user, group):
+        raise PermissionError(errno.EPERM, "some rights would be lost")
+    _unshare(_CLONE_NEWUSER)
+    for name, text in (
+        ("uid_map", b"%d %d 1" % (user, user)),
+        ("setgroups", b"deny"),  # without which the next one is refused
+        ("gid_map", b"%d %d 1" % (group, group)),
+    ):
+        with open(f"/proc/self/{name}", "wb") as file:
+            file.write(text)
+
+
+def _give_up_rights() -> None:
+    """Have no capability, as outside the user namespace."""
+    header = ffi.new("uint32_t[2]", [_CAPABILITY_VERSION_3, 0])
+    none = ffi.new("uint32_t[6]")
+    _call("capset", "int (*)(void *, void *)", header, none)
+
+
+def _as_first(work: Callable[[], None], *, gives_up_rights: bool) -> NoReturn:
     try:
         die_with_parent(0)  # whose number means nothing here
-        # Nothing that is mounted here shall be seen outside; what is mounted there, shall be here.
-        _mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE)
-        _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC)
+        show_own_processes()
         second = os.fork()
         if second == 0:
+            if gives_up_rights:
+                _give_up_rights()
             work()
             os._exit(0)
         ended = 0
@@ -69,11 +111,26 @@ def _as_first(work: Callable[[], None]) -> NoReturn:
         os._exit(1)
 
 
+def show_own_processes() -> None:
+    """Let /proc show the processes of this PID namespace; called by its first process.
+
+    Raises:
+        OSError: The kernel forbids it.
+    """
+    # Nothing that is mounted here shall be seen outside; what is mounted there, shall be here.
+    _mount(b"none", b"/", ffi.NULL, _MS_REC_SLAVE)
+    _mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV_NOEXEC)
+
+
 def _mount(source: bytes, target: bytes, kind: Any, flags: int) -> None:
     form = "int (*)(char const *, char const *, char const *, unsigned long, void const *)"
     texts = [ffi.new("char[]", text) for text in (source, target)]
     shown = ffi.NULL if kind is ffi.NULL else ffi.new("char[]", kind)
     _call("mount", form, *texts, shown, flags, ffi.NULL)
+
+
+def _unshare(namespaces: int) -> None:
+    _call("unshare", "int (*)(int)", namespaces)
 
 
 def _call(name: str, form: str, *arguments: Any) -> None:
@@ -90,9 +147,7 @@ def _proc_is_covered() -> bool:
     return any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points)
 
 
-def _has_capability() -> bool:
-    with suppress(OSError, ValueError), open("/proc/self/status", "rb") as status:
-        for line in status:
-            if line.startswith(b"CapEff:"):
-                return bool(int(line.split()[1], 16) >> _CAP_SYS_ADMIN & 1)
-    return False
+def _capabilities() -> int:
+    """Return the capabilities that take effect, as bits."""
+    with open("/proc/self/status", "rb") as status:
+        return next(int(line.split()[1], 16) for line in status if line.startswith(b"CapEff:"))

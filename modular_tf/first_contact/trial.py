@@ -19,7 +19,7 @@ from modular_tf.first_contact.child_entries import (
     Traced,
     read_entry,
 )
-from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
+from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
 from modular_tf.first_contact.descendants import children, end_all, living_descendants
 from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.memory_use import MemoryUse, memory_use
@@ -103,6 +103,9 @@ class Trial:
     def _is_over(self) -> bool:
         ending = self._ending
         if ending.outcome is not None or has_ended(self._pid):
+            return True
+        if ending.killed_for is None and (number := stopped_by(self._pid)) is not None:
+            ending.killed_for, ending.stopped_by = "LD-061", number
             return True
         if time.monotonic() < self._deadline:
             return ending.killed_for is not None and self._traced
@@ -189,8 +192,8 @@ class Trial:
                 self._traced = True
             case Lost(streams):
                 ending.lost = streams
-            case Fault(text):
-                ending.fault = text
+            case Fault(text, is_scarce):
+                ending.fault, ending.scarce = text, is_scarce
 
     def _take_output(self, data: bytes) -> None:
         self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]

@@ -38,6 +38,7 @@ class Ending:
         outcome: What was found, where all calls came back.
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
+        scarce: Whether it did since the machine lacks what it needed.
         memory: The most bytes beyond the host's own that were seen.
         exceeded_in: The call in which they became more than is allowed.
         processes: How many descendants it had, at the end or when they became too many.
@@ -48,12 +49,14 @@ class Ending:
         said: The last that was written to standard output and standard error.
         printed: The first that was written to standard output.
         killed_for: The rule for which its watcher ended it.
+        stopped_by: The signal that it was stopped by then.
     """
 
     entered: str | None = None
     outcome: Outcome | None = None
     lost: str | None = None
     fault: str | None = None
+    scarce: bool = False
     memory: int = 0
     exceeded_in: str | None = None
     processes: int = 0
@@ -66,11 +69,12 @@ class Ending:
     said: str = ""
     printed: str = ""
     killed_for: str | None = None
+    stopped_by: int | None = None
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
     """Return what was found of a plugin whose process ended so."""
-    if ending.fault is not None and ending.exceeded_in is None:
+    if _failed(ending) and (ending.entered is None or ending.scarce):
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None and ending.outcome is None:
         how = "hung" if ending.killed_for else _how_ended(ending)
@@ -83,6 +87,11 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     minor = [_as_note(deed) for deed in deeds if deed not in grave][:MOST_NOTES]
     notes = (*found.notes[: MOST_NOTES - len(minor)], *minor)
     return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
+
+
+def _failed(ending: Ending) -> bool:
+    """Tell whether the host's own code failed, but for want of memory that the plugin took."""
+    return ending.fault is not None and ending.exceeded_in is None
 
 
 def cannot_try(why: str) -> Finding:
@@ -144,7 +153,7 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     if ending.lost is not None:
         return [("LD-062", f"closed or replaced {ending.lost}")]
     if ending.status == MUTE_STATUS:
-        return [("LD-062", "closed a descriptor that it had not opened")]
+        return [("LD-062", "closed or shut down a descriptor that it had not opened")]
     if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
         how = f"asked for more memory than can be had, and {_how_ended(ending)}"
         return [("LD-064", how)]
@@ -153,10 +162,14 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
 
 def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
     """Return what the plugin did when its watcher ended it, or left the host no memory."""
+    if _failed(ending):
+        return "LD-122", f"left the process unable to go on ({ending.fault})"
     if ending.killed_for == "LD-064" or ending.fault is not None:
         return "LD-064", _memory(ending, limits)
     if ending.killed_for == "LD-068":
         return "LD-068", f"started {_processes(ending)} ({limits.processes} may run)"
+    if ending.stopped_by is not None:
+        return "LD-061", f"was stopped by {signal_in_full(ending.stopped_by)}"
     return "LD-061", f"did not return within {limits.seconds:g} s"
 
 

@@ -14,9 +14,11 @@ from typing import Any, NoReturn
 
 from modular_tf.discovery.search_paths import package_directories
 from modular_tf.first_contact.descendants import adopt_orphans
+from modular_tf.first_contact.fork_handlers import fork_handler_count
 from modular_tf.first_contact.fork_server import ForkServer, reset_signals
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
@@ -77,7 +79,8 @@ def _warm_up() -> None:
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):
             _rehearse(file)
-    list(changes(ProcessState.now(), ProcessState.now()))
+    list(changes(ProcessState.now(), ProcessState.now(), process_limits()))
+    fork_handler_count()
     gc.collect()
     gc.disable()
     gc.freeze()

@@ -16,7 +16,7 @@ from modular_tf.first_contact.interpreter import (
     command_for,
     find_interpreter,
 )
-from modular_tf.native.preloading import SIGNAL_STACKS, preload
+from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
 from modular_tf.owned_file import owned, owned_pipe
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class ZygoteProcess:
 
 
 def _environment() -> dict[str, str]:
-    return preload(child_environment(os.environ), SIGNAL_STACKS)
+    stacked = preload(child_environment(os.environ), SIGNAL_STACKS)
+    return preload(stacked, FORK_HANDLERS)
 
 
 class Zygotes:

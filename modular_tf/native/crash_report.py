@@ -7,7 +7,7 @@ import signal
 from modular_tf.native.ffi import ffi, lib
 
 QUESTION = signal.SIGQUIT
-"""The signal that is answered with where the process is."""
+"""The signal that is answered with where the process is, if its parent sends it."""
 
 
 def report_crashes(report: int) -> None:
@@ -24,7 +24,10 @@ def report_crashes(report: int) -> None:
 
 
 def signal_handlers() -> tuple[int, ...]:
-    """Return the address of each signal's handler, by its number; 0 default, 1 ignored."""
+    """Return the address of each signal's handler, by its number; 0 default, 1 ignored.
+
+    Those of `report_crashes` are told as the default action, which they stand for.
+    """
     handlers = ffi.new("uintptr_t[]", signal.NSIG)
     lib.mtf_signal_handlers(handlers, signal.NSIG)
     return tuple(ffi.unpack(handlers, signal.NSIG))

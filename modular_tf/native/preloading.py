@@ -12,10 +12,12 @@ CHECKING_ALLOCATOR = "libmodular_tf_checking_allocator.so"
 """Sees what a plugin does to the heap (`checking_allocator`)."""
 SIGNAL_STACKS = "libmodular_tf_signal_stacks.so"
 """Lets threads tell of a crash whose stack has run out (`signal_stacks/signal_stacks.c`)."""
+FORK_HANDLERS = "libmodular_tf_fork_handlers.so"
+"""Counts what is to be called at each fork (`fork_handlers/fork_handlers.c`)."""
 
 _PRELOAD = "LD_PRELOAD"
 _SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
-_OURS = (CHECKING_ALLOCATOR, SIGNAL_STACKS)
+_OURS = (CHECKING_ALLOCATOR, SIGNAL_STACKS, FORK_HANDLERS)
 
 
 def preloaded(environment: Mapping[str, str]) -> list[str]:

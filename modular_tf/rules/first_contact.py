@@ -98,4 +98,29 @@ RULES: tuple[Rule, ...] = (
         "dlopen(3): only what is named as needed can be led to the host runtime",
         Severity.WARNING,
     ),
+    Rule(
+        "LD-120",
+        "A plugin takes no rights, limits or view of the system from the process that loads it.",
+        "The plugin is quarantined: other code of the application would fail, and other plugins "
+        "could not be loaded.",
+        "Tell the plugin's author what was changed; " + _ACCEPT,
+        "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2)",
+    ),
+    Rule(
+        "LD-121",
+        "A plugin leaves no timer running whose signal would end the process.",
+        "The plugin is quarantined: the timer would end the application later.",
+        "Tell the plugin's author to use a timer that wakes a thread (timerfd_create), or to "
+        "handle the signal; " + _ACCEPT,
+        "alarm(2), setitimer(2), timer_create(2)",
+    ),
+    Rule(
+        "LD-122",
+        "A plugin leaves the process that loads it able to go on.",
+        "The plugin is quarantined: after its code had run, the host could not do in that process "
+        "what it does in every one, and it could not do it in the application.",
+        "Tell the plugin's author which step failed; the message names it. "
+        "`modular-tf quarantine retry` tries the plugin again.",
+        "design, states",
+    ),
 )

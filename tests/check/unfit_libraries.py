@@ -126,6 +126,9 @@ _MAKERS: Mapping[str, Callable[[Path], Path]] = {
     "LD-067": _misdeed("CHANGE_LOCALE"),
     "LD-068": _misdeed("FORK"),
     "LD-069": _misdeed("CHANGE_UMASK"),
+    "LD-120": _misdeed("NO_FILE_SIZE"),
+    "LD-121": _misdeed("ALARM"),
+    "LD-122": _misdeed("FILTER_OPEN"),
     "SE-001": _compiled(_KERNEL),
 }
 UNFIT = frozenset({*_DAMAGES, *_MAKERS})

@@ -43,7 +43,8 @@ def misdeed() -> Callable[..., Path]:
 def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
     """Return a library that misbehaves; `kind` is `device` or `filesystem`."""
     macros = (f"MISDEED={deed}", f"PLACE={place}")
-    objects = [compile_object(_FOLDER / "misdeed.c", macros), compile_object(_THROW)]
+    sources = (_FOLDER / "process_deeds.c", _THROW)
+    objects = [compile_object(_FOLDER / "misdeed.c", macros), *map(compile_object, sources)]
     if kind == "device":
         good = (_LAYOUT, "SE_InitPlugin=dialect_init")
         objects += [compile_object(_FOLDER / "device_misdeed.c", (_LAYOUT,))]
@@ -54,7 +55,7 @@ def build_misdeed(deed: str, place: str = "INIT", kind: str = "device") -> Path:
         objects += [compile_object(_FOLDER / "filesystem_misdeed.c")]
     suffix = "" if kind == "device" else f"_of_{kind}"
     name = f"lib{deed.lower()}_at_{place.lower()}{suffix}.so"
-    return link_library(name, objects, ["-lpthread"], cxx=True)
+    return link_library(name, objects, ["-lpthread", "-ldl"], cxx=True)
 
 
 @pytest.fixture(scope="session")

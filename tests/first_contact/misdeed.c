@@ -1,11 +1,14 @@
 /* Does a MISDEED at a PLACE; each macro is one of the names of the enumerations. */
 #define _GNU_SOURCE
 #include "misdeed.h"
+#include "process_deeds.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -28,6 +32,11 @@ enum misdeed {
   CHANGE_DIRECTORY, CHANGE_UMASK, CHANGE_ENVIRONMENT, FLUSH_TO_ZERO,
   KILL_PARENT, STOP_PARENT, KILL_ANCESTORS, ESCAPE, FILL_DISK, INTERRUPT, TERMINATE, FORGE_CALL,
   FORGE_SIBLINGS, FORGE_CHANGE, FORGE_EXCUSE,
+  RAISE, CATCH_QUIT, DEFAULT_SEGV, DEAFEN, SHUT_DOWN, TAKE_REPORT, KILL_ALL, STOP_ALL,
+  NO_FILES, NO_FILE_SIZE, NO_ADDRESSES, NO_QUEUES, ALARM, HANDLED_ALARM, TIMER, IGNORED_TIMER,
+  CHANGE_USER, CHANGE_GROUPS, CHANGE_ROOT, LEAVE_NETWORK, LEAVE_PIDS, HIDE_PROC, FILTER,
+  FILTER_OPEN, NO_NEW_PRIVILEGES, TRACE_ME, END_WITH_PARENT, ADOPT_ORPHANS, NOT_DUMPABLE, RENAME,
+  NICE, AFFINITY, LOCK_MEMORY, SIGNAL_STACK, NON_BLOCKING, AT_FORK, CRASH_AT_FORK,
 };
 
 static const size_t kGibibyte = (size_t)1 << 30;
@@ -272,6 +281,30 @@ static void fill_disk(void) {
   fclose(file);
 }
 
+/* Raises the signal that the library's file name tells: libraise_15.so. */
+static void raise_by_name(void) {
+  Dl_info own;
+  if (dladdr((void*)raise_by_name, &own) == 0) abort();
+  raise(atoi(strrchr(own.dli_fname, '_') + 1));
+}
+
+/* Lets no signal through that can be kept away, and hangs. */
+static void deafen(void) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, NULL);
+  for (int number = 1; number < 65; ++number) signal(number, SIG_IGN);
+  for (;;) pause();
+}
+
+/* Puts a file of its own into the place of each descriptor that it did not open, and crashes. */
+static void take_report(void) {
+  const int file = open(getenv("MISDEED_NOTES"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  for (int fd = 3; fd < 64; ++fd)
+    if (fd != file) dup2(file, fd);
+  *(volatile int*)8 = 1;
+}
+
 static void allocate(size_t size, int touches) {
   kept = malloc(size);
   if (touches) memset(kept, 1, size);
@@ -332,6 +365,43 @@ static void misbehave(void) {
     case FORGE_SIBLINGS: forge_siblings(); break;
     case FORGE_CHANGE: forge_change("LD-066", 900000); break;
     case FORGE_EXCUSE: forge_change("LD-063", 9); break;
+    case RAISE: raise_by_name(); break;
+    case CATCH_QUIT: signal(SIGQUIT, on_signal); break;
+    case DEFAULT_SEGV: signal(SIGSEGV, SIG_DFL); break;
+    case KILL_ALL: kill(-1, SIGKILL); break;
+    case STOP_ALL: kill(-1, SIGSTOP); break;
+    case DEAFEN: deafen(); break;
+    case SHUT_DOWN: for (int fd = 3; fd < 64; ++fd) shutdown(fd, SHUT_RDWR); break;
+    case TAKE_REPORT: take_report(); break;
+    case NO_FILES: limit(RLIMIT_NOFILE, 0); break;
+    case NO_FILE_SIZE: limit(RLIMIT_FSIZE, 0); break;
+    case NO_ADDRESSES: limit(RLIMIT_AS, 1 << 20); break;
+    case NO_QUEUES: limit(RLIMIT_MSGQUEUE, 0); break;
+    case ALARM: set_alarm(3600, 0); break;
+    case HANDLED_ALARM: set_alarm(3600, 1); break;
+    case TIMER: create_timer(SIGUSR1); break;
+    case IGNORED_TIMER: create_timer(SIGWINCH); break;
+    case CHANGE_USER: change_user(); break;
+    case CHANGE_GROUPS: change_groups(); break;
+    case CHANGE_ROOT: change_root(); break;
+    case LEAVE_NETWORK: leave_namespace(CLONE_NEWNET); break;
+    case LEAVE_PIDS: leave_namespace(CLONE_NEWPID); break;
+    case HIDE_PROC: hide_proc(); break;
+    case FILTER: filter_calls(0); break;
+    case FILTER_OPEN: filter_calls(1); break;
+    case NO_NEW_PRIVILEGES: give_up_privileges(); break;
+    case TRACE_ME: trace_me(); break;
+    case END_WITH_PARENT: control(PR_SET_PDEATHSIG, SIGKILL); break;
+    case ADOPT_ORPHANS: control(PR_SET_CHILD_SUBREAPER, 1); break;
+    case NOT_DUMPABLE: control(PR_SET_DUMPABLE, 0); break;
+    case RENAME: control(PR_SET_NAME, (unsigned long)"misdeed"); break;
+    case NICE: change_scheduling(1); break;
+    case AFFINITY: change_scheduling(0); break;
+    case LOCK_MEMORY: lock_memory(); break;
+    case SIGNAL_STACK: replace_signal_stack(); break;
+    case NON_BLOCKING: make_output_non_blocking(); break;
+    case AT_FORK: call_at_fork(0); break;
+    case CRASH_AT_FORK: call_at_fork(1); break;
     case FILL_DISK: fill_disk(); break;
     default: break;
   }

@@ -60,7 +60,7 @@ ENTRIES: list[tuple[dict[str, Any], type]] = [
     ({"frame": ["6c", "66", 16]}, Frame),
     ({"traced": 1}, Traced),
     ({"lost": "standard output"}, Lost),
-    ({"fault": "OSError: no memory"}, Fault),
+    ({"fault": "OSError: no memory", "scarce": 1}, Fault),
 ]
 KINDS = [kind.__name__ for _, kind in ENTRIES]
 # Texts, in which anything printable may stand, and the frame, which `readable_frames` reads.
@@ -174,7 +174,7 @@ def test_texts_are_cut_and_plain():
     texts = [
         read_entry({"enters": LONG, "memory": SIZES}).call,
         read_entry({"lost": LONG}).streams,
-        read_entry({"fault": LONG}).text,
+        read_entry({"fault": LONG, "scarce": 0}).text,
     ]
     for path in (("finding", "notes", 0, "message"), ("changes", 0, 1)):
         outcome = read_entry({"finished": _with(OUTCOME, path, LONG), "memory": SIZES}).outcome

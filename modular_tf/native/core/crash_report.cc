@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -34,7 +35,9 @@ constexpr int kMostWaits = 250;
 constexpr timespec kWait = {0, 10'000'000};
 
 int report_descriptor = -1;
+struct stat report_file = {};
 pid_t owner = 0;
+pid_t asker = 0;  // the process that may ask: the one that started this
 std::atomic<pid_t> reporter{0};  // the thread that is writing a report; 0: none
 
 // Makes this thread the one that writes a report. While another writes, it waits: what it would do
@@ -48,6 +51,13 @@ bool claim_report() {
     nanosleep(&kWait, nullptr);
   }
   return false;
+}
+
+// Whether the descriptor is still the report's: a plugin may have put a file of its own there.
+bool has_report() {
+  struct stat found = {};
+  return fstat(report_descriptor, &found) == 0 && found.st_dev == report_file.st_dev &&
+         found.st_ino == report_file.st_ino;
 }
 
 // One line of the report, composed without the C library's formatting.
@@ -80,6 +90,7 @@ class Line {
   }
 
   void write_out() {
+    if (!has_report()) return;
     for (size_t done = 0; done < used_;) {
       const ssize_t written = write(report_descriptor, bytes_ + done, used_ - done);
       if (written <= 0) return;
@@ -247,7 +258,13 @@ void on_fatal(int number, siginfo_t* info, void* context) {
   errno = found_errno;
 }
 
-void on_question(int, siginfo_t*, void* context) {
+// Only the process that watches this one asks; from anybody else the signal means what it always
+// does, which is the end.
+void on_question(int number, siginfo_t* info, void* context) {
+  if (info->si_code != SI_USER || info->si_pid != asker) {
+    on_fatal(number, info, context);
+    return;
+  }
   const int found_errno = errno;
   if (getpid() == owner && claim_report()) {
     Line().text("{\"asked\": 1}\n").write_out();
@@ -278,7 +295,9 @@ bool make_stack() {
   return sigaltstack(&stack, nullptr) == 0;
 }
 
-bool handle(int number, void (*handler)(int, siginfo_t*, void*)) {
+using Handler = void(int, siginfo_t*, void*);
+
+bool handle(int number, Handler* handler) {
   struct sigaction action = {};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
@@ -291,7 +310,9 @@ extern "C" int mtf_report_crashes(int report, int question) {
   void* warm[4];
   backtrace(warm, 4);
   report_descriptor = report;
+  if (fstat(report, &report_file) != 0) return -1;
   owner = getpid();
+  asker = getppid();
   if (!make_stack() || !handle(question, on_question)) return -1;
   for (const int number : kFatal)
     if (!handle(number, on_fatal)) return -1;
@@ -306,6 +327,8 @@ extern "C" void mtf_signal_handlers(uintptr_t* handlers, int count) {
   for (int number = 0; number < count; ++number) {
     struct sigaction action = {};
     const bool known = sigaction(number, nullptr, &action) == 0;
-    handlers[number] = known ? reinterpret_cast<uintptr_t>(action.sa_sigaction) : 0;
+    Handler* const handler = known ? action.sa_sigaction : nullptr;
+    const bool ours = handler == on_fatal || handler == on_question;
+    handlers[number] = ours ? 0 : reinterpret_cast<uintptr_t>(handler);
   }
 }

@@ -19,12 +19,14 @@ extern "C" {
 #endif
 
 /* From now on, signals that end this process, and exit(), are told on the descriptor `report`
- * first; and the signal `question` is answered with where the main thread is. Children that are
+ * first; and the signal `question` is answered with where the main thread is, if the process that
+ * started this one sends it by kill(). Sent by anybody else it ends the process. Children that are
  * forked later tell nothing. To be called once, by the main thread. 0 on success. */
 int mtf_report_crashes(int report, int question);
 
 /* Writes down the handler's address of each signal below `count`: 0 for the default action, 1 where
- * it is ignored; 0 for what is no signal. [any thread] */
+ * it is ignored; 0 for what is no signal, and for the handlers of mtf_report_crashes, which stand
+ * for the default action. [any thread] */
 void mtf_signal_handlers(uintptr_t* handlers, int count);
 
 #ifdef __cplusplus

@@ -1,0 +1,175 @@
+"""Facts of the calling process that the kernel keeps for it, and what is said of who changes them.
+
+A fact is a text by a name; what it says matters to nobody but where it is shown.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import process_symbol
+from modular_tf.native.shared_memory import shared_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_HARMS, _WARNS = "LD-120", "LD-069"
+
+
+class Fact(NamedTuple):
+    """What is said of a fact that was changed.
+
+    Attributes:
+        rule_id: The rule that this breaks.
+        sentence: What was done.
+        is_shown: Whether the texts before and after are told as well.
+    """
+
+    rule_id: str
+    sentence: str
+    is_shown: bool = False
+
+
+_STATUS = {
+    "Uid": Fact(_HARMS, "changed the user of the process", is_shown=True),
+    "Gid": Fact(_HARMS, "changed the group of the process", is_shown=True),
+    "Groups": Fact(_HARMS, "changed the supplementary groups of the process"),
+    "CapPrm": Fact(_HARMS, "changed the capabilities of the process"),
+    "CapEff": Fact(_HARMS, "changed the capabilities that take effect"),
+    "CapInh": Fact(_WARNS, "changed the capabilities that programs inherit"),
+    "CapBnd": Fact(_WARNS, "changed the capabilities that programs may gain"),
+    "CapAmb": Fact(_WARNS, "changed the capabilities that programs keep"),
+    "NoNewPrivs": Fact(_WARNS, "gave up all privileges that programs bring (no_new_privs)"),
+    "Seccomp": Fact(_HARMS, "filters the system calls of the process (seccomp)"),
+    "Seccomp_filters": Fact(_HARMS, "added a filter of system calls (seccomp)"),
+    "TracerPid": Fact(_HARMS, "has the process traced (ptrace)"),
+    "Umask": Fact(_WARNS, "changed the umask", is_shown=True),
+    "Name": Fact(_WARNS, "changed the name of the process", is_shown=True),
+}
+_LOCKED = {"locked": Fact(_WARNS, "locks all memory of the process (mlockall)")}
+_NAMESPACES = {
+    name: Fact(_HARMS, f"moved the process to another namespace ({name})")
+    for name in ("cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time",
+                 "time_for_children", "user", "uts")
+}  # fmt: skip
+_FILES = {
+    "oom_score_adj": Fact(_WARNS, "changed which process is ended for want of memory"),
+    "personality": Fact(_WARNS, "changed the personality of the process (personality(2))"),
+}
+_SCHEDULING = {
+    "root": Fact(_HARMS, "changed the root directory"),
+    "nice": Fact(_WARNS, "changed the nice value", is_shown=True),
+    "policy": Fact(_WARNS, "changed the scheduling policy"),
+    "affinity": Fact(_WARNS, "changed the processors that the process may use", is_shown=True),
+}
+_SIGNAL_STACK = {"signal stack": Fact(_WARNS, "changed the stack of signal handlers")}
+_STREAMS = {
+    name: Fact(_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
+    for name in ("standard input", "standard output", "standard error")
+}
+_ASKED = {  # by prctl(2)
+    "parent's end": Fact(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
+    "subreaper": Fact(_WARNS, "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
+    "dumpable": Fact(_WARNS, "changed who may look at the process (PR_SET_DUMPABLE)"),
+    "keepcaps": Fact(_WARNS, "changed whether capabilities are kept (PR_SET_KEEPCAPS)"),
+    "securebits": Fact(_WARNS, "changed what the superuser's number means (PR_SET_SECUREBITS)"),
+}
+_WRITES_ANSWER = {"parent's end": 2, "subreaper": 37}
+_RETURNS_ANSWER = {"dumpable": 3, "keepcaps": 7, "securebits": 27}
+_FACTS = {
+    **_STATUS, **_LOCKED, **_NAMESPACES, **_FILES, **_SCHEDULING, **_SIGNAL_STACK, **_STREAMS,
+    **_ASKED,
+}  # fmt: skip
+
+
+def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield rule and sentence for each fact that is known of both times and has changed."""
+    for name, (rule_id, sentence, is_shown) in _FACTS.items():
+        was, now = before.get(name), after.get(name)
+        if was is None or now is None or was == now:
+            continue
+        yield rule_id, f"{sentence} from {was} to {now}" if is_shown else sentence
+
+
+def status_facts() -> dict[str, str]:
+    """Return what the kernel tells of users, rights, filters and locked memory."""
+    found = _status()
+    with shared_memory(os.sysconf("SC_PAGE_SIZE")):
+        locks = _status()["VmLck"] != found["VmLck"]
+    locks = locks or (found["VmLck"] != "0 kB" and _stack_is_locked())
+    return {**{name: found[name] for name in _STATUS if name in found}, "locked": str(locks)}
+
+
+def _status() -> dict[str, str]:
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
+        parts = (line.partition(":") for line in status)
+        return {name: " ".join(value.split()) for name, _, value in parts}
+
+
+def _stack_is_locked() -> bool:
+    with open("/proc/self/smaps", "rb") as maps:
+        _, _, stack = maps.read().partition(b"[stack]")
+    flags = stack.partition(b"VmFlags:")[2].partition(b"\n")[0]
+    return b"lo" in flags.split()
+
+
+def namespace_facts() -> dict[str, str]:
+    """Return the namespaces of the process, and those that its children will be in."""
+    found = {}
+    for name in os.listdir("/proc/self/ns"):
+        found[name] = "none yet"
+        with suppress(FileNotFoundError):  # of children, before the first is there
+            found[name] = os.readlink(f"/proc/self/ns/{name}")
+    return found
+
+
+def file_facts() -> dict[str, str]:
+    """Return what files of the process in /proc hold; those of older kernels may be fewer."""
+    found = {}
+    for name in _FILES:
+        with suppress(FileNotFoundError), open(f"/proc/self/{name}", encoding="utf-8") as file:
+            found[name] = file.read()
+    return found
+
+
+def asked_facts() -> dict[str, str]:
+    """Return what system calls tell, for which no file has to be opened."""
+    root = os.stat("/")
+    return {
+        "root": f"{root.st_dev} {root.st_ino}",
+        "nice": str(os.getpriority(os.PRIO_PROCESS, 0)),
+        "policy": str(os.sched_getscheduler(0)),
+        "affinity": ",".join(map(str, sorted(os.sched_getaffinity(0)))),
+        "signal stack": _signal_stack(),
+        **{name: hex(fcntl.fcntl(fd, fcntl.F_GETFL)) for fd, name in enumerate(_STREAMS)},
+        **_controls(),
+    }
+
+
+def _controls() -> dict[str, str]:
+    prctl: Callable[..., int] = _function("prctl", "int (*)(int, unsigned long, ...)")
+    found = {}
+    for name, number in _WRITES_ANSWER.items():
+        answer = ffi.new("int *")
+        prctl(number, int(ffi.cast("unsigned long", answer)))
+        found[name] = str(answer[0])
+    for name, number in _RETURNS_ANSWER.items():
+        found[name] = str(prctl(number, 0))
+    return found
+
+
+def _signal_stack() -> str:
+    """Return where the handlers of this thread have a stack of their own, and how large it is."""
+    sigaltstack: Callable[..., int] = _function("sigaltstack", "int (*)(void *, void *)")
+    found = ffi.new("uintptr_t[3]")  # address, flags, size: sigaltstack(2)
+    sigaltstack(ffi.NULL, found)
+    return " ".join(map(str, found))
+
+
+def _function(name: str, kind: str) -> Callable[..., int]:
+    function: Callable[..., int] = ffi.cast(kind, process_symbol(name) or 0)
+    return function

@@ -1,0 +1,51 @@
+"""The limits of the process: those that a trial has taken on, and those that a plugin changed."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ProcessLimits = dict[str, tuple[float, float]]
+"""The soft and the hard limit, by the names that setrlimit(2) has for them."""
+
+_NAMES = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_")))
+# Those without which other libraries cannot work.
+_NEEDED = frozenset(
+    f"RLIMIT_{name}" for name in ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
+)
+
+
+def process_limits() -> ProcessLimits:
+    """Return the limits of this process; infinity for none."""
+    return {name: _limits(getattr(resource, name)) for name in _NAMES}
+
+
+def _limits(kind: int) -> tuple[float, float]:
+    soft, hard = (
+        float("inf") if limit == resource.RLIM_INFINITY else limit
+        for limit in resource.getrlimit(kind)
+    )
+    return soft, hard
+
+
+def limit_changes(
+    own: ProcessLimits, taken: ProcessLimits, after: ProcessLimits
+) -> Iterator[tuple[str, str]]:
+    """Yield rule and sentence for each limit that a plugin changed.
+
+    Args:
+        own: The limits of the application.
+        taken: Those of the trial, which the plugin found.
+        after: Those that it left.
+    """
+    for name in _NAMES:
+        soft, _ = after[name]
+        own_soft, _ = own[name]
+        if after[name] == taken[name] or soft == own_soft:
+            continue
+        how = "lowered" if soft < own_soft else "raised"
+        harms = name in _NEEDED and how == "lowered"
+        yield "LD-120" if harms else "LD-069", f"{how} {name} from {own_soft:g} to {soft:g}"

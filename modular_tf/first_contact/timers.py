@@ -1,0 +1,72 @@
+"""Timers of the process, whose signals come when whoever set them has long returned."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.native.crash_report import signal_handlers
+from modular_tf.signal_names import signal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_INTERVAL_TIMERS = {
+    signal.ITIMER_REAL: signal.SIGALRM,
+    signal.ITIMER_VIRTUAL: signal.SIGVTALRM,
+    signal.ITIMER_PROF: signal.SIGPROF,
+}
+# Of timer_create(2): those of threads, and of none, send the process no signal.
+_POSIX_TIMER = re.compile(r"^ID: (\d+)\nsignal: (\d+)/.*\nnotify: signal/pid", re.MULTILINE)
+_BY_DEFAULT_IGNORED = frozenset(
+    {signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH, signal.SIGPIPE, signal.SIGXFSZ}
+)
+_DEFAULT = 0
+
+
+class Timer(NamedTuple):
+    """One that is set.
+
+    Attributes:
+        kind: Which of the kinds of timers it is.
+        number: Its own, among those of its kind.
+        signal: The signal that it sends.
+        is_handled: Whether the process lives on when that comes.
+    """
+
+    kind: str
+    number: int
+    signal: int
+    is_handled: bool
+
+
+def timers_of_process() -> frozenset[Timer]:
+    """Return the timers that are set.
+
+    Raises:
+        OSError: They cannot be told.
+    """
+    handlers = signal_handlers()
+
+    def timer(kind: str, number: int, sent: int) -> Timer:
+        return Timer(kind, number, sent, handlers[sent] != _DEFAULT or sent in _BY_DEFAULT_IGNORED)
+
+    found = {
+        timer("interval", kind, sent)
+        for kind, sent in _INTERVAL_TIMERS.items()
+        if signal.getitimer(kind)[0]
+    }
+    with open("/proc/self/timers", encoding="utf-8", errors="replace") as listed:
+        posix = _POSIX_TIMER.findall(listed.read())
+    return frozenset(found | {timer("posix", int(number), int(sent)) for number, sent in posix})
+
+
+def timer_changes(before: frozenset[Timer], after: frozenset[Timer]) -> Iterator[tuple[str, str]]:
+    """Yield rule and sentence for each timer that was set meanwhile."""
+    for timer in sorted(after - before):
+        what = f"left a timer running that sends {signal_name(timer.signal)}"
+        if timer.is_handled:
+            yield "LD-069", what
+        else:
+            yield "LD-121", f"{what}, which ends the process"

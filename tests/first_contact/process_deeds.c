@@ -1,0 +1,125 @@
+#define _GNU_SOURCE
+#include "process_deeds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOBODY = 65534 };
+
+static void need(int is_done) {
+  if (!is_done) abort();
+}
+
+static void on_alarm(int number) { (void)number; }
+
+void limit(int kind, unsigned long limit) {
+  struct rlimit limits;
+  need(getrlimit(kind, &limits) == 0);
+  limits.rlim_cur = limit;
+  need(setrlimit(kind, &limits) == 0);
+}
+
+void set_alarm(int seconds, int is_handled) {
+  if (is_handled) signal(SIGALRM, on_alarm);
+  alarm(seconds);
+}
+
+void create_timer(int number) {
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};
+  const struct itimerspec late = {.it_value = {.tv_sec = 3600}};
+  timer_t timer;
+  need(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+  need(timer_settime(timer, 0, &late, NULL) == 0);
+}
+
+/* The rights that an ordinary user has in a user namespace of its own only. */
+static void gain_rights(void) {
+  if (geteuid() != 0) need(unshare(CLONE_NEWUSER) == 0);
+}
+
+void change_user(void) { need(setresuid(NOBODY, NOBODY, NOBODY) == 0); }
+
+void change_groups(void) {
+  const gid_t group = NOBODY;
+  need(setgroups(1, &group) == 0);
+}
+
+void change_root(void) {
+  char folder[] = "/tmp/rootXXXXXX";
+  gain_rights();
+  need(mkdtemp(folder) != NULL && chroot(folder) == 0);
+}
+
+void leave_namespace(int flags) { need(unshare(geteuid() == 0 ? flags : flags | CLONE_NEWUSER) == 0); }
+
+void hide_proc(void) {
+  leave_namespace(CLONE_NEWNS);
+  need(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+  need(mount("none", "/proc", "tmpfs", 0, NULL) == 0);
+}
+
+void filter_calls(int refuses_open) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refuses_open ? SYS_openat : SYS_acct, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
+  need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+void give_up_privileges(void) { need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0); }
+
+void trace_me(void) { need(ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0); }
+
+void control(int option, unsigned long value) { need(prctl(option, value, 0, 0, 0) == 0); }
+
+void change_scheduling(int is_nice) {
+  cpu_set_t processors;
+  if (is_nice) {
+    errno = 0;
+    need(nice(3) != -1 || errno == 0);
+    return;
+  }
+  need(sched_getaffinity(0, sizeof processors, &processors) == 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &processors)) ++first;
+  CPU_ZERO(&processors);
+  CPU_SET(first, &processors);
+  need(sched_setaffinity(0, sizeof processors, &processors) == 0);
+}
+
+void lock_memory(void) { need(mlockall(MCL_FUTURE) == 0); }
+
+void replace_signal_stack(void) {
+  const stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16};
+  need(sigaltstack(&stack, NULL) == 0);
+}
+
+void make_output_non_blocking(void) {
+  need(fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK) == 0);
+}
+
+static void nothing(void) {}
+static void crash(void) { abort(); }
+
+void call_at_fork(int crashes) { need(pthread_atfork(nothing, nothing, crashes ? crash : nothing) == 0); }

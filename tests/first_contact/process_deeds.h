@@ -1,0 +1,23 @@
+/* What plugins do to the state of their process; each ends the process where it cannot be done. */
+#ifndef TESTS_FIRST_CONTACT_PROCESS_DEEDS_H_
+#define TESTS_FIRST_CONTACT_PROCESS_DEEDS_H_
+
+void limit(int kind, unsigned long limit);
+void set_alarm(int seconds, int is_handled);
+void create_timer(int number);
+void change_user(void);
+void change_groups(void);
+void change_root(void);
+void leave_namespace(int flags);
+void hide_proc(void);
+void filter_calls(int refuses_open);
+void give_up_privileges(void);
+void trace_me(void);
+void control(int option, unsigned long value);
+void change_scheduling(int is_nice);
+void lock_memory(void);
+void replace_signal_stack(void);
+void make_output_non_blocking(void);
+void call_at_fork(int crashes);
+
+#endif

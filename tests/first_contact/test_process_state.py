@@ -1,0 +1,146 @@
+"""What a plugin changes of its process is told by name; what takes others down is quarantine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.report import State
+from modular_tf.service import PluginService
+from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
+from tests.fixtures.compiler import compile_object, link_library
+
+if TYPE_CHECKING:
+    from modular_tf.first_contact.finding import Finding
+
+
+@pytest.mark.parametrize(
+    ("deed", "rule", "said"),
+    [
+        ("NO_FILES", "LD-120", "lowered RLIMIT_NOFILE from "),
+        ("NO_FILE_SIZE", "LD-120", "lowered RLIMIT_FSIZE from "),
+        ("ALARM", "LD-121", "left a timer running that sends SIGALRM, which ends the process"),
+        ("TIMER", "LD-121", "left a timer running that sends SIGUSR1, which ends the process"),
+        ("CHANGE_USER", "LD-120", "changed the user of the process from "),
+        ("CHANGE_GROUPS", "LD-120", "changed the supplementary groups of the process"),
+        ("CHANGE_ROOT", "LD-120", "changed the root directory"),
+        ("LEAVE_NETWORK", "LD-120", "moved the process to another namespace (net)"),
+        ("LEAVE_PIDS", "LD-120", "moved the process to another namespace (pid_for_children)"),
+        ("FILTER", "LD-120", "filters the system calls of the process (seccomp)"),
+        ("FILTER_OPEN", "LD-122", "left the process unable to work: "),
+        ("HIDE_PROC", "LD-122", "left the process unable to work: "),
+        ("TRACE_ME", "LD-120", "has the process traced (ptrace)"),
+        ("END_WITH_PARENT", "LD-120", "lets the process end with its parent (PR_SET_PDEATHSIG)"),
+    ],
+)
+@pytest.mark.parametrize("place", ["INIT", "CONSTRUCTOR"])
+def test_what_takes_others_down_is_quarantine(deed, rule, said, place):
+    incident = find_one(deed, place).incident
+
+    assert incident.violation.rule_id == rule
+    assert incident.violation.message.startswith(said)
+    assert not incident.untried
+
+
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("NO_QUEUES", "lowered RLIMIT_MSGQUEUE from "),
+        ("HANDLED_ALARM", "left a timer running that sends SIGALRM"),
+        ("IGNORED_TIMER", "left a timer running that sends SIGWINCH"),
+        ("NO_NEW_PRIVILEGES", "gave up all privileges that programs bring (no_new_privs)"),
+        ("ADOPT_ORPHANS", "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
+        ("NOT_DUMPABLE", "changed who may look at the process (PR_SET_DUMPABLE)"),
+        ("RENAME", "changed the name of the process from "),
+        ("NICE", "changed the nice value from "),
+        ("AFFINITY", "changed the processors that the process may use from "),
+        ("LOCK_MEMORY", "locks all memory of the process (mlockall)"),
+        ("SIGNAL_STACK", "changed the stack of signal handlers"),
+        ("NON_BLOCKING", "changed how standard output is opened (O_NONBLOCK and others)"),
+        ("AT_FORK", "has functions called at each fork (pthread_atfork)"),
+    ],
+)
+def test_what_others_can_live_with_is_a_warning(deed, said):
+    found = find_one(deed)
+
+    assert found.incident is None
+    assert [note.rule for note in found.notes] == ["LD-069"] * len(found.notes)
+    assert any(note.message.startswith(said) for note in found.notes)
+
+
+def test_a_function_that_crashes_at_each_fork_is_found():
+    incident = find_one("CRASH_AT_FORK").incident
+
+    assert (incident.violation.rule_id, incident.last_call) == ("LD-060", "its functions at a fork")
+    assert "aborted with SIGABRT" in incident.violation.message
+
+
+def test_an_address_space_that_is_taken_away_is_the_plugins_fault():
+    incident = find_one("NO_ADDRESSES").incident
+
+    assert not incident.untried
+
+
+@pytest.mark.parametrize(("deed", "rule"), [("ALARM", "LD-121"), ("NO_FILE_SIZE", "LD-120")])
+def test_a_user_can_take_it_as_a_warning(deed, rule):
+    found = find_one(deed, limits=Limits(seconds=60.0, accept=frozenset({rule})))
+
+    assert found.incident is None
+    assert [note.message.endswith(f"({rule}, accepted)") for note in found.notes].count(True) == 1
+
+
+@pytest.mark.parametrize("deed", ["FILTER_OPEN", "HIDE_PROC", "NO_FILES", "NO_ADDRESSES"])
+def test_who_breaks_its_own_trial_is_told_once_and_remembered(deed, monkeypatch):
+    library = build_misdeed(deed, "CONSTRUCTOR")
+    states = []
+    for _ in range(2):
+        with PluginService(plugin_paths=[library], bundled=False) as service:
+            (record,) = service.load().plugins
+        states.append((record.state, record.reason.rule))
+        monkeypatch.setattr("modular_tf.first_contact.trials.try_plugins", None)  # not again
+
+    assert states[0] == states[1]
+    assert states[0][0] is State.QUARANTINED
+
+
+def _failed(entered: str | None, *, is_scarce: bool) -> Finding:
+    ending = Ending(entered=entered, fault="OSError: [Errno 23] too many", scarce=is_scarce)
+    return finding_of(ending, PATIENT)
+
+
+def test_a_fault_of_the_host_is_the_plugins_if_its_code_ran_and_the_machine_lacks_nothing():
+    blamed = _failed("SE_InitPlugin", is_scarce=False).incident
+
+    assert blamed.violation.rule_id == "LD-122"
+    assert "[Errno 23] too many" in blamed.violation.message
+    assert _failed("SE_InitPlugin", is_scarce=True).incident.untried
+    assert _failed(None, is_scarce=False).incident.untried
+
+
+# What the linker makes of `environ` in an executable that is not position-independent: the
+# variable of the whole process, beside which the C library's own is never set.
+_ENVIRON_OF_AN_EXECUTABLE = """
+char** __environ;
+extern char** environ __attribute__((alias("__environ")));
+extern char** _environ __attribute__((alias("__environ")));
+"""
+
+
+@pytest.fixture
+def copied_environ(monkeypatch, tmp_path):
+    """Let trials run in an interpreter that has a copy of `environ`."""
+    source = tmp_path / "environ.c"
+    source.write_text(_ENVIRON_OF_AN_EXECUTABLE)
+    built = compile_object(source, options=["-fvisibility=default"])
+    monkeypatch.setenv("LD_PRELOAD", str(link_library("libenviron.so", [built])))
+
+
+@pytest.mark.usefixtures("copied_environ")
+def test_the_environment_is_the_executables_where_that_has_a_copy():
+    notes = [found.message for found in find_one("CHANGE_ENVIRONMENT").notes]
+
+    assert find_one("NOTHING").notes == ()
+    assert [note.partition(",")[0] for note in notes] == ["changed environment variables: MISDEED"]
