@@ -12,6 +12,7 @@ from modular_tf.load_marks import LoadMarks
 from modular_tf.plugin_file import unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
 from modular_tf.report import State
+from modular_tf.rules.shortage import ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.trials import Trials
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.plugin_file import PluginFile
-    from modular_tf.scan_cache import ScanCache
+    from modular_tf.scan_cache import Remembered, ScanCache
 
 _LOADED_IN_PROCESS = "LD-070"
 
@@ -59,6 +60,26 @@ class Admission:
         Returns:
             Those that have to be tried.
         """
+        new = self._new_here(entries)
+        if not new:
+            return []
+        if (shortage := self._shortage_of_memory()) is not None:
+            for entry in new:  # nobody knows now what is in quarantine
+                entry.postpone("first-contact", shortage)
+            return []
+        for entry in new:
+            self._recall_quarantine(entry)
+        untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
+        untried = [entry for entry in untried if entry.is_new_here]
+        if self._config.first_contact != "never":
+            return untried
+        for entry in untried:
+            if not self._suspicion(entry):
+                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+        return [entry for entry in untried if self._suspicion(entry)]
+
+    def _new_here(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
+        """Return the plugins whose code is new to this process; admit those of this package."""
         new = []
         for entry in entries:
             if entry.is_new_here:
@@ -67,18 +88,15 @@ class Admission:
                 finding = entry.known.finding
                 if finding is not None and finding.is_clean:
                     entry.acquit(finding, "it comes with this package")
-        if not new:
-            return []
-        self._memory().refresh()  # others may have changed it since
-        for entry in new:
-            self._recall_quarantine(entry)
-        untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
-        if self._config.first_contact != "never":
-            return untried
-        for entry in untried:
-            if not self._suspicion(entry):
-                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
-        return [entry for entry in untried if self._suspicion(entry)]
+        return new
+
+    def _shortage_of_memory(self) -> ShortageError | None:
+        """See what others did to the quarantine; return why that cannot be seen now."""
+        try:
+            self._memory().refresh()
+        except ShortageError as error:
+            return error
+        return self._memory().shortage
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.sha256
@@ -110,7 +128,7 @@ class Admission:
             return False
         finding = known.finding if known.tried else None
         if finding is None:
-            finding = self._cache.finding_for(known)
+            finding = self._finding_of_others(entry, known)
         if finding is None and self._config.first_contact == "never":
             finding = known.finding
         if finding is None or not finding.is_clean:
@@ -119,6 +137,13 @@ class Admission:
         if finding is not known.finding:
             self._judge_opened(entry, finding)
         return True
+
+    def _finding_of_others(self, entry: PluginEntry, known: Remembered) -> Finding | None:
+        try:
+            return self._cache.finding_for(known)
+        except ShortageError as error:
+            entry.postpone("first-contact", error)
+            return None
 
     def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
         """Judge what the code of a plugin opens beside what the scan knew of."""

@@ -21,6 +21,7 @@ from modular_tf.discovery.trust.policy import (
 from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
 from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
 from modular_tf.unknown_keys import unknown_keys
 
@@ -199,6 +200,7 @@ def load_config(
             nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
             file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
             policy.
+        ShortageError: The file cannot be read now.
     """
     if privileged:
         return Config()
@@ -234,6 +236,7 @@ def _read_config(variables: Mapping[str, str]) -> Config:
             raise ConfigError(f"{CONFIG_VARIABLE} names {path}, which does not exist") from None
         return Config()
     except (OSError, UnicodeDecodeError) as error:
+        raise_shortage(error)
         raise ConfigError(f"{path}: cannot be read: {error}", path=path) from error
     if not variables.get(CONFIG_VARIABLE):
         _require_trusted(path)

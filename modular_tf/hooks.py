@@ -13,6 +13,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import deliver
 from modular_tf.report import Reason
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -92,6 +93,7 @@ class Hooks:
         try:
             found = _entry_points(distribution)
         except Exception as error:  # noqa: BLE001  (an installation may be broken in any way)
+            raise_shortage(error)  # its veto would be missing for good
             self.note(f"reading the hooks of {distribution.label}", error)
             return
         for entry in found:
@@ -99,6 +101,7 @@ class Hooks:
             try:
                 implementation = entry.load()
             except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
+                raise_shortage(error)
                 self.note(f"loading {name}", error)
             else:
                 self._add(added, implementation, name)

@@ -61,6 +61,7 @@ class KnownPlugins:
 
     def search(self, paths: SearchPaths) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""
+        self.retry_postponed()
         found = discover(paths)
         self._meet(found)
         self.found = found
@@ -73,6 +74,7 @@ class KnownPlugins:
         Raises:
             NotFoundError: There is no such plugin or file, or no library in the directory.
         """
+        self.retry_postponed()
         if name_or_path in self._entries:
             return [self._entries[name_or_path]]
         if os.sep not in name_or_path and not os.path.lexists(name_or_path):
@@ -166,6 +168,18 @@ class KnownPlugins:
             if self._entries is before:  # else a signal handler changed it in the middle
                 self._entries = after
                 return
+
+    def retry_postponed(self) -> None:
+        """Look again at plugins that a shortage kept from being looked at.
+
+        They go on from where they were: what was to be loaded is to be loaded.
+        """
+        postponed = [e for e in self if e.is_postponed and e.is_there and not e.is_under_way]
+        entries = self.entries_of([entry.candidate for entry in postponed])
+        for old, new in zip(postponed, entries, strict=True):
+            if not new.is_postponed:
+                new.name, new.sealed, new.attempt = old.name, old.sealed, old.attempt
+                self.replace(old, new)
 
     def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
         """Judge and probe candidates, and return entries that are not kept here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.storage.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Culprit(NamedTuple):
 class LoadMarks:
     """The marks of this user's processes.
 
-    Where nothing can be written, there are none. Nothing of it raises. [any thread]
+    Where nothing can be written, there are none. [any thread]
     """
 
     def __init__(self, directory: OwnDirectory) -> None:
@@ -90,6 +91,9 @@ class LoadMarks:
             path: Its file.
             what: What begins, as `loading libx.so`.
             sha256: Of its bytes.
+
+        Raises:
+            ShortageError: Nothing can be said of this process now; nothing was begun.
         """
         process = _this_process(os.getpid())
         mark = {
@@ -111,7 +115,12 @@ class LoadMarks:
         Processes from before the last start of this machine count. Those of other machines and
         containers do not: for all that can be seen from here, they may still run.
         """
-        found = []
+        found: list[Culprit] = []
+        with suppress(ShortageError):  # of the rest nobody can tell now
+            self._collect(found)
+        return sorted(found, key=lambda culprit: culprit.time)
+
+    def _collect(self, found: list[Culprit]) -> None:
         for name, written in self._directory.changed_at().items():
             if not name.endswith(_SUFFIX):
                 continue
@@ -121,7 +130,6 @@ class LoadMarks:
                 continue
             if mark is not None and not life:
                 found.append(Culprit(**{key: mark[key] for key in Culprit._fields}))
-        return sorted(found, key=lambda culprit: culprit.time)
 
 
 class _Process(NamedTuple):
@@ -146,7 +154,8 @@ class _Process(NamedTuple):
 def _this_process(pid: int) -> _Process:
     try:
         namespace = os.readlink("/proc/self/ns/pid")
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         namespace = ""
     machine = dict(host_fingerprint().parts)["machine-id"] or os.uname().nodename
     return _Process(pid, _start_of(pid) or "", boot_id(), namespace, machine)
@@ -191,5 +200,6 @@ def _bytes_of(path: str) -> bytes:
     try:
         with open(path, "rb", buffering=0) as stream:
             return stream.read(4096)
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return b""

@@ -17,12 +17,16 @@ from modular_tf.configuration import trust_of
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
+from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judge import TrustJudge
+from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.plugin_file import PluginFile
 from modular_tf.plugin_generation import Generation
 from modular_tf.report import Decision, PluginRecord, Reason, State
+from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +36,8 @@ if TYPE_CHECKING:
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.file_identity import FileIdentity, SeenFile
-    from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.discovery.trust.verdict import TrustVerdict
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.registry import Registered
     from modular_tf.first_contact.finding import Finding, Incident
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     Mark = Callable[[PluginFile], AbstractContextManager[object]]
 
 _log = EventLog("plugin")
+_POSTPONING = frozenset((SHORTAGE.id, "LD-063"))  # no process could be started to try it in
 
 
 class Attempt:
@@ -125,11 +128,17 @@ class PluginEntry:
         self._warnings = [Reason.of_problem(p) for p in facts.problems if not p.is_error]
         self._decide("trust", trust.rule, trust.message, passed=trust.accepted)
         self._take_probe("read from its bytes" if probe else "known from an earlier scan")
-        if trust.refused is not None:
+        if trust.refused is not None and trust.refused not in facts.problems:
             self._reasons.insert(0, Reason.of_problem(trust.refused, stage="trust"))
         if self._reasons:
-            self._state = State.REJECTED
+            self._state = State.FAILED if self.is_postponed else State.REJECTED
         self.told = self._state
+
+    @classmethod
+    def postponed(cls, candidate: Candidate, shortage: ShortageError) -> PluginEntry:
+        """Make the entry of a file that cannot be looked at now, and will be later."""
+        problem = Problem.of(SHORTAGE, shortage.message, path=candidate.path)
+        return cls(candidate, LoadFacts(frozenset(), (problem,)), TrustVerdict.of_problem(problem))
 
     def _take_probe(self, how: str) -> None:
         errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
@@ -241,6 +250,16 @@ class PluginEntry:
     # -- the way --------------------------------------------------------------------------------
 
     @property
+    def is_postponed(self) -> bool:
+        """Whether nothing was decided about it, for what this process has too little of."""
+        return any(reason.rule in _POSTPONING for reason in self._reasons)
+
+    def postpone(self, stage: str, shortage: ShortageError) -> None:
+        """End the way here for now; whoever loads or refreshes next begins it anew."""
+        if self._state is State.FOUND:
+            self.end(State.FAILED, Reason.of_error(stage, shortage))
+
+    @property
     def is_under_way(self) -> bool:
         """Whether somebody takes it on its way now."""
         return self.attempt is not None and self.attempt.is_under_way
@@ -273,8 +292,12 @@ class PluginEntry:
 
     def judge_opened(self, opened: Sequence[SeenFile], policy: TrustPolicy) -> None:
         """Judge the libraries that its code opened when it was tried, before it does so here."""
-        judge = TrustJudge(policy, python_path=sys.path)
-        self._trust = judge.judge_opened(self.candidate, self._trust, opened)
+        try:
+            judge = TrustJudge(policy, python_path=sys.path)
+            self._trust = judge.judge_opened(self.candidate, self._trust, opened)
+        except ShortageError as error:
+            self.postpone("trust", error)
+            return
         if self._trust.refused is not None:
             self.end(State.REJECTED, Reason.of_problem(self._trust.refused, stage="trust"))
 
@@ -309,7 +332,8 @@ class PluginEntry:
         serving = self.generation
         if serving is not None and serving.is_settled:
             if eager:
-                serving.open_now()
+                with suppress(ShortageError):  # the first use does it
+                    serving.open_now()
             return
         if self._state is not State.FOUND:
             return
@@ -321,7 +345,11 @@ class PluginEntry:
         finding = self.finding
         # At the first use the file of what is sealed may be another one.
         if finding is None or finding.offer is None or eager or self.sealed:
-            serving.open_now()
+            try:
+                serving.open_now()
+            except ShortageError as error:
+                self.postpone("load", error)
+                return
             self._decide_registration("mapped")
         else:
             serving.defer(finding, finding.offer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.admission import Admission
@@ -9,6 +10,7 @@ from modular_tf.events.delivery import delivers_at_end
 from modular_tf.fork_lock import ForkLock
 from modular_tf.plugin_entry import Attempt
 from modular_tf.report import State
+from modular_tf.rules.shortage import ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -105,7 +107,12 @@ class PluginPipeline:
     def _veto_of(self, entry: PluginEntry) -> str | None:
         if entry.state is not State.FOUND or self._config.why_disabled(entry.name) is not None:
             return None
-        return self._hooks.veto(lambda: entry.probe)
+        try:
+            return self._hooks.veto(lambda: entry.probe)
+        except ShortageError as error:
+            with self._lock:
+                entry.postpone("policy", error)
+            return None
 
     @delivers_at_end
     def judge(self, vetoes: dict[PluginEntry, str | None], attempt: Attempt) -> Judged:
@@ -184,4 +191,5 @@ def _open_registered(entries: Iterable[PluginEntry]) -> None:
     """
     for entry in entries:
         if entry.generation is not None and entry.generation.is_settled:
-            entry.generation.open_now()
+            with suppress(ShortageError):  # the first use does it
+                entry.generation.open_now()

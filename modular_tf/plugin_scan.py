@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
 from modular_tf.discovery.file_identity import see_library
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.plugin_entry import PluginEntry
+from modular_tf.rules.shortage import shortage_of
 from modular_tf.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
@@ -50,22 +52,32 @@ class _Pass:
     """What is shared by the candidates of one scan."""
 
     def __init__(self, config: Config, cache: ScanCache, opened: ExitStack) -> None:
+        self._config = config
         self._cache = cache
         self._opened = opened
         self._prober: Prober | None = None
         self._seen: SeenFile | None = None
-        self._judge = TrustJudge(
-            trust_of(config),
-            python_path=sys.path,
-            known_sha256=self._sha256_of,
+
+    @cached_property
+    def _judge(self) -> TrustJudge:
+        return TrustJudge(
+            trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of
         )
 
     def entry_of(self, candidate: Candidate) -> PluginEntry:
-        entry = self._recalled(candidate)
-        if entry is None:
+        identity = None
+        try:
+            entry = self._recalled(candidate)
+            if entry is not None:
+                return entry
             identity = file_identity(candidate.path)  # before anything is read
             entry = self._probed(candidate)
-            entry.identity = identity
+        except (OSError, MemoryError) as error:  # also of an import
+            shortage = shortage_of(error)
+            if shortage is None:
+                raise
+            entry = PluginEntry.postponed(candidate, shortage)
+        entry.identity = identity
         return entry
 
     def _recalled(self, candidate: Candidate) -> PluginEntry | None:

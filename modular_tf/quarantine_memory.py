@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.load_marks import Culprit
+    from modular_tf.rules.shortage import ShortageError
 
 _TITLE = "modular_tf quarantine 1"
 _ENDED_A_PROCESS = "LD-070"  # which no trial would find again
@@ -117,6 +118,11 @@ class QuarantineMemory:
     def refresh(self) -> None:
         """See what other processes did to it."""
         self._records.refresh()
+
+    @property
+    def shortage(self) -> ShortageError | None:
+        """Why it could not be read the last time, for what this process has too little of."""
+        return self._records.shortage
 
     def recall(self, sha256: str) -> Entry | None:
         """Return why these bytes are in quarantine, None where they are not.

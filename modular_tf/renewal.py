@@ -111,6 +111,7 @@ class Renewal:
         """
         self._finish_conclusions()
         self.finish_drained()
+        self._known.retry_postponed()
         found = self.files.search(places, scope)
         gone = list(self.files.gone(found, scope))
         removed = [self._remove(entry) for entry in gone]
@@ -170,7 +171,7 @@ class Renewal:
         except BaseException:  # an interrupt
             self._drop_successors(prepared)
             raise
-        changes += [self._added(entry) for entry in prepared.added]
+        changes += [self._added(entry) for entry in prepared.added if not entry.is_postponed]
         self._revive_shadowed()
         # A watch tells of the others when they are whole.
         again = [] if prepared.scope.waits else [entry.path for entry in overtaken]
@@ -257,7 +258,7 @@ class Renewal:
         first = new.record().reason
         why = f"the new file is {new.state}: {first.message if first else 'it offers nothing'}"
         kept = Reason.of_rule("register", "LD-085", f"{old.path}: {why}")
-        if new.incident is None or not new.incident.untried:  # else the next look tries again
+        if not new.is_postponed:  # else the next look tries again
             old.identity = new.identity
         old.note_kept(kept)
         _log.warning("plugin.kept", plugin=old.name, path=old.path, reason=why)

@@ -13,6 +13,8 @@ from modular_tf.cli.failures import EXPECTED, message_of
 from modular_tf.errors import DataLossError, DeadlineExceededError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from modular_tf.cli.time_limit import TimeLimit
     from modular_tf.device.device import Device
 
@@ -22,7 +24,7 @@ _BYTE = 0xA5
 _WORD = 0x01020304
 _OWN_SHARE = 0.8
 """How much of the time limit a check may wait by itself: it can tell what it waited for."""
-_NOT_TRIED = "the device has not come back from an earlier check"
+_NOT_COME_BACK = "the device has not come back from an earlier check"
 
 
 @dataclass(frozen=True)
@@ -62,22 +64,42 @@ class Outcome:
             "message": self.message or None,
         }
 
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Outcome:
+        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        return cls(value["check"], value["works"], value["elapsed_ms"], value["message"] or "")
 
-def try_device(device: Device, limit: TimeLimit) -> list[Outcome]:
-    """Try each operation; a failure of one does not keep the others from being tried.
 
-    One that does not return does: the device is not touched any more. A device that only describes
-    itself is offered no work, and has no outcomes.
+def has_work(device: Device) -> bool:
+    """Tell whether a device can be offered work; one that only describes itself cannot."""
+    return getattr(device.factory, "executor", None) is not None
+
+
+def try_checks(
+    device: Device, checks: Sequence[str], limit: TimeLimit, enter: Callable[[str], None]
+) -> Iterator[Outcome]:
+    """Try operations; a failure of one does not keep the others from being tried.
+
+    One that does not return does: the device is not touched any more.
+
+    Args:
+        device: The device.
+        checks: Names of `CHECKS`.
+        limit: How long each may take.
+        enter: Is told each one before it is tried.
     """
-    if getattr(device.factory, "executor", None) is None:
-        return []
-    outcomes: list[Outcome] = []
     stuck_before = limit.stuck_calls
-    for name, check in _CHECKS.items():
-        is_stuck = limit.stuck_calls > stuck_before
-        not_tried = Outcome(name, works=None, elapsed_ms=0.0, message=_NOT_TRIED)
-        outcomes.append(not_tried if is_stuck else _try(name, check, device, limit))
-    return outcomes
+    for name in checks:
+        if limit.stuck_calls > stuck_before:
+            yield not_tried(name, _NOT_COME_BACK)
+        else:
+            enter(name)
+            yield _try(name, _CHECKS[name], device, limit)
+
+
+def not_tried(name: str, why: str) -> Outcome:
+    """Make the outcome of an operation that was not tried."""
+    return Outcome(name, works=None, elapsed_ms=0.0, message=why)
 
 
 def _try(name: str, check: _Check, device: Device, limit: TimeLimit) -> Outcome:
@@ -184,3 +206,6 @@ _CHECKS: dict[str, _Check] = {
     "timer": _timer,
     "callback": _callback,
 }
+
+CHECKS = tuple(_CHECKS)
+"""The names of all operations, in the order in which they are tried."""

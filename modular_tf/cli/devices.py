@@ -1,13 +1,14 @@
 """List the devices that plugins offer, or try what works on them.
 
-What a plugin does not answer within the time limit is reported as failed. A plugin that crashes
-takes the command with it; `modular-tf inspect --no-load` looks at one without running it.
+What a plugin does not answer within the time limit is reported as failed. `--smoke` tries each
+device in a process of its own, which a plugin may crash.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.cli.device_details import described
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.list_plugins import reason_line
@@ -15,15 +16,15 @@ from modular_tf.cli.session import session
 from modular_tf.cli.text import size
 from modular_tf.cli.time_limit import TimeLimit, seconds
 from modular_tf.discovery.candidate import Source
-from modular_tf.errors import DeadlineExceededError, NotFoundError
+from modular_tf.errors import NotFoundError
 from modular_tf.report import State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Mapping, Sequence
 
-    from modular_tf.cli.device_smoke import Outcome
     from modular_tf.cli.printer import Printer
+    from modular_tf.cli.smoke_trial import Trial
     from modular_tf.device.device import Device
     from modular_tf.report import PluginRecord
     from modular_tf.service import PluginService
@@ -32,11 +33,6 @@ _SHOWN = (
     "name", "platform", "priority", "plugin", "hardware_name", "vendor", "memory", "streams",
 )  # fmt: skip
 _TRIED = ("name", "check", "outcome", "ms", "message")
-_PROMISED = ("name", "device_type", "platform", "ordinal", "priority", "plugin")
-_ASKED = (
-    "hardware_name", "vendor", "pci_bus_id", "numa_node", "memory_bandwidth", "gflops", "error",
-    "memory_free", "memory_total", "streams",
-)  # fmt: skip
 _SECONDS = 60.0
 
 
@@ -72,7 +68,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 def _show(service: PluginService, options: Namespace, printer: Printer, limit: TimeLimit) -> Exit:
     devices = _wanted(service, options.device)
-    code = (_try_all if options.smoke else _list)(devices, printer, limit)
+    code = _try_all(devices, options, printer) if options.smoke else _list(devices, printer, limit)
     absent = _complain_of_absent(service)
     if not devices:
         complain(_none_found(service, options.device))
@@ -116,7 +112,7 @@ def _is_missed(plugin: PluginRecord) -> bool:
 
 
 def _list(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit:
-    found = [_described(device, limit) for device in devices]
+    found = [described(device, limit) for device in devices]
     if printer.json:
         printer.json_object(devices=found)
     else:
@@ -126,14 +122,6 @@ def _list(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit
         if device["error"]:
             complain(device["error"].removeprefix(f"{device['name']}: "), device["name"])
     return Exit.DONE
-
-
-def _described(device: Device, limit: TimeLimit) -> dict[str, Any]:
-    try:
-        return limit.call(f"{device.name}: the look at its details", device.to_dict)
-    except DeadlineExceededError as error:
-        promised = {field: getattr(device, field) for field in _PROMISED}
-        return promised | dict.fromkeys(_ASKED) | {"error": error.message}
 
 
 def _row(device: Mapping[str, Any]) -> list[object]:
@@ -148,35 +136,30 @@ def _memory(free: int | None, total: int | None) -> str | None:
 # -- trying ---------------------------------------------------------------------------------------
 
 
-def _try_all(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit:
-    from modular_tf.cli.device_smoke import try_device  # noqa: PLC0415  (listing needs none of it)
+def _try_all(devices: Sequence[Device], options: Namespace, printer: Printer) -> Exit:
+    from modular_tf.cli.smoke_trial import try_device  # noqa: PLC0415  (listing needs none of it)
 
-    tried = [(device, try_device(device, limit)) for device in devices]
+    tried = [try_device(device, options) for device in devices]
     if printer.json:
-        printer.json_object(
-            devices=[_described(device, limit) | _as_json(outcomes) for device, outcomes in tried]
-        )
+        printer.json_object(devices=[_as_json(trial) for trial in tried])
     else:
-        rows = [row for device, outcomes in tried for row in _rows(device, outcomes)]
-        printer.table(_TRIED, rows)
-    failed = [device.name for device, outcomes in tried if not _all_work(outcomes)]
+        printer.table(_TRIED, [row for trial in tried for row in _rows(trial)])
+    failed = [trial.device.name for trial in tried if not trial.works]
     if failed:
         complain(f"{len(failed)} of {len(tried)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE
 
 
-def _as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    return {"works": _all_work(outcomes), "checks": [outcome.as_dict() for outcome in outcomes]}
+def _as_json(trial: Trial) -> dict[str, Any]:
+    checks = [outcome.as_dict() for outcome in trial.outcomes]
+    return {**(trial.details or {}), "works": trial.works, "checks": checks}
 
 
-def _rows(device: Device, outcomes: Sequence[Outcome]) -> list[tuple[object, ...]]:
-    if not outcomes:
-        return [(device.name, None, "nothing to try", None, "it only describes itself")]
+def _rows(trial: Trial) -> list[tuple[object, ...]]:
+    name = trial.device.name
+    if not trial.outcomes:
+        return [(name, None, "nothing to try", None, "it only describes itself")]
     return [
-        (device.name, outcome.check, outcome.word, f"{outcome.elapsed_ms:.2f}", outcome.line)
-        for outcome in outcomes
+        (name, outcome.check, outcome.word, f"{outcome.elapsed_ms:.2f}", outcome.line)
+        for outcome in trial.outcomes
     ]
-
-
-def _all_work(outcomes: Sequence[Outcome]) -> bool:
-    return all(outcome.works is True for outcome in outcomes)

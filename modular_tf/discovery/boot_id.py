@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
+from modular_tf.rules.shortage import raise_shortage
+
 __all__ = ["boot_id"]
 
 
@@ -12,9 +14,13 @@ def boot_id() -> str:
     """Return a text that another start of this or another machine does not have. [any thread]
 
     Empty where the system has none.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as stream:
             return stream.read(64).decode("ascii", "replace").strip()
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return ""

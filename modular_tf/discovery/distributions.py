@@ -15,6 +15,7 @@ from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,6 +62,7 @@ def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sig
     try:
         record = distribution.read("RECORD")
     except OSError as error:
+        raise_shortage(error)
         message = f"RECORD of distribution {distribution.label} cannot be read: {error.strerror}"
         path = distribution.metadata_directory
         log.problems.append(

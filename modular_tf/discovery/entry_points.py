@@ -14,6 +14,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.entry_point_file import entries_of_group
 from modular_tf.discovery.problem import Problem
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +44,7 @@ def search_entry_points(distributions: Iterable[InstalledDistribution], log: Sea
         try:
             entries = _entries(distribution)
         except Exception as error:  # noqa: BLE001  (somebody else's metadata: anything may come)
+            raise_shortage(error)
             _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
             continue
         for name, value in entries:
@@ -139,7 +141,8 @@ def _located(top: str) -> list[str]:
 
     try:
         spec = find_spec(top)
-    except Exception:  # noqa: BLE001  (finders of editable installs are somebody else's code)
+    except Exception as error:  # noqa: BLE001  (finders of editable installs are somebody else's)
+        raise_shortage(error)
         return []
     if spec is None:
         return []

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.library_bounds import ELF_MAGIC, MOST_BYTES
 from modular_tf.owned_file import open_owned
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,6 +161,9 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
     Returns:
         None if it cannot be read, is no regular file, is longer than any library, or was changed
         meanwhile.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     seen_ns = time_ns()
     if not read:
@@ -170,7 +174,8 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
     try:
         with open_owned(path, _OPEN_FLAGS) as file:
             return _read(path, file.fileno(), seen_ns)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return None
 
 
@@ -209,6 +214,9 @@ def see_again(
     Returns:
         The same, or the file as it is seen now if its bytes had to be read to tell; None if they
         changed or cannot be told to be the same.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     identity = _known_identity_at(seen.path, known)
     if identity == seen.identity and seen.is_settled(time_ns()):
@@ -318,5 +326,6 @@ def _identity_at(path: str) -> FileIdentity | None:
     """Return what the system says of a file; None where there is none for this user."""
     try:
         return FileIdentity.of(os.stat(path))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
@@ -12,6 +11,7 @@ from zlib import crc32
 from modular_tf import __version__
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.search_paths import package_directories
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,6 +72,9 @@ def host_fingerprint() -> HostFingerprint:
     The same for the life of the process. A new version of this package or of its files, of Python,
     the kernel, the C library or a graphics driver, another machine, processor or set of device
     files each makes another one.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     kernel = os.uname()
     implementation = sys.implementation
@@ -107,7 +110,8 @@ def _program() -> str:
     try:
         path = os.readlink(_PROGRAM)
         status = os.stat(_PROGRAM)
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return ""
     return f"{path} {status.st_size} {status.st_mtime_ns}"
 
@@ -122,11 +126,14 @@ def _files_of_package() -> str:
 def _files_in(folder: str) -> list[tuple[str, int, int]]:
     found: list[tuple[str, int, int]] = []
     # An editable installation has a part of each room in two places.
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(_CODE_SUFFIXES):
-                status = entry.stat()
-                found.append((entry.name, status.st_size, status.st_mtime_ns))
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_CODE_SUFFIXES):
+                    status = entry.stat()
+                    found.append((entry.name, status.st_size, status.st_mtime_ns))
+    except OSError as error:
+        raise_shortage(error)
     return found
 
 
@@ -152,7 +159,8 @@ def _device_files() -> Iterator[str]:
     for folder in _DEVICE_FOLDERS:
         try:
             names = os.listdir(folder)
-        except OSError:
+        except OSError as error:
+            raise_shortage(error)
             continue
         for name in names:
             path = os.path.join(folder, name)
@@ -164,5 +172,6 @@ def _text_of(path: str) -> str:
     try:
         with open(path, "rb", buffering=0) as stream:
             return stream.read(_HEAD_BYTES).decode("ascii", "replace").strip()
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return ""

@@ -10,6 +10,8 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.rules.shortage import raise_shortage
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -52,7 +54,11 @@ class InstalledDistribution(NamedTuple):
 
 
 def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDistribution]:
-    """Yield the distributions on `python_path`; of one name only the first, as import does."""
+    """Yield the distributions on `python_path`; of one name only the first, as import does.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
+    """
     seen = set()
     for location in python_path:
         for entry in _listed(location):
@@ -68,7 +74,8 @@ def _listed(location: str) -> list[str]:
     """Return the names in a directory; archives and missing entries are common on the path."""
     try:
         return sorted(os.listdir(location))
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return []
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.elf import ElfFile, SymbolName
 from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.errors import ElfError
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -154,6 +155,7 @@ class ProcessScope(LinkScope):
 
         Raises:
             ElfError: That is not possible.
+            ShortageError: Nothing can be said of it now.
         """
         self._answers: dict[str, bool] = {}
         self._program = _open_program()
@@ -199,5 +201,6 @@ def _open_program() -> ElfFile:
 
     try:
         return ElfFile(os.readlink("/proc/self/exe"))
-    except (OSError, ElfError):
+    except (OSError, ElfError) as error:
+        raise_shortage(error)
         return ElfFile(os.path.realpath(sys.executable))

@@ -6,6 +6,8 @@ import os
 from struct import Struct, error
 from typing import TYPE_CHECKING
 
+from modular_tf.rules.shortage import raise_shortage
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,11 +26,15 @@ def read_linker_cache(path: str = LINKER_CACHE) -> Mapping[str, tuple[str, ...]]
 
     A name may have paths for several machines; who uses one looks at the library itself. A
     damaged cache counts as none, as it does for the linker.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     try:
         with open(path, "rb") as stream:
             return _parse(stream.read())
-    except (OSError, error, ValueError):
+    except (OSError, error, ValueError) as failure:
+        raise_shortage(failure)
         return {}
 
 

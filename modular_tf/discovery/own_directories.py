@@ -10,6 +10,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.named_paths import IGNORED_AS_PRIVILEGED
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.user_directories import ignored_variables
+from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import ABSOLUTE_VARIABLE
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def _checkouts(paths: SearchPaths) -> Iterator[str]:
         try:
             with open(os.path.join(root, _BUILD_FILE), "rb") as file:
                 text = file.read(_MOST_OF_A_BUILD_FILE)
-        except OSError:
+        except OSError as error:
+            raise_shortage(error)
             continue
         if _names_this_project(text):
             yield root

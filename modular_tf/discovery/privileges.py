@@ -12,6 +12,8 @@ from functools import cache
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from modular_tf.rules.shortage import raise_shortage
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -45,7 +47,8 @@ def _started_with_more_rights() -> bool:
     try:
         with open(_AUXILIARY_VECTOR, "rb", buffering=0) as stream:
             data = stream.read()
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return _has_more_capabilities()
     whole = data[: len(data) - len(data) % _ENTRY.size]
     return any(kind == _AT_SECURE and value for kind, value in _ENTRY.iter_unpack(whole))
@@ -62,6 +65,7 @@ def _has_more_capabilities() -> bool:
         with open(_STATUS, "rb") as stream:
             lines = dict(line.split(b":", 1) for line in stream if line.startswith(b"Cap"))
         permitted, ambient = (int(lines.get(name, b"0"), 16) for name in (b"CapPrm", b"CapAmb"))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return True  # nobody knows, so nothing of the user's counts
     return os.geteuid() != 0 and permitted & ~ambient != 0

@@ -21,14 +21,14 @@ from modular_tf.discovery.named_paths import (
 )
 from modular_tf.discovery.naming import plugin_names
 from modular_tf.discovery.own_directories import search_bundled, search_user_directories
+from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.search_log import SearchedPlace, SearchLog, Sighting
 from modular_tf.discovery.tensorflow_plugins import search_tensorflow_plugins
+from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from modular_tf.discovery.installed import InstalledDistribution
-    from modular_tf.discovery.problem import Problem
     from modular_tf.discovery.search_paths import SearchPaths
 
 __all__ = ["Discovery", "discover"]
@@ -56,28 +56,27 @@ def discover(paths: SearchPaths) -> Discovery:
     A place or a file that is broken becomes a problem and never stops the search.
     """
     log = SearchLog()
-    installed = _installed(paths)
+    installed = cache(lambda: tuple(installed_distributions(paths.python_path)))
     searches: dict[Source, Callable[[], None]] = {
         Source.ARGUMENT: lambda: search_arguments(paths, log),
         Source.ENVIRONMENT: lambda: search_environment(paths, log),
         Source.TF_ENVIRONMENT: lambda: search_tf_environment(paths, log),
         Source.CONFIG: lambda: search_config(paths, log),
-        Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
+        Source.ENTRY_POINT: lambda: search_entry_points(installed(), log),
         Source.TENSORFLOW_PLUGINS: lambda: search_tensorflow_plugins(paths, log),
-        Source.DISTRIBUTION: lambda: search_distributions(installed, paths.python_path, log),
+        Source.DISTRIBUTION: lambda: search_distributions(installed(), paths.python_path, log),
         Source.USER_DIRECTORY: lambda: search_user_directories(paths, log),
         Source.BUNDLED: lambda: search_bundled(paths, log),
     }
     for source, search in searches.items():
         if source in paths.sources:
-            search()
+            try:
+                search()
+            except ShortageError as error:  # the next search begins anew
+                message = f"plugins of source {source.value!r} cannot be searched now"
+                problem = Problem.of(SHORTAGE, f"{message}: {error.message}", path=error.filename)
+                log.problems.append(problem)
     return Discovery(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
-
-
-def _installed(paths: SearchPaths) -> tuple[InstalledDistribution, ...]:
-    if paths.sources.isdisjoint((Source.ENTRY_POINT, Source.DISTRIBUTION)):
-        return ()
-    return tuple(installed_distributions(paths.python_path))
 
 
 def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +84,9 @@ class SearchLog:
             distribution: The distribution that brings it.
             required: Whether it is a problem if there is nothing.
             keep: Tells whether a file that is found counts.
+
+        Raises:
+            ShortageError: Nothing can be said of the place now.
         """
         expanded = expand_home(path)
         if expanded is None:
@@ -127,6 +131,7 @@ class SearchLog:
                     Problem.of(rules.PATH_EXISTS, message, path=path, origin=origin)
                 )
         except (OSError, ValueError) as error:
+            raise_shortage(error)
             message = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
             self.problems.append(Problem.of(rules.READABLE, message, path=path, origin=origin))
         return None
@@ -135,6 +140,7 @@ class SearchLog:
         try:
             names = os.listdir(directory)
         except OSError as error:
+            raise_shortage(error)
             message = f"the directory {directory} cannot be listed: {_reason(error)}"
             self.problems.append(
                 Problem.of(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)

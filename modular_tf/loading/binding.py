@@ -35,6 +35,7 @@ from modular_tf.native.library import (
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
 from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,10 +205,12 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
     return stub
 
 
-def _refused(targets: Sequence[Target], reason: str) -> PluginError:
+def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:
     for target in targets:  # the dynamic linker should speak of files
         reason = reason.replace(target.mapped_as, target.file.path)
     path = targets[-1].file.path
+    if names_shortage(reason):
+        return ShortageError(f"{path}: cannot be mapped now: {reason}", path=path, rule=SHORTAGE.id)
     message = f"{path}: the dynamic linker refuses it: {reason} (rule LD-050)"
     return PluginError(message, plugin=path, path=path, rule="LD-050")
 

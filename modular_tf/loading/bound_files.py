@@ -67,7 +67,11 @@ def newcomers_with(library: Library) -> Newcomers:
 
 
 def is_alone() -> bool:
-    """Tell whether this process has no other thread. [any thread]"""
+    """Tell whether this process has no other thread. [any thread]
+
+    Raises:
+        OSError: Nobody can tell now.
+    """
     return len(os.listdir("/proc/self/task")) == 1
 
 

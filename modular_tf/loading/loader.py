@@ -21,6 +21,7 @@ from modular_tf.native.library import address_owner, is_executable
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import drop, take_error
 from modular_tf.rules import Violation
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,10 +61,12 @@ def map_file(
             cannot be led to the host (LD-053), or its search path away from the current directory
             (LD-097); a file is not the one that was checked (LD-082); or what was mapped with it is
             not to be trusted (LD-098).
+        ShortageError: It cannot be mapped now, for what this process has too little of.
     """
     try:
         library = bind(path, companions, STAND_IN_SONAMES, absent, checked=checked, sealed=sealed)
-    except OSError as error:  # gone or changed since the probe, no descriptors left, ...
+    except OSError as error:  # gone or changed since the probe, ...
+        raise_shortage(error)
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"
         ) from error

@@ -30,6 +30,7 @@ from modular_tf.native.library import Library, mapped_objects, mapped_since
 from modular_tf.owned_file import open_owned
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -201,7 +202,8 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
 def _is_of_root(path: str) -> bool:
     try:
         return os.stat(path).st_uid == 0
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return False
 
 
@@ -209,7 +211,8 @@ def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
     try:
         with closing(OpenDescriptor(open_owned(path, _OPEN_FLAGS))) as file:
             return Library.address_of(file.mapped_as) == mapped.address
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return False
 
 

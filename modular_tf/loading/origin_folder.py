@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.owned_file import open_owned
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,8 @@ def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | N
         if mirror is None or not mirror.has_room(name, source):
             mirror = _mirrors[key] = _Mirror(key[1], levels)
         placed = mirror.place(name, source)
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return None
     # The dynamic linker replaces a dollar and what follows it.
     return None if "$" in placed else placed

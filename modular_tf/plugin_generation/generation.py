@@ -199,6 +199,9 @@ class Generation:
 
         What goes wrong in the plugin is among the reasons. What is not as it was when it was tried
         serves no longer.
+
+        Raises:
+            ShortageError: It cannot be loaded now; the next use tries again.
         """
         if self._is_open or self._is_over:  # no wait for whoever holds the lock to find that out
             return

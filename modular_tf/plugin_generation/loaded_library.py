@@ -16,6 +16,7 @@ from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.report import Reason
 from modular_tf.retired_generation import close_served
 from modular_tf.rules import Violation
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -70,12 +71,16 @@ def load_library(
         config: What the user decided.
         why_taken: Tells why it cannot have a scheme, None where it can; asked before the scheme is
             initialised.
+
+    Raises:
+        ShortageError: It cannot be loaded now, for what this process has too little of.
     """
     loading = _Loading(file, config, why_taken)
     try:
         return loading.run()
-    except BaseException:  # an interrupt: nobody gets what was opened
+    except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
         close_served(loading.filesystems, loading.platform, [], at_exit=False)
+        raise_shortage(error)
         raise
 
 
@@ -112,6 +117,8 @@ class _Loading:
                 trust=file.trust,
                 tell=partial(self._note, "load"),
             )
+        except ShortageError:  # which is not of the library; the next use loads it
+            raise
         except ModularTFError as error:
             self._fail("load", error)
             return self._result()

@@ -82,6 +82,7 @@ def loader_rules() -> dict[str, Rule]:
         loading,
         mapping,
         renewal,
+        shortage,
         trust,
         user_places,
     )
@@ -94,6 +95,7 @@ def loader_rules() -> dict[str, Rule]:
         trust.RULES,
         renewal.RULES,
         deferral.RULES,
+        shortage.RULES,
         user_places.RULES,
         filesystem.RULES,
         device.RULES,

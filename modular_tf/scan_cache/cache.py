@@ -17,6 +17,7 @@ from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import ShortageError
 from modular_tf.scan_cache.dependencies import Dependencies
 from modular_tf.scan_cache.remembered import Remembered, remembered_from_json
 from modular_tf.storage.own_directory import OwnDirectory
@@ -58,8 +59,9 @@ _BY_BYTES = frozenset(
 class ScanCache:
     """What this user's processes on this host know of libraries.
 
-    Nothing of it raises: where nothing can be read or written, nothing is remembered beyond this
-    process. [any thread, one at a time]
+    Where nothing can be read or written, nothing is remembered beyond this process. What looks at
+    libraries may raise `ShortageError`: nothing can be said of them now. [any thread, one at a
+    time]
     """
 
     def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
@@ -156,8 +158,7 @@ class ScanCache:
         Args:
             remembered: As `describe` gives it, with what first contact found.
         """
-        # If the file changed meanwhile, what was probed may be the one or the other.
-        if not remembered.lasting or see_again(remembered.seen) is None:
+        if not remembered.lasting or not _is_still_there(remembered.seen):
             self.forget(remembered.seen.path)
             return False
         self._note(remembered)
@@ -225,6 +226,14 @@ class ScanCache:
 def _lasts(problem: Problem, seen: SeenFile) -> bool:
     """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+
+
+def _is_still_there(seen: SeenFile) -> bool:
+    """Tell whether a file did not change: else what was probed may be the one or the other."""
+    try:
+        return see_again(seen) is not None
+    except ShortageError:
+        return False
 
 
 def _are_neighbours(one: str, other: str) -> bool:

@@ -2,8 +2,9 @@
 
 What is read here decides which plugins run untried, so a file counts only if nobody but this user
 and the administrator can have written it. Everything is done relative to the opened directory.
-Nothing here raises: a directory that is missing, read-only, full, locked or somebody else's is one
-in which nothing is kept.
+A directory that is missing, read-only, full, locked or somebody else's is one in which nothing is
+kept, and nothing here raises for it. Only who reads is told of a shortage: that nothing could be
+read does not mean that nothing is there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.events import EventLog
 from modular_tf.owned_file import open_owned
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.storage.own_ground import UntrustedGroundError, open_own
 
 if TYPE_CHECKING:
@@ -56,13 +58,19 @@ class OwnDirectory:
         Args:
             name: Its name in the directory.
             most: The number of bytes above which it is not believed either.
+
+        Raises:
+            ShortageError: Nobody can tell now.
         """
-        with self._opened() as directory:
+        with self._opened(tells_shortage=True) as directory:
             if directory is None:
                 return None
-            with suppress(OSError), open_owned(name, _READ_FLAGS, dir_fd=directory) as file:
-                return self._read(file.fileno(), name, most)
-        return None
+            try:
+                with open_owned(name, _READ_FLAGS, dir_fd=directory) as file:
+                    return self._read(file.fileno(), name, most)
+            except OSError as error:
+                raise_shortage(error)
+                return None
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file, in place; tell whether it is there as a whole."""
@@ -134,9 +142,14 @@ class OwnDirectory:
     # -- one file, in the opened directory --------------------------------------------------------
 
     @contextmanager
-    def _opened(self, *, make: bool = False) -> Iterator[int | None]:
+    def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of the directory, or None if it is not there or not our own."""
-        fd = -1 if self.path is None else self._open(self.path, make=make)
+        try:
+            fd = -1 if self.path is None else self._open(self.path, make=make)
+        except ShortageError:
+            if tells_shortage:
+                raise
+            fd = -1
         try:
             yield fd if fd >= 0 and _is_own(os.fstat(fd), self.path or "") else None
         finally:
@@ -154,8 +167,8 @@ class OwnDirectory:
             fd = open_own(path, make=make)
         except UntrustedGroundError as error:
             _refuse(path, error.strerror or "")
-        except (OSError, ValueError):
-            pass
+        except (OSError, ValueError) as error:
+            raise_shortage(error)
         else:
             self._judged = os.fstat(fd)
             return fd

@@ -13,6 +13,8 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from modular_tf.rules.shortage import ShortageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -34,6 +36,8 @@ class RecordFile:
         directory: The directory that the file is in.
         name: The file's name there.
         title: What the file is about; one with another title counts as empty.
+        shortage: Why the file could not be read the last time, for what this process or machine has
+            too little of; None where that is not why.
     """
 
     def __init__(
@@ -57,14 +61,20 @@ class RecordFile:
         self.title = title
         self._rank = rank
         self._seed = crc32(_text(title))
+        self.shortage: ShortageError | None = None
         self._lines: dict[bytes, bytes] = {}
         self._changes: dict[bytes, bytes | None] = {}
         self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the file anew; changes that were not saved stay."""
-        self._lines = self._read()
+        """Read the file anew; changes that were not saved stay, and in a shortage all does."""
+        try:
+            self._lines = self._read()
+        except ShortageError as error:
+            self.shortage = error
+            return
+        self.shortage = None
         self._keys_by_digest = None
 
     def get(self, key: str) -> Any | None:
@@ -129,6 +139,8 @@ class RecordFile:
             return True
         with self.directory.locked():
             self.refresh()
+            if self.shortage is not None:  # what others wrote would be lost
+                return False
             merged = self._merged()
             if not self.directory.replace(self.name, self._as_bytes(merged)):
                 return False

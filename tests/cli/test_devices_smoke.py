@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from argparse import Namespace
 
 import pytest
 
@@ -51,16 +52,32 @@ def test_everything_works_on_a_good_device(smoke, variant):
         assert all(check["works"] and check["elapsed_ms"] > 0 for check in device["checks"])
 
 
-def test_an_arena_that_takes_all_memory_leaves_none_for_others(smoke):
-    """Both devices of the plugin share one memory, and the first one's arena takes it all."""
+def test_each_device_has_a_process_of_its_own(smoke):
+    """Both devices of the plugin share one memory, and the arena of each takes it all."""
     ended = smoke("bfc-allocator", "--json")
-    first, second = ended.object["devices"]
-    assert first["works"] is True
-    failed = {check["check"] for check in second["checks"] if not check["works"]}
-    assert failed == {"allocate", *COPIES, "fill", "timer"}
-    rows = [line.split("\t") for line in smoke("bfc-allocator").lines]
-    assert {len(row) for row in rows} == {5}
-    assert "; arena FIXTURE:1: 0 B in use" in rows[7][4]
+    assert (ended.code, [device["works"] for device in ended.object["devices"]]) == (
+        0,
+        [True, True],
+    )
+
+
+def test_a_crash_is_told_and_the_rest_is_tried_nevertheless(smoke):
+    ended = smoke("copies-crash", "--json")
+    assert ended.code == 1
+    assert "2 of 2 devices failed: FIXTURE:0, FIXTURE:1" in ended.err
+    for device in ended.object["devices"]:
+        assert device["hardware_name"]
+        checks = {check["check"]: check for check in device["checks"]}
+        assert list(checks) == CHECKS
+        assert {name for name in CHECKS if not checks[name]["works"]} == {*COPIES, "fill"}
+        for name in (*COPIES, "fill"):
+            assert checks[name]["message"].startswith("the process crashed with SIGSEGV")
+            assert "libfixture_device_copies_crash.so" in checks[name]["message"]
+
+
+def test_what_a_plugin_prints_is_no_result(smoke, monkeypatch):
+    monkeypatch.setenv("MODULAR_TF_LOG", "off")
+    assert smoke("copies-crash").lines[0].split("\t")[:3] == ["FIXTURE:0", "allocate", "works"]
 
 
 @pytest.mark.parametrize("variant", FAULTS)
@@ -136,7 +153,7 @@ def test_a_call_that_never_returns_is_given_up(mtf_process, fixture_device_plugi
 
 
 def test_a_device_that_does_not_answer_is_listed():
-    from modular_tf.cli.devices import _described
+    from modular_tf.cli.device_details import described
     from modular_tf.cli.time_limit import TimeLimit
 
     class Silent:
@@ -151,7 +168,7 @@ def test_a_device_that_does_not_answer_is_listed():
             return {}
 
     silent, limit = Silent(), TimeLimit(0.01)
-    found = _described(silent, limit)
+    found = described(silent, limit)
     silent.enough.set()
     assert limit.stuck_calls == 1
     assert (found["name"], found["vendor"], found["memory_total"]) == ("NPU:0", None, None)
@@ -209,7 +226,6 @@ def test_a_path_that_does_not_exist_is_told(mtf, tmp_path):
 def test_a_device_that_only_describes_itself_has_nothing_to_try(capsys):
     from modular_tf.cli import devices
     from modular_tf.cli.printer import Printer
-    from modular_tf.cli.time_limit import TimeLimit
     from modular_tf.service import PluginService
 
     class Described:
@@ -220,7 +236,11 @@ def test_a_device_that_only_describes_itself_has_nothing_to_try(capsys):
 
     with PluginService(bundled=False) as service:
         service.register_device_factory(Described())
-        code = devices._try_all(service.devices("NPU"), Printer(json=True), TimeLimit(60))
+        given = Namespace(
+            plugin=[], plugin_dir=[], bundled=False, frozen=False, log=None, verbose=0,
+            json=True, timeout=60.0,
+        )  # fmt: skip
+        code = devices._try_all(service.devices("NPU"), given, Printer(json=True))
         listed = service.devices("NPU")[0].to_dict()
     assert code == 0
     assert '"checks": []' in capsys.readouterr().out

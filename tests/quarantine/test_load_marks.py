@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -259,3 +260,16 @@ def test_other_files_are_left_alone(own_state: Path):
 
     assert marks().culprits() == []
     assert other.exists()
+
+
+def test_nobody_is_a_culprit_whom_a_shortage_hides(own_state: Path, monkeypatch):
+    """Whether a process runs is read from a file, which takes a descriptor."""
+
+    def no_descriptor_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with marks().around("plug", "/where/plug.so", "loading", SHA256):
+        with monkeypatch.context() as patch:
+            patch.setattr(load_marks, "open", no_descriptor_left, raising=False)
+            assert marks().culprits() == []
+        assert len(files(own_state)) == 1

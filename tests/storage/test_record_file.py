@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -271,3 +272,22 @@ def test_the_file_is_lines_of_ascii(filled: Path):
 
     assert json.loads(lines[0]) == "title"
     assert len(lines) == 1 + len(VALUES)
+
+
+def test_a_shortage_costs_nobody_a_record(directory: OwnDirectory, filled: Path, monkeypatch):
+    """What cannot be read now is not empty: who writes then would drop what others wrote."""
+
+    def no_descriptor_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    one = records(directory)
+    one.put("new", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(directory), "_read", no_descriptor_left)
+        assert not one.save()
+        assert one.shortage is not None
+        assert dict(one.items()) == {**VALUES, "new": 1}
+    assert held(directory) == VALUES
+    assert one.save()
+    assert one.shortage is None
+    assert held(directory) == {**VALUES, "new": 1}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.progress import MUTE_STATUS
 from modular_tf.check.outcome import Incident, Outcome, Verdict
+from modular_tf.first_contact.backtrace import readable_frames
+from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.sanitizer_report import sanitizer_report
 from modular_tf.signal_names import signal_in_full
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.check.isolation.job import Job
 
 _MOST_CALLS = 20
@@ -41,6 +45,48 @@ class Ending:
     calls: tuple[str, ...] = ()
     backtrace: tuple[str, ...] = ()
     said: str = ""
+
+
+class LastWords:
+    """What a process tells of its end (`native/core/crash_report.h` has the form).
+
+    Attributes:
+        ending: What is known of its end.
+        is_traced: Whether it has told where it was, as it was asked.
+    """
+
+    def __init__(self) -> None:
+        self.ending = Ending()
+        self.is_traced = False
+        self._frames: list[Any] = []
+
+    def take(self, entry: dict[str, Any]) -> bool:
+        """Take an entry of its report; tell whether it is dying of a signal."""
+        ending = self.ending
+        match entry:
+            case {"signal": int(number), "overflow": int(overflow)}:
+                ending.signal, ending.overflow = number, bool(overflow)
+                return True
+            case {"exits": int(status)}:
+                ending.exits = status
+            case {"frame": list(frame)} if len(self._frames) < MOST_FRAMES:
+                self._frames.append(frame)
+            case {"traced": _}:
+                self.is_traced = True
+        return False
+
+    def look_back(self, files: Iterable[str]) -> None:
+        """Take note of where it was, once it has ended.
+
+        Args:
+            files: The plugin's.
+        """
+        self.ending.backtrace = readable_frames(self._frames, files)
+
+
+def words_of(ending: Ending) -> str:
+    """Return how a process ended, in words."""
+    return _told(ending, _signal(ending))[1]
 
 
 def outcome_of(ending: Ending, job: Job, check_id: str, seconds: float, when: str = "") -> Outcome:

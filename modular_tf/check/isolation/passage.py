@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.call_log import CallLog
 from modular_tf.check.isolation.child import run
-from modular_tf.check.isolation.ending import Ending, after_check, blocked, outcome_of
+from modular_tf.check.isolation.ending import LastWords, after_check, blocked, outcome_of
 from modular_tf.check.isolation.progress import FRESH_STATUS
 from modular_tf.check.outcome import Outcome
-from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
 from modular_tf.first_contact.descendants import end_all
-from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.native.crash_report import QUESTION
 
 if TYPE_CHECKING:
@@ -54,11 +52,11 @@ class Passage:
         self._tell = tell
         self._decided = 0
         self._held: Outcome | None = None  # of the last check, until the subject is taken down
-        self._begun = self._ready = self._done = self._faulty = self._traced = False
+        self._begun = self._ready = self._done = self._faulty = False
         self._blocked: str | None = None
         self._entered = False
-        self._ending = Ending()
-        self._frames: list[Any] = []
+        self._last_words = LastWords()
+        self._ending = self._last_words.ending
         self._said = b""
         self._log = CallLog()
         self._give_time(self._stage_seconds())
@@ -101,7 +99,7 @@ class Passage:
         if self._done or has_ended(self._pid):
             return True
         if time.monotonic() < self._deadline:
-            return self._ending.hung is not None and self._traced
+            return self._ending.hung is not None and self._last_words.is_traced
         if self._ending.hung is not None or self._ending.signal is not None:
             return True
         self._ending.hung = self._allowed
@@ -119,7 +117,8 @@ class Passage:
     def _take_entry(self, entry: dict[str, Any]) -> None:
         if self._ending.hung is None:
             self._take_step(entry)
-        self._take_last_words(entry)
+        if self._last_words.take(entry):
+            self._hurry()
 
     def _take_step(self, entry: dict[str, Any]) -> None:
         match entry:
@@ -142,19 +141,6 @@ class Passage:
             case {"fault": str(text)}:
                 self._faulty = True
                 self._tell({"fault": text, "check": self._next()})
-
-    def _take_last_words(self, entry: dict[str, Any]) -> None:
-        ending = self._ending
-        match entry:
-            case {"signal": int(number), "overflow": int(overflow)}:
-                ending.signal, ending.overflow = number, bool(overflow)
-                self._hurry()
-            case {"exits": int(status)}:
-                ending.exits = status
-            case {"frame": list(frame)} if len(self._frames) < MOST_FRAMES:
-                self._frames.append(frame)
-            case {"traced": _}:
-                self._traced = True
 
     def _take_outcome(self, outcome: Outcome) -> None:
         if outcome.check_id != self._next():
@@ -180,7 +166,7 @@ class Passage:
         ending.calls = self._log.calls()
         self._log.close()
         ending.said = self._said.decode("utf-8", "replace")
-        ending.backtrace = readable_frames(self._frames, (target.path, *target.companions))
+        self._last_words.look_back((target.path, *target.companions))
 
     def _conclude(self) -> int:
         if self._faulty:

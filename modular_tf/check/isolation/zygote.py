@@ -29,11 +29,22 @@ if TYPE_CHECKING:
 
 _START = """\
 import json, sys
-path, job = json.loads(sys.argv[1])
+path, module, job = json.loads(sys.argv[1])
 sys.path[:] = path
-from modular_tf.check.isolation.zygote import serve
-serve(**job)
+from importlib import import_module
+import_module(module).serve(**job)
 """
+
+
+def command_for(python: str, module: str, job: dict[str, Any]) -> list[str]:
+    """Return the command of a process that calls `serve` of a module; it imports as this one does.
+
+    Args:
+        python: The interpreter.
+        module: The name of the module.
+        job: The arguments of its `serve`, as JSON knows them.
+    """
+    return [python, "-c", _START, json.dumps([sys.path, module, job])]
 
 
 def zygote_command(python: str, *, limits: Limits, scratch: str) -> Callable[[int, str], list[str]]:
@@ -55,7 +66,7 @@ def zygote_command(python: str, *, limits: Limits, scratch: str) -> Callable[[in
             "scratch": scratch,
             "mark": mark,
         }
-        return [python, "-c", _START, json.dumps([sys.path, job])]
+        return command_for(python, __name__, job)
 
     return command
 

@@ -13,6 +13,7 @@ from modular_tf.discovery.file_kind import kind_in_words
 from modular_tf.errors import ElfError
 from modular_tf.owned_file import open_owned
 from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
 
 __all__ = ["ByteSource"]
 
@@ -41,6 +42,7 @@ class ByteSource:
 
         Raises:
             ElfError: It is not a regular file (LD-002) or cannot be read (LD-003).
+            ShortageError: Nothing can be said of it now.
         """
         self.path = path
         self.name = os.path.basename(path) or path
@@ -55,11 +57,10 @@ class ByteSource:
             self.size = found.st_size
             self.identity = (found.st_dev, found.st_ino)
             self._head = os.pread(self._file.fileno(), _HEAD_BYTES, 0)
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise self._cannot_read(error) from error
-        except ElfError:
-            self.close()
+            if isinstance(error, OSError):
+                raise self._cannot_read(error) from error
             raise
 
     def close(self) -> None:
@@ -71,6 +72,7 @@ class ByteSource:
 
         Raises:
             ElfError: They do not all lie inside the file (LD-005), or reading failed (LD-003).
+            ShortageError: Nothing can be said of it now.
         """
         end = offset + n_bytes
         if offset < 0 or n_bytes < 0 or end > self.size:
@@ -107,6 +109,7 @@ class ByteSource:
             raise self.error(rules.REGULAR_FILE.id, f"is {kind_in_words(mode)}, not a regular file")
 
     def _cannot_read(self, error: OSError | ValueError) -> ElfError:
+        raise_shortage(error)
         if isinstance(error, FileNotFoundError) and os.path.islink(self.path):
             what = f"is a symbolic link to {os.readlink(self.path)!r}, which does not exist"
             return self.error(rules.REGULAR_FILE.id, what)

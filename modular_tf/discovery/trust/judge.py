@@ -19,6 +19,7 @@ from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.discovery.trust.writers import trusted_writers
 from modular_tf.errors import ElfError
 from modular_tf.rules import trust as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +38,8 @@ class TrustJudge:
     """Judges candidates in one pass; what it learned of directories holds for that pass.
 
     [any thread, one at a time]
+
+    Each judgement may raise `ShortageError`, where nothing can be said of a file now.
 
     Args:
         policy: What the user decided.
@@ -78,6 +81,7 @@ class TrustJudge:
         try:
             file, offence = self._look_at(candidate.path)
         except (OSError, ValueError) as error:
+            raise_shortage(error)
             reason = error.strerror if isinstance(error, OSError) else error
             return TrustVerdict(rules.OWNER.id, f"there is no file to judge: {reason}")
         verdict = self._verdict(file, offence, candidate)
@@ -95,7 +99,8 @@ class TrustJudge:
             return None
         try:
             _, offence = self._look_at(candidate.path)
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            raise_shortage(error)
             return None
         return None if offence is None else TrustVerdict.of_problem(offence)
 
@@ -270,7 +275,8 @@ def _is_same(file: JudgedFile, seen: SeenFile) -> bool:
         return True
     try:
         return file.sha256() == seen.sha256
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)
         return False
 
 
@@ -280,5 +286,6 @@ def _executable_stack(path: str) -> Problem:
 
 
 def _changed(path: str, error: OSError) -> Problem:
+    raise_shortage(error)
     message = f"{path} cannot be read as it was found: {error.strerror}"
     return Problem.of(rules.UNCHANGED, message, path=path)

@@ -9,6 +9,7 @@ from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.lock_file import LockFile
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import trust as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from modular_tf.discovery.trust.judged_file import JudgedFile
@@ -72,6 +73,7 @@ class Lock:
             with open(path, "rb") as stream:
                 return LockFile.parse(stream.read())
         except OSError as error:
+            raise_shortage(error)
             what = f"the lock file {path} cannot be read: {error.strerror}"
         except ValueError as error:
             what = f"{path} is no lock file: {error}"

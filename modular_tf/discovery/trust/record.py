@@ -12,6 +12,7 @@ from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import trust as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -119,14 +120,16 @@ class Records:
     def _is_safe(self, record: str) -> bool:
         try:
             return self._paths.judge(record).offence is None
-        except OSError:
+        except OSError as error:
+            raise_shortage(error)
             return False
 
     def _bytes_of(self, distribution: InstalledDistribution) -> bytes:
         if distribution.name not in self._read:
             try:
                 self._read[distribution.name] = distribution.read("RECORD")
-            except OSError:  # discovery reports it (LD-022)
+            except OSError as error:  # discovery reports it (LD-023)
+                raise_shortage(error)
                 self._read[distribution.name] = b""
         return self._read[distribution.name]
 

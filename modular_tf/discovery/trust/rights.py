@@ -10,6 +10,7 @@ from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.access_list import listed_writers
 from modular_tf.discovery.trust.writers import group_text, user_text
 from modular_tf.rules import trust as rules
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     import os
@@ -69,6 +70,7 @@ class Rights:
         try:
             who = next(self._strangers(path, status), None)
         except OSError as error:
+            raise_shortage(error)
             who = f"somebody, its access control list is unreadable ({error.strerror}),"
         if who is None:
             return None

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.search_paths import package_directories
+from modular_tf.rules.shortage import raise_shortage, require_descriptor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -94,6 +94,7 @@ def _user_name(number: int) -> str | None:
     try:
         return pwd.getpwuid(number).pw_name
     except KeyError:
+        require_descriptor()  # without one the system's list cannot be read
         return None
 
 
@@ -101,8 +102,10 @@ def _chain(path: str) -> Iterator[os.stat_result]:
     """Yield the status of a directory and of those above it; what cannot be seen is left out."""
     at = os.path.realpath(path)
     while True:
-        with suppress(OSError):
+        try:
             yield os.stat(at)
+        except OSError as error:
+            raise_shortage(error)
         above = os.path.dirname(at)
         if above == at:
             return
@@ -122,7 +125,8 @@ def _roots() -> Iterable[int]:
             return (0,)
         with open(_OVERFLOW_UID, encoding="ascii") as stream:
             return (0, int(stream.read()))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return (0,)
 
 
@@ -140,6 +144,7 @@ def _user_number(name: str) -> int | None:
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
+        require_descriptor()  # without one the system's list cannot be read
         return None
 
 
@@ -149,6 +154,7 @@ def _group_number(name: str) -> int | None:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
+        require_descriptor()  # without one the system's list cannot be read
         return None
 
 
@@ -160,6 +166,7 @@ def _group(number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     try:
         found = grp.getgrgid(number)
     except KeyError:
+        require_descriptor()
         return (), ()
     return (found.gr_name,), tuple(found.gr_mem)
 
@@ -167,4 +174,7 @@ def _group(number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _primary_members(group: int) -> set[int]:
     import pwd  # noqa: PLC0415  (for what a system's group may write to alone)
 
-    return {entry.pw_uid for entry in pwd.getpwall() if entry.pw_gid == group}
+    users = pwd.getpwall()
+    if not users:
+        require_descriptor()
+    return {entry.pw_uid for entry in users if entry.pw_gid == group}

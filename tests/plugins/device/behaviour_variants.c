@@ -1,4 +1,5 @@
 /* Variants whose functions misbehave when the host calls them. */
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,6 +145,19 @@ static void copy_now_hangs(const SP_Device* device, void* target,
 CHANGE(copies_hang, plan.executor.memcpy_dtoh = copy_hangs;
        plan.executor.sync_memcpy_dtoh = copy_now_hangs)
 
+static void copy_crashes(const SP_Device* device, SP_Stream stream, void* target,
+                         const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
+  (void)device, (void)stream, (void)target, (void)source, (void)size, (void)status;
+  raise(SIGSEGV);
+}
+
+static void copy_now_crashes(const SP_Device* device, void* target,
+                             const SP_DeviceMemoryBase* source, uint64_t size, TF_Status* status) {
+  copy_crashes(device, NULL, target, source, size, status);
+}
+CHANGE(copies_crash, plan.executor.memcpy_dtoh = copy_crashes;
+       plan.executor.sync_memcpy_dtoh = copy_now_crashes)
+
 /* ---- Streams and events ---- */
 
 static void stream_fails(const SP_Device* device, SP_Stream* stream, TF_Status* status) {
@@ -224,6 +238,7 @@ const variant behaviour_variants[] = {
     {"allocate-null", allocate_null},
     {"memory-usage-unknown", unknown_usage},
     {"allocator-stats-unknown", unknown_stats},
+    {"copies-crash", copies_crash},
     {"copies-fail", copies_fail},
     {"copies-hang", copies_hang},
     {"create-stream-fails", failing_stream},
