@@ -34,7 +34,7 @@ def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
         by_file_name.setdefault(os.path.basename(target.file.path), []).append(target)
     found: dict[str, str] = {}
     for target in targets:
-        for name in target.names.needed:
+        for name in target.names.linked:
             for other in by_file_name.get(os.path.basename(name), ()):
                 if other.names.soname != name and _leads_to(name, target, other):
                     for compared in expand(name, target.mapped_as.rpartition("/")[0]):

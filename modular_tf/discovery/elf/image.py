@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ __all__ = ["ET_DYN", "Image"]
 ET_DYN = 3
 PT_LOAD = 1
 PT_DYNAMIC = 2
+PT_INTERP = 3
 _SHT_DYNSYM = 11
 _IDENT_BYTES = 16
 # A library has about ten segments and fifty sections; each look-up costs time in their number.
@@ -39,6 +41,7 @@ class Image:
 
     __slots__ = (
         "_dynamic_address",
+        "_interpreter",
         "_sections",
         "_starts",
         "dynamic",
@@ -78,6 +81,17 @@ class Image:
     def read_at(self, address: int, n_bytes: int, what: str) -> bytes:
         """Return `n_bytes` from memory `address`."""
         return self.source.read(self.offset_of(address, n_bytes, what), n_bytes, what)
+
+    def interpreter(self) -> str | None:
+        """Return the path of the dynamic linker that a program names; libraries name none.
+
+        Raises:
+            ElfError: It does not lie inside the file.
+        """
+        if self._interpreter is None:
+            return None
+        path = self.source.read(*self._interpreter, "the path of the dynamic linker")
+        return os.fsdecode(path.rstrip(b"\0"))
 
     def dynamic_symbol_section(self) -> tuple[int, int] | None:
         """Return offset and size of `.dynsym` by the section table, which may be stripped."""
@@ -130,6 +144,7 @@ class Image:
         record = self.layout.program_header
         self.loads: list[tuple[int, int, int]] = []
         self.dynamic: tuple[int, int] | None = None
+        self._interpreter: tuple[int, int] | None = None
         self._starts: list[int] = []
         if not count:
             return
@@ -157,6 +172,8 @@ class Image:
         type_, offset, address, size, _ = (fields[at] for at in self.layout.program_fields)
         if type_ == PT_DYNAMIC:
             self.dynamic, self._dynamic_address = (offset, size), address
+        elif type_ == PT_INTERP:
+            self._interpreter = (offset, size)
         elif type_ == PT_LOAD and size:
             if offset + size > self.source.size:
                 raise self.source.damaged(
