@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
-from modular_tf.discovery.brought_along import brought_along
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.plugin_entry import PluginEntry
@@ -111,7 +110,7 @@ class _Pass:
         verdict = self._judge.judge(candidate, self._seen)
         if verdict.accepted and facts.loadable:
             verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
-            verdict = self._judge.judge_brought_along(candidate, verdict, brought_along())
+            verdict = self._judge.judge_brought_along(candidate, verdict)
         if verdict.accepted and finding is not None and finding.opened:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict

@@ -98,11 +98,12 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}
+    brought = brought_along()
     plugins = []
     for record in records:
         entry = service.entry(record.name)
         library, *others = entry.checked
-        known = {*entry.facts.companions, *brought_along()}
+        known = {*entry.facts.companions, *brought}
         companions = [each for each in others if with_opened or each.path in known]
         plugins.append(
             LockedPlugin(

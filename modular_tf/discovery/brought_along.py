@@ -12,7 +12,6 @@ from functools import cache
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.search_paths import package_directories
 from modular_tf.discovery.system_libraries import is_of_system
-from modular_tf.errors import ElfError
 
 __all__ = ["VARIABLES", "brought_along"]
 
@@ -30,15 +29,16 @@ def brought_along() -> tuple[str, ...]:
     They are what this program is linked with, and would not be without the variables. Libraries of
     the system and of this package are left out. One that was removed since has ` (deleted)` at its
     end, as in `/proc/self/maps`, and so is no file.
+
+    Raises:
+        OSError: What is mapped into this process cannot be read now.
+        ElfError: Its program cannot.
     """
     library_path, preload = _variable("LD_LIBRARY_PATH"), _preload()
     if not library_path and not preload:
         return ()
-    try:
-        files = _linked_files(library_path, preload) - _linked_files("", "")
-        mapped = _mapped_files()
-    except (OSError, ElfError):  # nothing can be read of this process
-        return ()
+    files = _linked_files(library_path, preload) - _linked_files("", "")
+    mapped = _mapped_files()
     ways = [(path, path) for path in files] + [(f"{path} (deleted)", path) for path in files]
     return tuple(sorted(shown for shown, path in ways if shown in mapped and not _is_exempt(path)))
 

@@ -259,9 +259,9 @@ class LibrarySearch:
 
 def _first_absent(directory: str, name: str) -> str | None:
     """Return the highest directory that is absent on the way to one below another."""
-    if not os.path.isdir(directory or "."):
-        return directory
-    path = directory
+    path = directory or "."
+    if not os.path.isdir(path):
+        return path
     for part in name.split("/"):
         path = os.path.join(path, part)
         if not os.path.isdir(path):

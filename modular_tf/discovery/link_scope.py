@@ -157,6 +157,7 @@ class LinkScope:
 
     def _put_before(self, at: int, found: LinkedLibrary) -> bool:
         """Let a library come before the one at `at`, if it comes after it; tell whether it did."""
+        self._trail.places_left -= 1  # it takes as long to find it here
         for place in range(len(self.libraries) - 1, at, -1):
             if self.libraries[place] is found:
                 self.libraries.insert(at, self.libraries.pop(place))

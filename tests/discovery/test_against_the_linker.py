@@ -11,6 +11,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,13 +21,15 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.discovery.link_scope import LinkScope
 from modular_tf.discovery.linker_customs import running_linker
-from tests.discovery.elf_builder import X86_64, ElfBuilder
+from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
     from random import Random
 
-_LINKER = "/lib64/ld-linux-x86-64.so.2"
-_TARGET = (64, "<", X86_64)
+with ElfFile(str(Path(sys.executable).resolve())) as _program:
+    _LINKER, _TARGET = str(_program.image.interpreter()), _program.target
+_MACHINE = _TARGET[2]
+_OTHER_MACHINE = next(number for number in (62, 183) if number != _MACHINE)
 _NAMES = ("liba.so", "libb.so", "libc++.so", "libd.so")
 _PLACES = ("one", "one/sub", "two", "three")
 _MAPPED = re.compile(r"^\t(?!linux-vdso)(?:\S+ => )?(\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
@@ -71,7 +74,8 @@ class Tree:
 
     def _write(self, path: Path, name: str) -> None:
         choose = self.random
-        machine = 183 if choose.random() < 0.05 and path.name != "libmain.so" else X86_64
+        is_other = choose.random() < 0.05 and path.name != "libmain.so"
+        machine = _OTHER_MACHINE if is_other else _MACHINE
         soname = choose.choice([name, name, "", *_NAMES]) if name in _NAMES else ""
         count = choose.randint(0, 3) if path.name != "libmain.so" else 4
         needed = tuple(self._name() for _ in range(count))

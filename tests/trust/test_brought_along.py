@@ -186,3 +186,21 @@ def test_what_an_auditor_brings_is_refused_too(tmp_path, load, locked):
 
     assert (state, rule) == ("rejected", "LD-098")
     assert os.path.realpath(built) in message
+
+
+def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
+    code = """
+        import sys
+        from modular_tf.discovery import brought_along
+        from modular_tf.service import PluginService
+
+        maps, brought_along._MAPS = brought_along._MAPS, "/nowhere"
+        for _ in range(2):
+            with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
+                (record,) = service.discover().plugins
+                print(record.state.value, [reason.rule for reason in record.reasons])
+            brought_along._MAPS = maps
+    """
+    done = run_python(code, plugin, env=by_path(tool))
+
+    assert done.stdout == "rejected ['LD-098']\nfound []\n"

@@ -7,7 +7,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.brought_along import VARIABLES
+from modular_tf.discovery.brought_along import VARIABLES, brought_along
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.system_libraries import is_of_system
@@ -17,6 +17,7 @@ from modular_tf.discovery.trust.record import Records
 from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.discovery.trust.writers import trusted_writers
+from modular_tf.errors import ElfError
 from modular_tf.rules import trust as rules
 
 if TYPE_CHECKING:
@@ -142,9 +143,7 @@ class TrustJudge:
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
-    def judge_brought_along(
-        self, candidate: Candidate, verdict: TrustVerdict, files: Sequence[str]
-    ) -> TrustVerdict:
+    def judge_brought_along(self, candidate: Candidate, verdict: TrustVerdict) -> TrustVerdict:
         """Judge the libraries that the linker's variables brought into this process.
 
         What comes with this package is judged by them only where plugins are frozen.
@@ -152,15 +151,19 @@ class TrustJudge:
         Args:
             candidate: The candidate.
             verdict: What was said of it and its companions.
-            files: The libraries (`brought_along`).
 
         Returns:
             As `judge_opened`.
         """
         if candidate.source is Source.BUNDLED and self._lock is None:
             return verdict
-        how = f"which {VARIABLES} brought into this process"
-        return self._judge_others(candidate, verdict, [(file, None) for file in files], how)
+        brought = f"{VARIABLES} brought into this process"
+        try:
+            files = [(file, None) for file in brought_along()]
+        except (OSError, ElfError) as error:
+            message = f"what {brought} cannot be found out: {error}"
+            return TrustVerdict.of_problem(Problem.of(rules.MAPPED_AS_JUDGED, message))
+        return self._judge_others(candidate, verdict, files, f"which {brought}")
 
     def _judge_others(
         self,
