@@ -133,6 +133,7 @@ class LibrarySearch:
             trail: Gets where was looked, and says for how long.
         """
         trail = trail or SearchTrail(sys.maxsize)
+        trail.places_left -= 1  # a search without places takes its time too
         for path, is_companion in self._places(name, needed_by, trail):
             if trail.places_left <= 0:
                 break
