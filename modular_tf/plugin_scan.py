@@ -126,6 +126,7 @@ class _Pass:
         if verdict.accepted and facts.loadable:
             verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
             verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
+            verdict = self._judge.judge_brought_along(candidate, verdict)
         if verdict.accepted and finding is not None and finding.opened:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict

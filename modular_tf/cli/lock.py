@@ -104,15 +104,18 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
+    from modular_tf.discovery.brought_along import brought_along  # noqa: PLC0415
     from modular_tf.discovery.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}
+    brought = brought_along()
     plugins = []
     for record in records:
         entry = service.entry(record.name)
         library, *others = entry.checked
-        companions = [each for each in others if with_opened or each.path in entry.facts.companions]
+        known = {*entry.facts.companions, *brought}
+        companions = [each for each in others if with_opened or each.path in known]
         plugins.append(
             LockedPlugin(
                 name=record.name,

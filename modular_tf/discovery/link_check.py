@@ -106,7 +106,7 @@ def check_link(
         ElfError: The tables of the library or of one that it needs are damaged.
     """
     name = os.path.basename(elf.path)
-    root = LinkedLibrary(name, elf, process.libraries[0], is_companion=True)
+    root = LinkedLibrary(name, elf, process.root, is_companion=True)
     scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
     try:
         own = [library for library in scope.libraries if library.is_companion]
@@ -117,17 +117,17 @@ def check_link(
         return LinkCheck(
             libraries=tuple(
                 ResolvedLibrary(found.name, found.elf.path, found.is_companion)
-                for found in scope.libraries[1:]
+                for found in scope.others
             ),
             missing_libraries=tuple(scope.missing),
             missing_symbols=symbols,
             problems=(
                 *_library_problems(scope.missing),
-                *size_problems(library.elf for library in scope.libraries[1:]),
+                *size_problems(library.elf for library in scope.others),
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
-            passed_over=tuple(scope.passed_over),
+            passed_over=scope.passed_over,
             executable_stacks=tuple(
                 found.elf.path
                 for found in scope.libraries

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile, SymbolName
-from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
+from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary, SearchTrail
 from modular_tf.errors import ElfError
 from modular_tf.rules.shortage import raise_shortage
 
@@ -34,11 +35,15 @@ class MissingLibrary(NamedTuple):
 
 
 class LinkScope:
-    """A library with all that it needs, directly or not, breadth first as the linker does.
+    """A library with all that is mapped with it, directly or not, in the linker's order.
+
+    That is breadth first, but for filters (DT_AUXILIARY, DT_FILTER): those come right before the
+    library that names them, and what they need before what others need.
 
     Attributes:
+        root: The library itself.
         libraries: The library itself and those found, in order.
-        missing: Those not found.
+        missing: Those not found; without an auxiliary filter the linker goes on.
         passed_over: Paths at which another library would have been found instead.
         excess: What of it is more than is looked at, in words; the rest was not looked for.
     """
@@ -63,16 +68,19 @@ class LinkScope:
                 goes on without those that are not found.
         """
         self._outer = outer
+        self.root = root
         self.libraries = [root]
         self.missing: list[MissingLibrary] = []
-        self.passed_over: list[str] = []
         self.excess: str | None = None
+        self._search = search
+        self._trail = SearchTrail(_MAX_PLACES)
         self._by_name: dict[str, LinkedLibrary] = {}
-        self._remember(root)
+        self._by_file: dict[tuple[int, int], LinkedLibrary] = {}
+        self._remember(root, root.name)
         try:
             for name in preloaded:
-                self._take(search.find(name, root))
-            self._collect(search, offered)
+                self._find(name, root)
+            self._collect(offered)
         except BaseException:
             self.close()
             raise
@@ -82,16 +90,24 @@ class LinkScope:
 
         The system's libraries belong to the search.
         """
-        for library in self.libraries[1:]:
+        for library in self.others:
             if library.is_companion:
                 library.elf.close()
 
+    @property
+    def others(self) -> tuple[LinkedLibrary, ...]:
+        """All libraries but the one that it starts from."""
+        return tuple(library for library in self.libraries if library is not self.root)
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """Paths at which another library would have been found instead."""
+        return tuple(self._trail.passed_over)
+
     def library(self, name: str) -> LinkedLibrary | None:
-        """Return the library of this name, from here or from the outer scope."""
-        found = self._by_name.get(name)
-        if found is None and self._outer is not None:
-            return self._outer.library(name)
-        return found
+        """Return the library of this name, from the outer scope or from here."""
+        found = None if self._outer is None else self._outer.library(name)
+        return found or self._by_name.get(name)
 
     def offers(self, name: str) -> bool:
         """Tell whether any library here or in the outer scope defines a symbol.
@@ -105,39 +121,83 @@ class LinkScope:
         wanted = SymbolName(name)
         return any(library.elf.find(wanted) for library in self.libraries)
 
-    def _collect(self, search: LibrarySearch, offered: Collection[str]) -> None:
+    def _collect(self, offered: Collection[str]) -> None:
         missing: dict[str, MissingLibrary] = {}
-        for library in self.libraries:  # which grows meanwhile
-            needed = library.elf.dynamic.needed
-            self._note_excess(len(needed))
-            for name in needed:
-                if self.excess is not None:
-                    return
-                if name in missing or name in offered or self.library(name) is not None:
-                    continue
-                places_left = _MAX_PLACES - len(self.passed_over)
-                if not self._take(search.find(name, library, self.passed_over, most=places_left)):
-                    missing[name] = MissingLibrary(name, library.name)
-                self._note_excess(len(self.libraries) + len(missing))
+        done: set[int] = set()
+        at = 0
+        while at < len(self.libraries) and self.excess is None:
+            library = self.libraries[at]
+            if id(library) in done:
+                at += 1
+                continue
+            done.add(id(library))  # filters that now come before it are next
+            self._collect_for(library, at, offered, missing)
         self.missing += missing.values()
+
+    def _collect_for(
+        self,
+        library: LinkedLibrary,
+        at: int,
+        offered: Collection[str],
+        missing: dict[str, MissingLibrary],
+    ) -> None:
+        """Find what one library needs, and its filters, which come before it from `at` on."""
+        linked = library.elf.dynamic.linked
+        self._note_excess(len(linked))
+        for name, is_filter, is_optional in linked:
+            if self.excess is not None:
+                return
+            if name in missing or (name in offered and not is_filter):
+                continue
+            found = self._find(name, library)
+            if found is None and not is_optional:
+                missing[name] = MissingLibrary(name, library.name)
+            if is_filter and found is not None:
+                at += self._put_before(at, found)
+            self._note_excess(len(self.libraries) + len(missing))
+
+    def _put_before(self, at: int, found: LinkedLibrary) -> bool:
+        """Let a library come before the one at `at`, if it comes after it; tell whether it did."""
+        self._trail.places_left -= 1  # it takes as long to find it here
+        for place in range(len(self.libraries) - 1, at, -1):
+            if self.libraries[place] is found:
+                self.libraries.insert(at, self.libraries.pop(place))
+                return True
+        return False
 
     def _note_excess(self, libraries: int) -> None:
         """Take note of what is more than is looked at, if so many libraries are needed."""
         if libraries > MAX_LIBRARIES:
             self.excess = f"more than {MAX_LIBRARIES} libraries"
-        elif len(self.passed_over) >= _MAX_PLACES:
+        elif self._trail.places_left <= 0:
             self.excess = f"a search in more than {_MAX_PLACES} places"
 
-    def _take(self, found: LinkedLibrary | None) -> bool:
+    def _find(self, name: str, needed_by: LinkedLibrary) -> LinkedLibrary | None:
+        """Return the library that a name leads to; a new one is added at the end."""
+        name = self._search.expanded(name, needed_by)
+        known = self.library(name)
+        if known is not None:
+            return known
+        found = self._search.find(name, needed_by, self._trail)
         if found is None:
-            return False
-        self.libraries.append(found)
-        self._remember(found)
-        return True
+            return None
+        same = self._of_file(found.elf.identity)
+        if same is None:
+            self.libraries.append(found)
+        elif found.is_companion:
+            found.elf.close()
+        self._remember(same or found, name)
+        return same or found
 
-    def _remember(self, library: LinkedLibrary) -> None:
-        """A library answers to the name it was found by and to its SONAME."""
-        self._by_name[library.name] = library
+    def _of_file(self, identity: tuple[int, int]) -> LinkedLibrary | None:
+        """Return the library that was mapped from a file: it is mapped once, by whatever names."""
+        found = None if self._outer is None else self._outer._of_file(identity)  # noqa: SLF001
+        return found or self._by_file.get(identity)
+
+    def _remember(self, library: LinkedLibrary, name: str) -> None:
+        """A library answers to the names it was found by and to its SONAME."""
+        self._by_name.setdefault(name, library)
+        self._by_file.setdefault(library.elf.identity, library)
         soname = library.elf.dynamic.soname
         if soname:
             self._by_name.setdefault(soname, library)
@@ -159,7 +219,10 @@ class ProcessScope(LinkScope):
         """
         self._answers: dict[str, bool] = {}
         self._program = _open_program()
-        self.search = LibrarySearch(self._program.target, library_path=library_path)
+        origin = os.path.dirname(self._program.path)
+        self.search = LibrarySearch(
+            self._program.target, library_path=library_path, program_origin=origin
+        )
         self.libraries = []
         try:
             root = LinkedLibrary("the program", self._program, None, is_companion=False)
@@ -197,8 +260,6 @@ class ProcessScope(LinkScope):
 
 def _open_program() -> ElfFile:
     """Open the running program; what it is called matters for `$ORIGIN`."""
-    import os  # noqa: PLC0415  (only here)
-
     try:
         return ElfFile(os.readlink("/proc/self/exe"))
     except (OSError, ElfError) as error:

@@ -118,7 +118,7 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
     alone = is_alone()
     stub = _map_stub(targets, absent)
     came = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
-    wanted = {t.file.path: (*t.names.needed, *t.names.filters) for t in targets}
+    wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path

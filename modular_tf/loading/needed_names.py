@@ -42,7 +42,7 @@ def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
         if target.names.soname != os.path.basename(target.file.path)
     }
     for target in targets:
-        for name in target.names.needed:
+        for name in target.names.linked:
             for other in by_file_name.get(os.path.basename(name), ()):
                 if other.names.soname != name and _leads_to(name, target, other):
                     for compared in expand(name, target.mapped_as.rpartition("/")[0]):

@@ -242,6 +242,6 @@ def _names_of(path: str) -> tuple[set[str], tuple[str, ...]]:
     try:
         with ElfFile(path) as elf:
             own = {os.path.basename(name) for name in (path, elf.dynamic.soname) if name}
-            return own, (*elf.dynamic.needed, *elf.dynamic.filters)
+            return own, tuple(linked.name for linked in elf.dynamic.linked)
     except ElfError:
         return {os.path.basename(path)}, ()

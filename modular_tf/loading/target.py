@@ -18,14 +18,15 @@ class LinkNames(NamedTuple):
     Attributes:
         soname: Its own name, None if it has none.
         needed: The names of the libraries that it needs.
-        filters: The names of libraries that come with it (DT_AUXILIARY, DT_FILTER).
+        linked: The names of all libraries that come with it: those, and its filters
+            (DT_AUXILIARY, DT_FILTER).
         search_path: Where to look for those, unexpanded.
         levels: As `levels_asked_for` has it.
     """
 
     soname: str | None
     needed: tuple[str, ...]
-    filters: tuple[str, ...]
+    linked: tuple[str, ...]
     search_path: tuple[str, ...]
     levels: int | None
 
@@ -44,7 +45,8 @@ class LinkNames(NamedTuple):
             found = elf.dynamic
             levels = levels_asked_for(elf, file)
             search_path = (*found.rpath, *found.runpath)
-            return cls(found.soname, found.needed, found.filters, search_path, levels)
+            linked = tuple(one.name for one in found.linked)
+            return cls(found.soname, found.needed, linked, search_path, levels)
 
     def must_differ(self, stand_ins: frozenset[str]) -> bool:
         """Tell whether names have to be changed in a copy (`private_copy`)."""

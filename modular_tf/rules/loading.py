@@ -124,8 +124,8 @@ LIBRARIES_FOUND = Rule(
     id="LD-013",
     requirement="Every shared library that a plugin needs is found, for this machine.",
     consequence="The candidate is rejected; dlopen would say 'cannot open shared object file'.",
-    remedy="Install the missing library, or put its directory into LD_LIBRARY_PATH before the "
-    "process starts.",
+    remedy="Install the missing library where the system keeps libraries (ldconfig), or beside the "
+    "plugin, linked with -Wl,-rpath,'$ORIGIN'.",
     source="ld.so(8), DT_NEEDED",
 )
 SYMBOLS_OFFERED = Rule(

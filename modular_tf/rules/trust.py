@@ -91,10 +91,10 @@ MAPPED_AS_JUDGED = Rule(
     "that the message names has run, in its trial or in this process. What another thread opens "
     "while the plugin is loaded counts as the plugin's, but for what Python imports; then the next "
     "load may succeed.",
-    remedy="Find out how the library comes in: LD_LIBRARY_PATH, a directory for one kind of "
-    "processor (glibc-hwcaps), a filter (DT_AUXILIARY), or code of the plugin that opens it. Make "
-    "it belong to a trusted user; where plugins are frozen, write the lock file again with "
-    "`modular-tf lock --load`.",
+    remedy="Find out how the library comes in: by a variable of the linker's (LD_PRELOAD, "
+    "LD_AUDIT, LD_LIBRARY_PATH), or by code of the plugin that opens it. Take it out, or make it "
+    "belong to a trusted user; where plugins are frozen, write the lock file again with "
+    "`modular-tf lock --load` under the same variables.",
     source="design, trust; dl_iterate_phdr(3)",
 )
 MAPPED_UNEXPECTED = Rule(

@@ -25,7 +25,9 @@ class ElfBuilder:
     Attributes:
         tags: Values for dynamic tags by number; None leaves the tag out.
         tables: Bytes for "strings", "symbols", "gnu_hash", "sysv_hash", "needs".
+        filters: Dynamic tag (DT_AUXILIARY or DT_FILTER) and name of each filter.
         segments: More program headers: (type, offset, address, size).
+        flags: Of all segments: 4 to read, 2 to write, 1 to execute.
     """
 
     bits: int = 64
@@ -35,6 +37,7 @@ class ElfBuilder:
     soname: str = "libmade.so"
     needed: tuple[str, ...] = ("libc.so.6",)
     paths: dict[str, str] = field(default_factory=dict)
+    filters: tuple[tuple[int, str], ...] = ()
     exports: tuple[str, ...] = ("TF_InitPlugin", "another_export", "third")
     undefined: tuple[str, ...] = ("TF_SetStatus", "malloc")
     weak: tuple[str, ...] = ("maybe",)
@@ -42,6 +45,7 @@ class ElfBuilder:
     tags: dict[int, int | None] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
     segments: tuple[tuple[int, int, int, int], ...] = ()
+    flags: int = 5
 
     def build(self) -> bytes:
         """Return the bytes of the library."""
@@ -49,6 +53,7 @@ class ElfBuilder:
         self._strings = bytearray(b"\0")
         symbols, gnu, sysv = self._symbols()
         named = [(1, self._string(name)) for name in self.needed]
+        named += [(tag, self._string(name)) for tag, name in self.filters]
         named.append((14, self._string(self.soname)))
         named += [(_PATH_TAGS[kind], self._string(text)) for kind, text in self.paths.items()]
         parts = {"symbols": symbols, "gnu_hash": gnu, "sysv_hash": sysv, "strings": b""}
@@ -98,9 +103,10 @@ class ElfBuilder:
 
     def _program_header(self, type_: int, offset: int, address: int, size: int) -> bytes:
         fields = [0] * 8
-        values = (type_, offset, address, size, 5)
+        values = (type_, offset, address, size, self.flags)
         for at, value in zip(self._layout.program_fields, values, strict=True):
             fields[at] = value
+        fields[self._layout.program_fields[3] + 1] = size  # in memory as in the file
         return self._layout.program_header.pack(*fields)
 
     def _symbols(self) -> tuple[bytes, bytes, bytes]:

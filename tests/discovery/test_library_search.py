@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,14 +15,15 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.discovery.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.linker_customs import LinkerCustoms, running_linker
 from modular_tf.discovery.system_libraries import default_library_directories, is_of_system
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.discovery.conftest import LibraryCompiler
+    from tests.fixtures.children import PythonRunner
 
 _TARGET = (64, "<", 62)
 
@@ -90,11 +92,77 @@ def test_origin_follows_the_path_not_the_link(
         assert found(search(), "libdep.so", root) == (str(dep), True)
 
 
-def test_lib_stands_for_each_custom(tmp_path: Path, linked: Callable[..., LinkedLibrary]) -> None:
+def test_where_the_linker_cannot_be_asked_lib_stands_for_each_custom(
+    tmp_path: Path, linked: Callable[..., LinkedLibrary]
+) -> None:
     dep = library(tmp_path / "lib64/libdep.so")
     root = linked("libroot.so", runpath="$ORIGIN/$LIB")
+    other = search(customs=LinkerCustoms(lib="lib/other"))
 
-    assert found(search(), "libdep.so", root) == (str(dep), True)
+    assert found(search(customs=LinkerCustoms()), "libdep.so", root) == (str(dep), True)
+    assert found(other, "libdep.so", root) is None
+
+
+def test_a_library_in_a_directory_of_the_systems_is_no_companion(
+    linked: Callable[..., LinkedLibrary],
+) -> None:
+    path = Path(read_linker_cache()["libresolv.so.2"][0])
+    finder = search(library_path=str(path.parent))
+
+    assert found(finder, "libresolv.so.2", linked("libroot.so")) == (str(path), False)
+
+
+def test_of_the_cache_counts_what_is_for_this_processor(
+    tmp_path: Path, linked: Callable[..., LinkedLibrary]
+) -> None:
+    levels = ("v4", "v3", "v2")
+    paths = [library(tmp_path / f"glibc-hwcaps/{level}/libdep.so") for level in levels]
+    paths.append(library(tmp_path / "libdep.so"))
+    cache = {"libdep.so": tuple(map(str, paths))}
+    customs = LinkerCustoms(("glibc-hwcaps/v2", "glibc-hwcaps/v3"))
+    root = linked("libroot.so")
+
+    finder = search(cache=cache, customs=customs)
+    assert found(finder, "libdep.so", root) == (str(paths[2]), False)
+    finder = search(cache=cache, customs=LinkerCustoms())
+    assert found(finder, "libdep.so", root) == (str(paths[3]), False)
+
+
+def test_the_linker_is_asked_once_and_its_tunables_count(
+    run_python: PythonRunner,
+) -> None:
+    code = """
+        import subprocess
+        from modular_tf.discovery.linker_customs import running_linker
+
+        known = running_linker()
+        subprocess.run = None
+        assert running_linker() is known
+        print(*known.subdirectories)
+    """
+    usual = run_python(code).stdout.split()
+    less = run_python(code, env={"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-SSSE3,-AVX2,-SSE4_1"}).stdout
+
+    assert usual == list(running_linker().subdirectories)
+    assert less.split() != usual
+
+
+def test_a_linker_that_cannot_be_asked_now_is_asked_again(run_python: PythonRunner) -> None:
+    """No process can be started at the moment, or it does not end."""
+    code = """
+        import subprocess
+        from modular_tf.discovery.linker_customs import LinkerCustoms, running_linker
+
+        start = subprocess.run
+        for error in (BlockingIOError(11, "no process"), subprocess.TimeoutExpired("x", 1)):
+            def fail(*_, **__):
+                raise error
+            subprocess.run = fail
+            assert running_linker() == LinkerCustoms()
+        subprocess.run = start
+        assert running_linker() != LinkerCustoms()
+    """
+    run_python(code)
 
 
 def test_order_of_places(tmp_path: Path, linked: Callable[..., LinkedLibrary]) -> None:
@@ -109,7 +177,7 @@ def test_order_of_places(tmp_path: Path, linked: Callable[..., LinkedLibrary]) -
     plain = linked("libplain.so")
 
     assert found(search(**options), "libdep.so", by_rpath) == (str(places["a"]), True)
-    assert found(search(**options), "libdep.so", by_runpath) == (str(places["b"]), False)
+    assert found(search(**options), "libdep.so", by_runpath) == (str(places["b"]), True)
     places["b"].unlink()
     assert found(search(**options), "libdep.so", by_runpath) == (str(places["a"]), True)
     assert found(search(**options), "libdep.so", plain) == (str(places["c"]), False)
@@ -147,7 +215,7 @@ def test_files_for_other_machines_and_damaged_ones_are_passed_over(
     root = linked("libroot.so")
     path = ":".join(str(tmp_path / name) for name in "abc")
 
-    assert found(search(library_path=path), "libdep.so", root) == (str(good), False)
+    assert found(search(library_path=path), "libdep.so", root) == (str(good), True)
     assert found(search(library_path=path.replace(":", ";")), "libdep.so", root) is not None
 
 

@@ -48,6 +48,24 @@ def test_companions_count_for_the_bound(tmp_path: Path, prober: Prober) -> None:
     assert rules_of(result) == ["LD-096"]
 
 
+@pytest.mark.parametrize("name", ["lib0.so", "absent{at}-{n}.so"])
+def test_filters_count_for_the_bound(name: str, tmp_path: Path, prober: Prober) -> None:
+    """The linker goes on without those that are absent, and moves those that it has already."""
+    for at in range(30):
+        built = ElfBuilder(
+            needed=(f"lib{at + 1}.so",) if at < 29 else (),
+            filters=tuple((0x7FFFFFFD, name.format(at=at, n=n)) for n in range(1000)),
+            paths={"rpath": "$ORIGIN"} if at == 0 else {},
+            tags={0x6FFFFFFB: 0x800},  # -z nodefaultlib: there are few places to search
+        ).build()
+        (tmp_path / f"lib{at}.so").write_bytes(built)
+
+    result = prober.probe(make_candidate(tmp_path / "lib0.so"))
+
+    assert rules_of(result) == ["LD-096"]
+    assert "a search in more than 16384 places" in result.problems[0].message
+
+
 @pytest.mark.parametrize("tag", ["rpath", "runpath"])
 def test_a_plugin_that_searches_too_many_places_is_refused(
     tag: str, tmp_path: Path, prober: Prober, monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ import pytest
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_offer import HostOffer
+from modular_tf.discovery.linker_customs import running_linker
 from modular_tf.discovery.probe import Prober
 from modular_tf.scan_cache import ScanCache, dependencies
 from modular_tf.scan_cache import cache as cache_module
@@ -54,6 +55,33 @@ def test_a_companion_that_would_be_taken_instead_changes_the_verdict(with_compan
     write_library(with_companion.parent / "first" / "libneeded.so")
 
     assert recalled(with_companion) is None
+
+
+@pytest.mark.parametrize("below", running_linker().subdirectories)
+def test_one_for_this_processor_changes_the_verdict(with_companion: Path, below: str):
+    known = tried(with_companion)
+    assert untimed(recalled(with_companion)) == untimed(known)
+    write_library(with_companion.parent / "second" / below / "libneeded.so")
+
+    assert recalled(with_companion) is None
+
+
+def test_a_filter_changes_the_verdict_when_it_comes_changes_or_goes(tmp_path: Path):
+    auxiliary = ((0x7FFFFFFD, "libfilter.so"),)
+    paths = {"runpath": str(tmp_path / "filters")}
+    plugin = write_library(tmp_path / "libx.so", filters=auxiliary, paths=paths)
+    without = tried(plugin)
+    assert (without.facts.problems, without.facts.companions) == ((), ())
+    assert untimed(recalled(plugin)) == untimed(without)
+
+    library = write_library(tmp_path / "filters" / "libfilter.so")
+    assert recalled(plugin) is None
+    assert tried(plugin).facts.companions == (str(library),)
+    write_library(library, exports=("changed",))
+    assert recalled(plugin) is None
+    tried(plugin)
+    library.unlink()
+    assert recalled(plugin) is None
 
 
 def test_another_current_directory_changes_the_verdict(tmp_path: Path, monkeypatch):

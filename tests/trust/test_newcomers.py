@@ -20,6 +20,7 @@ _LOAD = """
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.service import PluginService
 
+    os.environ.pop("LD_LIBRARY_PATH", None)  # the linker goes on with it
     policy, has_thread, imported, *plugins = json.loads(sys.argv[1])
     sys.modules["imported"] = types.ModuleType("imported")
     sys.modules["imported"].__file__ = imported  # as the import of an extension module leaves it
@@ -37,6 +38,9 @@ _LOAD = """
         for p in records
     ]))
 """
+
+
+SYSTEMS = "libanl.so.1"
 
 
 @pytest.fixture
@@ -103,10 +107,11 @@ def test_libraries_of_the_system_are_trusted_for_their_places(load, tmp_path, lo
 
 @pytest.fixture
 def needing(tmp_path):
-    """Return a plugin that needs a library which LD_LIBRARY_PATH leads to, and that library."""
-    needed = opened_library(
-        tmp_path / "elsewhere" / "libneeded.so", "needed", soname="libneeded.so"
-    )
+    """Return a plugin that needs a library of the system's, and what the linker takes instead.
+
+    LD_LIBRARY_PATH leads to it, of which the program does not know any more.
+    """
+    needed = opened_library(tmp_path / "elsewhere" / SYSTEMS, "needed", soname=SYSTEMS)
     options = ["-Wl,--no-as-needed", str(needed)]
     return opening_plugin(tmp_path / "libx.so", options=options), needed
 
@@ -186,18 +191,17 @@ def test_the_next_plugin_that_needs_what_was_refused_is_refused_too(needing, loa
 @pytest.mark.parametrize("tag", ["-f", "-F"], ids=["auxiliary", "filter"])
 def test_a_library_that_filters_the_plugin_is_judged(tag, load, tmp_path, locked, traces):
     folder = tmp_path / "filters"
-    filtering = opened_library(folder / "libfilter.so", "filtering")
-    options = [f"-Wl,{tag},libfilter.so", f"-Wl,-rpath,{folder}"]
-    plugin = opening_plugin(tmp_path / "libx.so", options=options)
+    filtering = opened_library(folder / SYSTEMS, "filtering", soname=SYSTEMS)
+    plugin = opening_plugin(tmp_path / "libx.so", options=[f"-Wl,{tag},{SYSTEMS}"])
 
-    [[state, _, [[rule, message]]]] = load(plugin)
+    [[state, _, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=folder)
     assert (state, rule) == ("loaded", "LD-099")
     assert f"{filtering}, which {plugin} needs" in message
-    [[state, _, [[rule, message]]]] = load(plugin, policy=locked(plugin))
+    [[state, _, [[rule, message]]]] = load(plugin, policy=locked(plugin), LD_LIBRARY_PATH=folder)
     assert (state, rule) == ("failed", "LD-098")
     filtering.chmod(0o666)
     (traces / "init").unlink()
-    [[state, _, [[rule, message]]]] = load(plugin)
+    [[state, _, [[rule, message]]]] = load(plugin, LD_LIBRARY_PATH=folder)
     assert (state, rule) == ("failed", "LD-098")
     assert "init" not in names(traces)
 

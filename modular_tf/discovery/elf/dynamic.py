@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf.strings import StringTable
 
 if TYPE_CHECKING:
     from modular_tf.discovery.elf.image import Image
 
-__all__ = ["DynamicSection"]
+__all__ = ["DynamicSection", "LinkedName"]
 
 _NULL, _NEEDED, _HASH, _STRTAB, _SYMTAB, _STRSZ = 0, 1, 4, 5, 6, 10
 _INIT, _SONAME, _RPATH, _BIND_NOW, _INIT_ARRAY = 12, 14, 15, 24, 25
 _RUNPATH, _FLAGS, _PREINIT_ARRAY = 29, 30, 32
 _GNU_HASH, _VERSYM, _FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 _VERDEF, _VERDEFNUM, _VERNEED, _VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
-_FILTERS = (0x7FFFFFFD, 0x7FFFFFFF)  # DT_AUXILIARY and DT_FILTER
+_AUXILIARY, _FILTER = 0x7FFFFFFD, 0x7FFFFFFF
+_LINKING = (_NEEDED, _AUXILIARY, _FILTER)
 _DF_BIND_NOW = 0x8
-_DF_1_NOW, _DF_1_NOOPEN, _DF_1_PIE = 0x1, 0x40, 0x08000000
+_DF_1_NOW, _DF_1_NOOPEN, _DF_1_NODEFLIB, _DF_1_PIE = 0x1, 0x40, 0x800, 0x08000000
 _MAX_BYTES = 1024 * 1024  # a library has about 30 entries of 16 bytes; needs add one each
+
+
+class LinkedName(NamedTuple):
+    """The name of a library that the linker maps with another one.
+
+    Attributes:
+        name: The name, unexpanded.
+        is_filter: Whether its symbols come before those of the library that names it.
+        is_optional: Whether the linker goes on without it (DT_AUXILIARY).
+    """
+
+    name: str
+    is_filter: bool
+    is_optional: bool
 
 
 class DynamicSection:
@@ -36,6 +51,7 @@ class DynamicSection:
     """
 
     __slots__ = (
+        "_linking",
         "_tags",
         "gnu_hash_address",
         "hash_address",
@@ -52,7 +68,11 @@ class DynamicSection:
         Raises:
             ElfError: It is damaged.
         """
-        self._tags = _read_tags(image)
+        tags = _read_tags(image)
+        self._linking = [(tag, value) for tag, value in tags if tag in _LINKING]
+        self._tags: dict[int, list[int]] = {}
+        for tag, value in tags:
+            self._tags.setdefault(tag, []).append(value)
         self.strings = StringTable(image, self._one(_STRTAB), self._one(_STRSZ))
         self.hash_address = self._one(_HASH)
         self.gnu_hash_address = self._one(_GNU_HASH)
@@ -72,9 +92,12 @@ class DynamicSection:
         return tuple(self.strings.text(at) for at in self._tags.get(_NEEDED, ()))
 
     @property
-    def filters(self) -> tuple[str, ...]:
-        """The names of libraries that the linker maps to look symbols up in before this one."""
-        return tuple(self.strings.text(at) for tag in _FILTERS for at in self._tags.get(tag, ()))
+    def linked(self) -> tuple[LinkedName, ...]:
+        """What the linker maps with this library, in its order: what it needs, and its filters."""
+        return tuple(
+            LinkedName(self.strings.text(at), tag != _NEEDED, tag == _AUXILIARY)
+            for tag, at in self._linking
+        )
 
     @property
     def rpath(self) -> tuple[str, ...]:
@@ -111,6 +134,11 @@ class DynamicSection:
         return bool(self._one(_FLAGS_1) & _DF_1_NOOPEN)
 
     @property
+    def searches_system(self) -> bool:
+        """Whether what it needs may be found in the default directories (no `-z nodefaultlib`)."""
+        return not self._one(_FLAGS_1) & _DF_1_NODEFLIB
+
+    @property
     def is_program(self) -> bool:
         """Whether it is a position-independent program, which dlopen refuses."""
         return bool(self._one(_FLAGS_1) & _DF_1_PIE)
@@ -125,17 +153,17 @@ class DynamicSection:
         return tuple(text.split(":")) if text else ()
 
 
-def _read_tags(image: Image) -> dict[int, list[int]]:
+def _read_tags(image: Image) -> list[tuple[int, int]]:
     if image.dynamic is None:
-        return {}
+        return []
     offset, size = image.dynamic
     if size > _MAX_BYTES:
         raise image.source.damaged(f"the dynamic section claims {size} bytes")
     record = image.layout.dynamic
     data = image.source.read(offset, size - size % record.size, "the dynamic section")
-    tags: dict[int, list[int]] = {}
+    tags = []
     for tag, value in record.iter_unpack(data):
         if tag == _NULL:
             break
-        tags.setdefault(tag, []).append(value)
+        tags.append((tag, value))
     return tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ __all__ = ["ET_DYN", "Image"]
 ET_DYN = 3
 PT_LOAD = 1
 PT_DYNAMIC = 2
+PT_INTERP = 3
 _PT_GNU_STACK = 0x6474E551
 _PF_X = 1
 _STACKS_ARE_DATA_BY_DEFAULT = frozenset({183, 243, 258})  # AArch64, RISC-V, LoongArch
@@ -45,6 +47,7 @@ class Image:
 
     __slots__ = (
         "_dynamic_address",
+        "_interpreter",
         "_sections",
         "_starts",
         "dynamic",
@@ -85,6 +88,17 @@ class Image:
     def read_at(self, address: int, n_bytes: int, what: str) -> bytes:
         """Return `n_bytes` from memory `address`."""
         return self.source.read(self.offset_of(address, n_bytes, what), n_bytes, what)
+
+    def interpreter(self) -> str | None:
+        """Return the path of the dynamic linker that a program names; libraries name none.
+
+        Raises:
+            ElfError: It does not lie inside the file.
+        """
+        if self._interpreter is None:
+            return None
+        path = self.source.read(*self._interpreter, "the path of the dynamic linker")
+        return os.fsdecode(path.rstrip(b"\0"))
 
     def dynamic_symbol_section(self) -> tuple[int, int] | None:
         """Return offset and size of `.dynsym` by the section table, which may be stripped."""
@@ -137,6 +151,7 @@ class Image:
         record = self.layout.program_header
         self.loads: list[tuple[int, int, int]] = []
         self.dynamic: tuple[int, int] | None = None
+        self._interpreter: tuple[int, int] | None = None
         self._starts: list[int] = []
         self.wants_executable_stack = self.machine_number not in _STACKS_ARE_DATA_BY_DEFAULT
         if not count:
@@ -167,6 +182,8 @@ class Image:
             self.wants_executable_stack = bool(flags & _PF_X)
         elif type_ == PT_DYNAMIC:
             self.dynamic, self._dynamic_address = (offset, size), address
+        elif type_ == PT_INTERP:
+            self._interpreter = (offset, size)
         elif type_ == PT_LOAD and size:
             if offset + size > self.source.size:
                 raise self.source.damaged(

@@ -8,6 +8,7 @@ import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.brought_along import VARIABLES, brought_along
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.discovery.system_libraries import is_of_system
@@ -176,23 +177,53 @@ class TrustJudge:
             The same verdict with the libraries among its `checked` files, but for the system's; or
             the first refusal.
         """
+        files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
+        return self._judge_others(candidate, verdict, files, "which its code opens")
+
+    def judge_brought_along(self, candidate: Candidate, verdict: TrustVerdict) -> TrustVerdict:
+        """Judge the libraries that the linker's variables brought into this process.
+
+        What comes with this package is judged by them only where plugins are frozen.
+
+        Args:
+            candidate: The candidate.
+            verdict: What was said of it and its companions.
+
+        Returns:
+            As `judge_opened`.
+        """
+        if candidate.source is Source.BUNDLED and self._lock is None:
+            return verdict
+        brought = f"{VARIABLES} brought into this process"
+        try:
+            files = [(file, None) for file in brought_along()]
+        except (OSError, ElfError) as error:
+            message = f"what {brought} cannot be found out: {error}"
+            return TrustVerdict.of_problem(Problem.of(rules.MAPPED_AS_JUDGED, message))
+        return self._judge_others(candidate, verdict, files, f"which {brought}")
+
+    def _judge_others(
+        self,
+        candidate: Candidate,
+        verdict: TrustVerdict,
+        files: Iterable[tuple[str, int | None]],
+        how: str,
+    ) -> TrustVerdict:
+        """Judge libraries that are no companions: each a file, and its size if that is known."""
         if not verdict.checked:
             return verdict
         checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
-        for seen in opened:
-            size = 0 if seen.identity is None else seen.identity.size
-            found = self.judge_mapped(
-                seen.path, of=of, distribution=candidate.distribution, size=size
-            )
+        for path, size in files:
+            found = self.judge_mapped(path, of=of, distribution=candidate.distribution, size=size)
             if found.rule == rules.EXECUTABLE_STACK.id:
                 return found
             if not found.accepted:
-                message = f"{seen.path}, which its code opens, is not to be trusted as it is:"
+                message = f"{path}, {how}, is not to be trusted as it is: {found.message}"
                 return TrustVerdict.of_problem(
-                    Problem.of(rules.MAPPED_AS_JUDGED, f"{message} {found.message}", path=seen.path)
+                    Problem.of(rules.MAPPED_AS_JUDGED, message, path=path)
                 )
             verdict = verdict.remark(*found.remarks)
-            if not is_of_system(seen.path):
+            if not is_of_system(path):
                 checked += found.checked
         return verdict.on(tuple(checked))
 

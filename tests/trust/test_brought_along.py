@@ -1,0 +1,206 @@
+"""What the linker's variables brought into a process is judged with each plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.linker_cache import read_linker_cache
+from tests.trust.opening import opened_library, opening_plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+_LOAD = """
+    import json, os, sys
+    from modular_tf.configuration import Config
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.service import PluginService
+
+    plugin, lock, changes, bundled = json.loads(sys.argv[1])
+    for name in changes:  # as programs do, so that those which they start are without
+        os.environ.pop(name, None)
+    policy = TrustPolicy(frozen=lock is not None, lock=lock)
+    config = Config(first_contact="never", load="eager", trust=policy)
+    with PluginService(config=config, plugin_paths=[plugin], bundled=bundled) as service:
+        records = service.load().plugins
+    print(json.dumps([
+        [p.name, p.state.value, [[r.rule, r.message] for r in (*p.reasons, *p.warnings)]]
+        for p in records
+    ]))
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    return opening_plugin(tmp_path / "libx.so")
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Path:
+    """Return a library for variables."""
+    return opened_library(tmp_path / "tools" / "libtool.so", "tool")
+
+
+@pytest.fixture
+def load(run_python, plugin) -> Callable:
+    """Load the plugin in a new process; return what became of it."""
+
+    def run(environment, lock=None, changes=(), *, bundled=False):
+        given = json.dumps([str(plugin), None if lock is None else str(lock), changes, bundled])
+        done = run_python(_LOAD, given, env=environment)
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture
+def locked(run_python, plugin, tmp_path) -> Callable:
+    """Write the lock file by the command."""
+
+    def write(environment):
+        path = tmp_path / "plugins.lock"
+        arguments = ["--plugin", str(plugin), "--no-bundled", "lock", "--output", str(path)]
+        code = f"from modular_tf.cli.main import run; raise SystemExit(run({arguments!r}))"
+        run_python(code, env=environment)
+        return path
+
+    return write
+
+
+def by_path(tool: Path) -> dict[str, str]:
+    return {"LD_PRELOAD": str(tool)}
+
+
+def by_name(tool: Path) -> dict[str, str]:
+    return {"LD_PRELOAD": tool.name, "LD_LIBRARY_PATH": str(tool.parent)}
+
+
+def by_link(tool: Path) -> dict[str, str]:
+    link = tool.parent.parent / "liblink.so"
+    if not link.is_symlink():
+        link.symlink_to(tool)
+    return {"LD_PRELOAD": f"/nowhere/libnothing.so {link}"}
+
+
+def as_need(tool: Path) -> dict[str, str]:
+    """It has the place of a library that the program needs."""
+    place = tool.parent / "libm.so.6"
+    if not place.is_symlink():
+        shutil.copy(next(iter(read_linker_cache()["libm.so.6"])), tool)
+        place.symlink_to(tool)
+    return {"LD_LIBRARY_PATH": str(tool.parent)}
+
+
+WAYS = pytest.mark.parametrize("way", [by_path, by_name, by_link, as_need])
+
+
+@WAYS
+def test_what_is_not_locked_is_refused_where_plugins_are_frozen(way, tool, load, locked):
+    lock = locked({})
+    assert load({}, lock)[0][1] == "loaded"
+
+    [[_, state, [[rule, message]]]] = load(way(tool), lock)
+
+    assert (state, rule) == ("rejected", "LD-098")
+    assert f"{tool}, which LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH brought into" in message
+    assert f"{lock} does not have {tool}" in message
+
+
+@WAYS
+def test_what_is_locked_is_accepted_until_it_is_altered(way, tool, load, locked):
+    lock = locked(way(tool))
+
+    assert [loaded[1:] for loaded in load(way(tool), lock)] == [["loaded", []]]
+    with tool.open("ab") as stream:
+        stream.write(b"other")
+    [[_, state, [[rule, _]]]] = load(way(tool), lock)
+    assert (state, rule) == ("rejected", "LD-098")
+
+
+def test_what_strangers_can_change_is_refused(tool, load):
+    tool.parent.chmod(0o777)
+
+    outcomes = load(by_path(tool), bundled=True)
+
+    state = {name: (state, reasons) for name, state, reasons in outcomes}
+    assert state["posix_filesystem"] == ("loaded", [])
+    [[rule, message]] = state["x"][1]
+    assert (state["x"][0], rule) == ("rejected", "LD-098")
+    assert str(tool) in message
+    assert "so anybody may write to it" in message
+
+
+def test_a_program_that_changed_its_variables_does_not_hide_it(tool, load, locked):
+    [[_, state, [[rule, _]]]] = load(by_path(tool), locked({}), ["LD_PRELOAD"])
+
+    assert (state, rule) == ("rejected", "LD-098")
+
+
+def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python):
+    code = """
+        import os, sys
+        os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
+        from modular_tf.discovery.brought_along import brought_along
+        print(brought_along())
+    """
+    assert run_python(code, tool).stdout == "()\n"
+
+
+def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python):
+    code = """
+        import os, sys
+        os.replace(sys.argv[1] + ".good", sys.argv[1])
+        from modular_tf.discovery.brought_along import brought_along
+        print(brought_along())
+    """
+    opened_library(tool.with_name("libtool.so.good"), "good")
+
+    assert run_python(code, tool, env=by_path(tool)).stdout == f"('{tool} (deleted)',)\n"
+
+
+def test_libraries_of_the_system_and_of_the_package_need_no_lock(load, locked, run_python):
+    from modular_tf.native.preloading import SIGNAL_STACKS, preload
+
+    lock = locked({})
+    for environment in ({"LD_PRELOAD": "libanl.so.1"}, preload({}, SIGNAL_STACKS)):
+        assert environment["LD_PRELOAD"]
+        assert [loaded[1:] for loaded in load(environment, lock)] == [["loaded", []]]
+
+
+def test_what_an_auditor_brings_is_refused_too(tmp_path, load, locked):
+    from tests.fixtures.compiler import compile_object, link_library
+
+    source = tmp_path / "audit.c"
+    exported = '__attribute__((visibility("default")))'
+    source.write_text(f"{exported} unsigned la_version(unsigned version) {{ return version; }}\n")
+    built = link_library("libaudit.so", [compile_object(source, [])], [])
+    lock = locked({})
+
+    [[_, state, [[rule, message]]]] = load({"LD_AUDIT": str(built)}, lock)
+
+    assert (state, rule) == ("rejected", "LD-098")
+    assert os.path.realpath(built) in message
+
+
+def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
+    code = """
+        import sys
+        from modular_tf.discovery import brought_along
+        from modular_tf.service import PluginService
+
+        maps, brought_along._MAPS = brought_along._MAPS, "/nowhere"
+        for _ in range(2):
+            with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
+                (record,) = service.discover().plugins
+                print(record.state.value, [reason.rule for reason in record.reasons])
+            brought_along._MAPS = maps
+    """
+    done = run_python(code, plugin, env=by_path(tool))
+
+    assert done.stdout == "rejected ['LD-098']\nfound []\n"
