@@ -32,7 +32,9 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
+from modular_tf.native.strings import encode
 from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
@@ -111,9 +113,10 @@ class Executor:
         self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
-        native = ffi.cast("void *", table), ffi.cast("void *", device)
+        structs = ffi.cast("void *", table), ffi.cast("void *", device)
         new, free = lib.mtf_executor_new, lib.mtf_executor_free
-        self.native = owned(new, free, native, self, "the executor")
+        arguments = *structs, named(plugin), encode(name)
+        self.native = owned(new, free, arguments, self, "the executor")
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.give_to(self.native), "the allocator")

@@ -225,6 +225,9 @@ class Generation:
         if self._loaded is not None:
             return self._loaded
         name_library(self.file.path, self.file.plugin)
+        from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
+
+        name_plugin(self.file.plugin, self.file.path)
         with self._mark(self.file):
             loaded = load_library(self.file, self._config, self._registered.why_taken)
         if self._loaded is None:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arena.h"
+#include "call_under_way.h"
 #include "executor.h"
 #include "executor_allocator.h"
 #include "fork_lock.h"
@@ -47,6 +48,8 @@ struct mtf_executor {
   mtf_executor() = default;
   ~mtf_executor();
 
+  const mtf_plugin* plugin = nullptr;  // for messages, as is the name
+  char name[64] = "";
   SP_StreamExecutor table = {};
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;

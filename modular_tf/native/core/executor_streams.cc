@@ -21,9 +21,10 @@ constexpr std::chrono::nanoseconds kLongestPause(500'000);
 constexpr int kPausesInWait = 32;
 
 template <class Handle, class Destroy>
-void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
+void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy, const char* name) {
   if (destroy == nullptr) return;
-  mtf::drop(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
+  mtf::drop(guarded({executor->plugin, name, executor->name},
+                    [&](TF_Status*) { destroy(executor->device, handle); }));
 }
 
 // What stands in for block_host_until_done where the plugin has none.
@@ -37,9 +38,15 @@ mtf_error* block_by_event(mtf_stream* stream) {
 
 }  // namespace
 
-void mtf_stream::destroy() { destroy_handle(owner, handle, owner->table.destroy_stream); }
-void mtf_event::destroy() { destroy_handle(owner, handle, owner->table.destroy_event); }
-void mtf_timer::destroy() { destroy_handle(owner, handle, owner->table.destroy_timer); }
+void mtf_stream::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_stream, "destroy_stream");
+}
+void mtf_event::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_event, "destroy_event");
+}
+void mtf_timer::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_timer, "destroy_timer");
+}
 
 extern "C" {
 
