@@ -135,6 +135,8 @@ mtf_error* mtf_event_block(mtf_event* event);
 int32_t mtf_event_status(mtf_event* event);
 /* Polls until the event is no longer pending or the time is over; the status, as above. */
 int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds);
+/* The same for what the stream holds now, by an event of the stream's own. */
+int32_t mtf_stream_poll(mtf_stream* stream, uint64_t nanoseconds);
 
 /* 1 when the plugin has all four slots and `nanoseconds`. */
 int mtf_has_timers(const mtf_executor* executor);
