@@ -226,8 +226,10 @@ void on_interrupt(int number, siginfo_t* info, void* context) {
 }  // namespace
 
 extern "C" int mtf_tell_of_ended_calls(const char* directory) {
+  if (note_directory[0] == '\0' && std::strlen(directory) < sizeof note_directory / 2) {
+    std::strcpy(note_directory, directory);
+  }
   if (is_watching.exchange(true)) return 0;
-  if (std::strlen(directory) < sizeof note_directory / 2) std::strcpy(note_directory, directory);
   if (is_main_thread()) make_stack();
 #ifdef __GLIBC__
   if (on_exit(on_exit_called, nullptr) != 0) return -1;

@@ -16,7 +16,8 @@ extern "C" {
  * in seconds since 1970.
  *
  * A thread whose stack has run out tells nothing, unless it has another one for signals, which the
- * main thread gets here. Calls after the first do nothing. 0 on success. */
+ * main thread gets here. Calls after the first do nothing but give the directory, where there was none.
+ * 0 on success. */
 int mtf_tell_of_ended_calls(const char* directory);
 
 /* From now on, the second SIGINT of this process ends it at once by _exit(`status`), wherever its main
