@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
+from modular_tf.ended_calls import take_ended_calls
 from modular_tf.first_contact.limits import Limits
 from modular_tf.load_marks import LoadMarks
 from modular_tf.plugin_file import unmarked
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.plugin_file import PluginFile
     from modular_tf.scan_cache import Remembered, ScanCache
 
-_LOADED_IN_PROCESS = "LD-070"
+_SEEN_IN_PROCESS = ("LD-070", "LD-130")
 
 
 class Admission:
@@ -100,12 +101,15 @@ class Admission:
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
         sha256 = entry.sha256
-        found = self._memory().recall(sha256) if sha256 else None
+        if not sha256:
+            return
+        entry.note_ended_calls(call.incident for call in self._memory().ended_calls(sha256))
+        found = self._memory().recall(sha256)
         if found is None:
             return
         rule = found.incident.violation.rule_id
         # Who wants no first contact does not want its verdicts either.
-        is_wanted = self._config.first_contact != "never" or rule == _LOADED_IN_PROCESS
+        is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
         if is_wanted and rule not in self._limits.accept:
             entry.quarantine(found.incident, since=found.time)
 
@@ -119,6 +123,7 @@ class Admission:
         if self._quarantine is None:
             self._quarantine = QuarantineMemory.of_process()
             self._quarantine.add_culprits(self._marks.culprits())
+            self._quarantine.add_ended_calls(take_ended_calls())
         return self._quarantine
 
     def _recall(self, entry: PluginEntry) -> bool:

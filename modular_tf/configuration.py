@@ -32,6 +32,8 @@ CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
 FIRST_CONTACT_POLICIES = ("always", "new", "never")
 LOAD_VARIABLE = "MODULAR_TF_LOAD"
+TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
+_TRUTHS = {"0": False, "1": True}
 LOAD_POLICIES = ("lazy", "eager")
 FILE_NAME = "modular-tf.toml"
 # What limits of processes and waits of threads can be told.
@@ -46,6 +48,7 @@ _SINGLE = (
     "first_contact_memory_mib",
     "first_contact_timeout_s",
     "load",
+    "tell_ended_calls",
     "watch_poll_interval_s",
     "watch_polling",
 )
@@ -78,6 +81,9 @@ class Config:
         first_contact_accept: Ids of rules of first contact that are taken as warnings.
         load: When the library of a plugin is mapped that is known from an earlier trial: "lazy",
             at the first use of its scheme or device, or "eager".
+        tell_ended_calls: Whether it is told on standard error, and kept for the next process, when
+            this one ends in a call into a plugin. That needs handlers of signals, which pass on to
+            those that are there when the first plugin is mapped.
         trust: Whose files are opened.
         watch_polling: Whether directories are watched by looking at them again and again: "auto",
             where the file system tells nothing of itself; or True or False.
@@ -99,6 +105,7 @@ class Config:
     first_contact_memory_mib: int = 1024
     first_contact_accept: tuple[str, ...] = ()
     load: str = "lazy"
+    tell_ended_calls: bool = True
     trust: TrustPolicy = field(default_factory=TrustPolicy)
     watch_polling: str | bool = "auto"
     watch_poll_interval_s: float = 0.3
@@ -199,7 +206,7 @@ def load_config(
         ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
             nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
             file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
-            policy.
+            policy, or `MODULAR_TF_TELL_ENDED_CALLS` neither 0 nor 1.
         ShortageError: The file cannot be read now.
     """
     if privileged:
@@ -211,6 +218,10 @@ def load_config(
             if (expected := _why_wrong(key, policy)) is not None:
                 raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
             config = replace(config, **{key: policy})  # type: ignore[arg-type]
+    if said_to_tell := variables.get(TELL_VARIABLE):
+        if said_to_tell not in _TRUTHS:
+            raise ConfigError(f"{TELL_VARIABLE}: expected 0 or 1, found {said_to_tell!r}")
+        config = replace(config, tell_ended_calls=_TRUTHS[said_to_tell])
     try:
         frozen = frozen_by(variables)
     except ValueError as error:
@@ -341,6 +352,8 @@ def _why_wrong(key: str, value: Any) -> str | None:
     """Return what the value of a key of `_SINGLE` should be, None if it is that."""
     if key in _POLICIES:
         return None if value in _POLICIES[key] else f"one of {_POLICIES[key]}"
+    if key == "tell_ended_calls":
+        return None if isinstance(value, bool) else "true or false"
     if key == "watch_polling":
         return None if value == "auto" or isinstance(value, bool) else "'auto', true or false"
     if key == "first_contact_memory_mib":

@@ -29,7 +29,7 @@ from modular_tf.report import Decision, PluginRecord, Reason, State
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.configuration import Config
@@ -304,6 +304,12 @@ class PluginEntry:
     def spare_first_contact(self, why: str) -> None:
         """Take note that it is not tried."""
         self._decide("first-contact", None, why, passed=True)
+
+    def note_ended_calls(self, incidents: Iterable[Incident]) -> None:
+        """Take note of its calls in which processes ended, as far as they are no quarantine yet."""
+        kept = [warning for warning in self._warnings if warning.stage != "work"]
+        told = [Reason.of_violation("work", incident.violation) for incident in incidents]
+        self._warnings = [*kept, *told]
 
     def quarantine(self, incident: Incident, since: float) -> None:
         """End the way before the library is opened here, for what it did to another process.

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.ended_calls import EndedCall
     from modular_tf.load_marks import Culprit
     from modular_tf.rules.shortage import ShortageError
 
 _TITLE = "modular_tf quarantine 1"
-_ENDED_A_PROCESS = "LD-070"  # which no trial would find again
+_ENDED_A_PROCESS = "LD-070"
+_ENDED_IN_A_CALL = "LD-130"
+_FOUND_BY_NO_TRIAL = (_ENDED_A_PROCESS, _ENDED_IN_A_CALL)
+_CALLS_TO_QUARANTINE = 3  # in which processes ended
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
 _log = EventLog("quarantine")
@@ -169,6 +173,29 @@ class QuarantineMemory:
             elif suspicion.time < culprit.time:  # not one of many that were stopped at once
                 self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
 
+    def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:
+        """Keep the calls in which processes ended (LD-130); a plugin's third quarantines it."""
+        for call in calls:
+            texts = (call.sha256, call.plugin, call.path)
+            number = len(self.ended_calls(call.sha256)) + 1
+            if number >= _CALLS_TO_QUARANTINE:
+                self._forget_ended_calls(call.sha256)
+                self.remember(*texts, call.incident())
+                continue
+            kept = self._entry(*texts, call.incident())._replace(time=float(call.time))
+            self._records.put(_ended_key(call.sha256, number), kept.as_dict())
+            self._records.save()
+
+    def ended_calls(self, sha256: str) -> list[Entry]:
+        """Return the calls of these bytes in which processes ended on this host as it is."""
+        keys = (_ended_key(sha256, number) for number in range(1, _CALLS_TO_QUARANTINE))
+        found = (_entry(sha256, self._records.get(key)) for key in keys)
+        return [entry for entry in found if entry and not self._host.changes_since(entry.host)]
+
+    def _forget_ended_calls(self, sha256: str) -> None:
+        for number in range(1, _CALLS_TO_QUARANTINE):
+            self._records.drop(_ended_key(sha256, number))
+
     def _suspect(self, sha256: str, name: str, path: str, incident: Incident) -> None:
         entry = self._entry(sha256, name, path, incident)
         self._records.put(_suspect_key(sha256), entry.as_dict())
@@ -231,6 +258,10 @@ def _suspect_key(sha256: str) -> str:
     return f"suspect {sha256}"
 
 
+def _ended_key(sha256: str, number: int) -> str:
+    return f"ended {number} {sha256}"
+
+
 def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
     parts = dict(host.parts)
     return parts.get("machine-id"), parts.get("machine")
@@ -239,7 +270,7 @@ def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
 def _rank(value: Any) -> int:
     """Return 1 for what no trial would find again, else 0."""
     try:
-        return int(value["incident"]["rule"] == _ENDED_A_PROCESS)
+        return int(value["incident"]["rule"] in _FOUND_BY_NO_TRIAL)
     except (TypeError, KeyError, IndexError):
         return 0
 

@@ -38,7 +38,7 @@ class Reason(NamedTuple):
 
     Attributes:
         stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
-            `init`, `register`, `list`.
+            `init`, `register`, `list`, `work`.
         rule: Id of the rule, None where a plugin failed by its own word.
         message: What was found.
         remedy: What to do, None where nobody can know.

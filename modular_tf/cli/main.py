@@ -11,6 +11,7 @@ from modular_tf.cli import logs, standard_streams
 from modular_tf.cli.arguments import Command, parse
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import EXPECTED, complain, message_of
+from modular_tf.cli.interrupts import leave_on_second_interrupt
 from modular_tf.cli.printer import Printer
 from modular_tf.cli.standard_streams import OutputError
 
@@ -48,6 +49,8 @@ def _run(words: Sequence[str]) -> int:
     except SystemExit as leaving:
         return int(leaving.code or 0)
     try:
+        if words is None:
+            leave_on_second_interrupt()
         return _execute(command)
     except (BrokenPipeError, OutputError):
         raise

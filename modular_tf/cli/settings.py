@@ -9,6 +9,7 @@ from modular_tf.configuration import (
     CONFIG_VARIABLE,
     FIRST_CONTACT_VARIABLE,
     LOAD_VARIABLE,
+    TELL_VARIABLE,
     Config,
     load_config,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _VARIABLES = {
     "first_contact": (FIRST_CONTACT_VARIABLE,),
     "load": (LOAD_VARIABLE,),
+    "tell_ended_calls": (TELL_VARIABLE,),
     "memory": (GARBAGE_COLLECTION_VARIABLE, GROWTH_VARIABLE, HOST_LIMIT_VARIABLE),
     "trust": (FROZEN_VARIABLE,),
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
+from modular_tf.cli.interrupts import keep_leaving
 from modular_tf.cli.list_plugins import reason_line
 from modular_tf.cli.session import session
 
@@ -91,8 +92,10 @@ def _ended_by_signals(news: News) -> Iterator[None]:
         number: signal.signal(number, lambda _number, _frame: news.put(None))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
+    keep_leaving()
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        keep_leaving()

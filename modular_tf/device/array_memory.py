@@ -66,6 +66,7 @@ def overwrite(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None
 def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
     """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
     if _is_reached_by_streams(source, executor):
+        executor.await_streams()
         context = executor.context
         _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
@@ -83,6 +84,7 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
         to.context.copy_on_device(target, source)
         _finish(stream.record_event(), stream)
     else:
+        from_.await_streams()
         here, there = from_.context, to.context
         event = here.copy_to_device(there, target, source)
         _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
@@ -118,7 +120,7 @@ def _finish(event: Event, *streams: Stream) -> None:
     """Wait for a copy, and have its streams let go of what it used, which they do in batches."""
     event.wait()  # alone tells that the copy failed
     for stream in streams:
-        stream.block_until_done()
+        stream.finish_passed()
 
 
 def _copy_bytes(target: Any, source: Any) -> None:

@@ -261,9 +261,17 @@ class Device:
         """Copy within the device, now; arguments and errors as `Stream.memcpy_dtod`."""
         copy_dtod(self.executor, target, source, n_bytes, target_offset, source_offset)
 
-    def synchronize(self) -> None:
-        """Wait until all streams of the device are done; raises as `create_stream`."""
-        self.executor.synchronize()
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Wait until all streams of the device are done; signal handlers run meanwhile.
+
+        Args:
+            timeout: In seconds; None waits as long as it takes.
+
+        Raises:
+            DeadlineExceededError: They were not done in time; the work goes on.
+            ModularTFError: As `create_stream`.
+        """
+        self.executor.synchronize(timeout)
 
     def to_dict(self) -> dict[str, str | int | float | None]:
         """Return the device as `devices --json` shows it; never raises.

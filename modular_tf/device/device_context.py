@@ -130,7 +130,7 @@ class DeviceContext:
         Raises:
             ModularTFError: As the operations of `Stream`.
         """
-        self.executor.synchronize()
+        self.executor.synchronize_now()
         stream = self.device_to_host
         stream.wait_for(self.compute)
         stream.memcpy_dtoh(target, source, n_bytes, offset)
@@ -169,7 +169,7 @@ class DeviceContext:
         """
         if not self.executor.shares_plugin_with(other.executor):
             return self._copy_through_host(other, target, source, n_bytes)
-        self.executor.synchronize()
+        self.executor.synchronize_now()
         streams = self.device_to_device
         stream = streams[next(self._turn) % len(streams)]
         stream.wait_for(self.compute)

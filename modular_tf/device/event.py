@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modular_tf.device.native_object import NativeObject, usable
 from modular_tf.errors import DeadlineExceededError, InternalError, ModularTFError
@@ -90,9 +90,9 @@ class Event(NativeObject):
         """
         if timeout is None:
             self._executor.refuse_in_callback("wait")
-        end = None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+        end = end_of(timeout)
         native = usable(self)
-        while not self._is_done(self._status(lib.mtf_event_poll(native, _slice(end)))):
+        while not self._is_done(self._status(lib.mtf_event_poll(native, slice_ns(end)))):
             if end is not None and time.monotonic_ns() >= end:
                 raise DeadlineExceededError(
                     f"{self._executor.name}: the event was not reached within {timeout} s",
@@ -132,5 +132,11 @@ class Event(NativeObject):
         )
 
 
-def _slice(end: int | None) -> Any:
+def end_of(timeout: float | None) -> int | None:
+    """Return when a wait of so many seconds ends, as `time.monotonic_ns` counts; None for never."""
+    return None if timeout is None else time.monotonic_ns() + int(timeout * 1e9)
+
+
+def slice_ns(end: int | None) -> int:
+    """Return how long one wait in the native core may last; 0 when the time is over."""
     return _SLICE_NS if end is None else max(0, min(_SLICE_NS, end - time.monotonic_ns()))

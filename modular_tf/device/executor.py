@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.codes import Code
 from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
 from modular_tf.device.device_context import DeviceContext
-from modular_tf.device.event import Event
+from modular_tf.device.event import Event, end_of
 from modular_tf.device.event_manager import EventManager
 from modular_tf.device.executor_end import close_executors
 from modular_tf.device.host_callback import running_executor
@@ -32,7 +32,9 @@ from modular_tf.errors import (
     UnavailableError,
 )
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
+from modular_tf.native.strings import encode
 from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
@@ -107,13 +109,15 @@ class Executor:
         self._timer = timer
         self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._closed = False
         self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
-        native = ffi.cast("void *", table), ffi.cast("void *", device)
+        structs = ffi.cast("void *", table), ffi.cast("void *", device)
         new, free = lib.mtf_executor_new, lib.mtf_executor_free
-        self.native = owned(new, free, native, self, "the executor")
+        arguments = *structs, named(plugin), encode(name)
+        self.native = owned(new, free, arguments, self, "the executor")
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.give_to(self.native), "the allocator")
@@ -233,7 +237,9 @@ class Executor:
         self._in_flight.add(in_flight)
         end = stream_end(in_flight, self._in_flight)
         native = owned(lib.mtf_stream_new, end, (self.native,), self, "create_stream")
-        return Stream(self, native, in_flight)
+        stream = Stream(self, native, in_flight)
+        self._streams.add(stream)
+        return stream
 
     def create_event(self) -> Event:
         """Return a new event, not recorded yet; errors as in `create_stream`."""
@@ -257,14 +263,36 @@ class Executor:
         new, free = lib.mtf_timer_new, lib.mtf_timer_free
         return PluginTimer(self, owned(new, free, (self.native,), self, "create_timer"))
 
-    def synchronize(self) -> None:
-        """Wait until all streams of the device are done.
+    def synchronize(self, timeout: float | None = None) -> None:
+        """Wait until all streams of the device are done; signal handlers run meanwhile.
+
+        Streams with work are polled by events, as `Stream.block_until_done` does, before the
+        plugin's own wait, which no signal interrupts.
+
+        Args:
+            timeout: In seconds; None waits as long as it takes.
 
         Raises:
+            DeadlineExceededError: They were not done in time; the work goes on.
             ModularTFError: The plugin's own status.
             FailedPreconditionError: Called by a callback of this device.
             ClosedError: The device was closed.
         """
+        self.refuse_where_awaited("synchronize_all_activity")
+        self.await_streams(timeout)
+        self.synchronize_now()
+
+    def await_streams(self, timeout: float | None = None) -> None:
+        """Wait until streams with work have passed it, or failed; see `synchronize`."""
+        if timeout is None and not any(map(InFlight.is_busy, self._in_flight.copy())):
+            return
+        end = end_of(timeout)
+        for stream in list(self._streams):
+            with suppress(ClosedError):
+                stream.await_passed(end, timeout)
+
+    def synchronize_now(self) -> None:
+        """Wait by the plugin's own synchronize_all_activity alone; errors as in `synchronize`."""
         self.refuse_where_awaited("synchronize_all_activity")
         self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 

@@ -148,6 +148,10 @@ class InFlight:
         self.batch = []
         self._sealed.clear()
 
+    def is_busy(self) -> bool:
+        """Whether the stream may not have passed all of it yet."""
+        return bool(self.batch or self._sealed)
+
     def __len__(self) -> int:
         return len(self.batch) + sum(len(batch) for batch, _ in self._sealed.copy())
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
-from modular_tf.device.event import Event
+from modular_tf.device.event import Event, EventStatus, end_of, slice_ns
 from modular_tf.device.host_callback import HostCallbacks, running_executor
 from modular_tf.device.native_object import usable
 from modular_tf.device.stream_copies import StreamCopies
-from modular_tf.errors import ClosedError, ModularTFError
+from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -102,11 +103,19 @@ class Stream(StreamCopies):
         error = self.error
         return Code.OK if error is None else error.code
 
-    def block_until_done(self) -> None:
-        """Wait until all work is done; other Python threads run meanwhile.
+    def block_until_done(self, timeout: float | None = None) -> None:
+        """Wait until all work is done; other Python threads, and signal handlers, run meanwhile.
+
+        The stream is polled by an event; the plugin's own wait, which no signal interrupts, comes
+        when there is nothing to wait for, or at once where the plugin cannot mark the stream.
+
+        Args:
+            timeout: In seconds; None waits as long as it takes.
 
         Raises:
-            ModularTFError: Some work failed, or a callback raised: that is its cause.
+            DeadlineExceededError: It was not done in time; the work goes on.
+            ModularTFError: Some work failed, or a callback raised: that is its cause; or, with a
+                timeout, the plugin cannot mark the stream.
             FailedPreconditionError: Called by a callback of this device.
             ClosedError: The stream was closed.
         """
@@ -116,6 +125,40 @@ class Stream(StreamCopies):
         if running_executor() is not None:
             self._executor.refuse_in_callback("block_until_done")
         sealed = self._in_flight.seal()  # before the wait: others may feed the stream meanwhile
+        self.await_passed(end_of(timeout), timeout)
+        self._finish(native, sealed)
+
+    def await_passed(self, end: int | None, timeout: float | None) -> None:
+        """Wait until the stream has passed what it holds now, or has failed.
+
+        Args:
+            end: Until when, as `time.monotonic_ns` counts; None waits as long as it takes.
+            timeout: How many seconds that were, for the message.
+
+        Raises:
+            DeadlineExceededError: It has not passed it by then.
+            ModularTFError: With an end, the plugin cannot mark the stream.
+        """
+        native = usable(self)
+        while (status := lib.mtf_stream_poll(native, slice_ns(end))) == EventStatus.PENDING:
+            if end is not None and time.monotonic_ns() >= end:
+                raise DeadlineExceededError(
+                    f"{self._executor.name}: the stream was not done within {timeout} s"
+                    f" (plugin {self._executor.plugin})",
+                    plugin=self._executor.plugin,
+                    operation="get_event_status",
+                )
+        if status < 0:
+            failure = self._executor.failure(lib.mtf_take_error(), "record_event")
+            if end is not None:
+                raise failure
+
+    def finish_passed(self) -> None:
+        """Do what `block_until_done` does, of a stream that is known to be done."""
+        sealed = self._in_flight.seal()
+        self._finish(usable(self), sealed)
+
+    def _finish(self, native: Any, sealed: Any) -> None:
         failed = lib.mtf_stream_block_until_done(native)
         if failed:
             failure = self._executor.failure(failed, "block_host_until_done")

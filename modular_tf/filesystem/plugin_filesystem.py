@@ -20,6 +20,7 @@ from modular_tf.filesystem.plugin_settings import PluginSettings
 from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.interruptible import Release, opened
+from modular_tf.native.plugin_names import named
 from modular_tf.native.status import check, failure_unless, take_error
 from modular_tf.native.strings import decode, decode_pointer, encode
 
@@ -81,8 +82,8 @@ class PluginFilesystem(PluginSettings):
         self._close_results: list[Any] = []
         place = _new("mtf_filesystem **")
         make = lib.mtf_filesystem_new_shared if share_init else lib.mtf_filesystem_new
-        tables_address = tables.protected.pointer
-        error, made, owner = opened(_RELEASE_FILESYSTEM, place, make, tables_address, place)
+        arguments = tables.protected.pointer, named(plugin), place
+        error, made, owner = opened(_RELEASE_FILESYSTEM, place, make, *arguments)
         check(error, plugin=plugin, operation="init")
         self._handle: Any = made
         self._owner = owner

@@ -18,6 +18,7 @@ from modular_tf.loading.filesystem_tables import (
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import address_owner, is_executable
+from modular_tf.native.plugin_names import named
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import drop, take_error
 from modular_tf.rules import Violation
@@ -117,7 +118,7 @@ def call_init_plugin(library: Library, info: Any, *, plugin: str) -> None:
             plugin=plugin,
             rule="LD-051",
         )
-    error = lib.mtf_init_filesystem_plugin(ffi.cast("void *", entry), info)
+    error = lib.mtf_init_filesystem_plugin(ffi.cast("void *", entry), named(plugin), info)
     if error:
         cause = take_error(error, plugin=plugin, operation=FILESYSTEM_INIT)
         raise PluginError(

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.plugin_names import named
 from modular_tf.native.status import check
+from modular_tf.native.strings import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,10 @@ def announce_calls(announce: Callable[[str], None]) -> None:
     _announce = announce
 
 
+def _called(plugin: str, operation: str) -> tuple[Any, bytes]:
+    return named(plugin), encode(operation)
+
+
 def _pointer(address: int) -> Any:
     return ffi.cast("void *", address)
 
@@ -30,7 +36,9 @@ def _pointer(address: int) -> Any:
 def init_plugin(entry: int, params: int, *, plugin: str) -> None:
     """Call `SE_InitPlugin` on an SE_PlatformRegistrationParams."""
     _announce("SE_InitPlugin")
-    error = lib.mtf_se_init_plugin(_pointer(entry), _pointer(params))
+    error = lib.mtf_se_init_plugin(
+        *_called(plugin, "SE_InitPlugin"), _pointer(entry), _pointer(params)
+    )
     check(error, plugin=plugin, operation="SE_InitPlugin")
 
 
@@ -38,7 +46,9 @@ def get_device_count(slot: int, platform: int, *, plugin: str) -> int:
     """Return the number of devices; 0 when the plugin leaves the count untouched."""
     count = ffi.new("int32_t *", 0)
     _announce("get_device_count")
-    error = lib.mtf_se_get_device_count(_pointer(slot), _pointer(platform), count)
+    error = lib.mtf_se_get_device_count(
+        *_called(plugin, "get_device_count"), _pointer(slot), _pointer(platform), count
+    )
     check(error, plugin=plugin, operation="get_device_count")
     return int(count[0])
 
@@ -64,7 +74,9 @@ def create(
             the caller from knowing.
     """
     _announce(operation)
-    error = lib.mtf_se_create(_pointer(slot), _pointer(platform), _pointer(params), exists)
+    error = lib.mtf_se_create(
+        *_called(plugin, operation), _pointer(slot), _pointer(platform), _pointer(params), exists
+    )
     check(error, plugin=plugin, operation=operation)
 
 
@@ -89,7 +101,9 @@ def destroy(
             that is not called again.
     """
     _announce(operation)
-    error = lib.mtf_se_destroy(_pointer(slot), _pointer(platform), _pointer(object_), exists)
+    error = lib.mtf_se_destroy(
+        *_called(plugin, operation), _pointer(slot), _pointer(platform), _pointer(object_), exists
+    )
     check(error, plugin=plugin, operation=operation)
 
 
@@ -106,7 +120,12 @@ def destroy_allocator(
     """Call `destroy_allocator` or `destroy_custom_allocator` of the RFC; see `destroy`."""
     _announce(operation)
     error = lib.mtf_se_destroy_allocator(
-        _pointer(slot), _pointer(platform), _pointer(allocator), _pointer(fns), exists
+        *_called(plugin, operation),
+        _pointer(slot),
+        _pointer(platform),
+        _pointer(allocator),
+        _pointer(fns),
+        exists,
     )
     check(error, plugin=plugin, operation=operation)
 
@@ -116,7 +135,9 @@ def destroy_registered(
 ) -> None:
     """Call `destroy_platform` or `destroy_platform_fns` of the registration; see `destroy`."""
     _announce(operation)
-    error = lib.mtf_se_destroy_registered(_pointer(slot), _pointer(object_), exists)
+    error = lib.mtf_se_destroy_registered(
+        *_called(plugin, operation), _pointer(slot), _pointer(object_), exists
+    )
     check(error, plugin=plugin, operation=operation)
 
 
@@ -124,7 +145,9 @@ def get_numa_node(slot: int, device: int, *, plugin: str) -> int:
     """Return the NUMA node next to the device; negative when not known."""
     node = ffi.new("int32_t *", -1)
     _announce("get_numa_node")
-    error = lib.mtf_se_get_numa_node(_pointer(slot), _pointer(device), node)
+    error = lib.mtf_se_get_numa_node(
+        *_called(plugin, "get_numa_node"), _pointer(slot), _pointer(device), node
+    )
     check(error, plugin=plugin, operation="get_numa_node")
     return int(node[0])
 
@@ -133,7 +156,9 @@ def get_memory_bandwidth(slot: int, device: int, *, plugin: str) -> int:
     """Return bytes/s of the device's own memory; negative when not known."""
     bandwidth = ffi.new("int64_t *", -1)
     _announce("get_memory_bandwidth")
-    error = lib.mtf_se_get_memory_bandwidth(_pointer(slot), _pointer(device), bandwidth)
+    error = lib.mtf_se_get_memory_bandwidth(
+        *_called(plugin, "get_memory_bandwidth"), _pointer(slot), _pointer(device), bandwidth
+    )
     check(error, plugin=plugin, operation="get_memory_bandwidth")
     return int(bandwidth[0])
 
@@ -142,6 +167,8 @@ def get_gflops(slot: int, device: int, *, plugin: str) -> float:
     """Return 1e9 floating point operations per second; negative when not known."""
     gflops = ffi.new("double *", -1.0)
     _announce("get_gflops")
-    error = lib.mtf_se_get_gflops(_pointer(slot), _pointer(device), gflops)
+    error = lib.mtf_se_get_gflops(
+        *_called(plugin, "get_gflops"), _pointer(slot), _pointer(device), gflops
+    )
     check(error, plugin=plugin, operation="get_gflops")
     return float(gflops[0])

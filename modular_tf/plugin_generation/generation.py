@@ -228,6 +228,9 @@ class Generation:
         if self._loaded is not None:
             return self._loaded
         name_library(self.file.path, self.file.plugin)
+        from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
+
+        name_plugin(self.file.plugin, self.file.path, self._record())
         with self._mark(self.file):
             loaded = load_library(self.file, self._config, self._registered.why_taken)
         if self._loaded is None:
@@ -235,6 +238,17 @@ class Generation:
         else:  # a signal handler came in the middle
             loaded.close()
         return self._loaded
+
+    def _record(self) -> str:
+        """Have it told of calls in which the process ends; return what the note begins with."""
+        if not self._config.tell_ended_calls:
+            return ""
+        from modular_tf.ended_calls import record_of, tell_of_ended_calls  # noqa: PLC0415
+
+        file = self.file
+        sha256 = None if file.bundled else file.sha256
+        tell_of_ended_calls(leave_notes=sha256 is not None)
+        return "" if sha256 is None else record_of(file.plugin, file.path, sha256)
 
     def _serve(
         self,

@@ -16,6 +16,16 @@ RULES: tuple[Rule, ...] = (
         "design, states",
     ),
     Rule(
+        "LD-130",
+        "A call into a plugin does not end the process.",
+        "It is told on standard error and by `modular-tf why NAME`. The plugin is quarantined when "
+        "the third process ends in a call of it: no trial would find that.",
+        "Tell the plugin's author which call it was, and update the plugin; `modular-tf quarantine "
+        "retry NAME` forgets it. `tell_ended_calls = false` in the configuration, or "
+        "MODULAR_TF_TELL_ENDED_CALLS=0, has nothing of it told or kept.",
+        "signal(7), exit(3)",
+    ),
+    Rule(
         "LD-071",
         "What this package keeps on disk is a regular file, it and its directory are owned by the "
         "user or by root, and nobody else can write to them, nor to a directory or link on the way "

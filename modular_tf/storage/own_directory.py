@@ -96,6 +96,11 @@ class OwnDirectory:
                 return False
             return True
 
+    def made(self) -> str | None:
+        """Return its path, made where it is missing; None if it is not there or not our own."""
+        with self._opened(make=True) as directory:
+            return None if directory is None else self.path
+
     def remove(self, name: str) -> bool:
         """Remove a file; tell whether it was this call that did."""
         with self._opened() as directory:

@@ -40,7 +40,13 @@ def test_waiting_by_the_plugin_or_by_an_event(recording):
         stream = device.create_stream()
         recording.clear()
         stream.block_until_done()
-        assert recording.calls == ["block_host_until_done s1", "get_stream_status s1"]
+        assert recording.calls == [
+            "create_event",
+            "record_event s1 e1",
+            "get_event_status e1",
+            "block_host_until_done s1",
+            "get_stream_status s1",
+        ]
     recording.leave_out("block_host_until_done")
     with recording.devices() as [device, _]:
         stream = device.create_stream()
@@ -48,9 +54,12 @@ def test_waiting_by_the_plugin_or_by_an_event(recording):
         stream.block_until_done()
         assert recording.calls == [
             "create_event",
-            "record_event s2 e1",
-            "block_host_for_event e1",
-            "destroy_event e1",
+            "record_event s2 e2",
+            "get_event_status e2",
+            "create_event",
+            "record_event s2 e3",
+            "block_host_for_event e3",
+            "destroy_event e3",
             "get_stream_status s2",
         ]
 

@@ -82,7 +82,7 @@ namespace {
 void names() {
   char* entries[] = {changing, changing, changing};
   mtf_strings strings = {};
-  mtf::drop(mtf::PluginStrings(entries, 3, [](void*) {}).copy_to(&strings));
+  mtf::drop(mtf::PluginStrings(nullptr, entries, 3, [](void*) {}).copy_to(&strings));
   if (strings.count != 3 || strings.bytes[strings.size - 1] != '\0') std::abort();
   const char* name = strings.bytes;
   for (int i = 0; i < 3; ++i) name += __real_strlen(name) + 1;
@@ -202,7 +202,7 @@ Tables tables() {
 void filesystem() {
   const Tables of = tables();
   mtf_filesystem* made = nullptr;
-  stop(mtf_filesystem_new(&of, &made));
+  stop(mtf_filesystem_new(&of, nullptr, &made));
   for (int i = 0; i < 3; ++i) {
     char* text = nullptr;
     stop(mtf_translate_name(made, "x://h", &text));

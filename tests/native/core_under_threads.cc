@@ -81,7 +81,7 @@ struct Devices {
     const SP_StreamExecutor table = device_table();
     for (int number = 0; number < 2; ++number) {
       structs[number].device_handle = &devices[one_device ? 0 : number];
-      executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number]));
+      executors.push_back(mtf_executor_new(&table, &structs[one_device ? 0 : number], nullptr, ""));
       mtf_executor_set_timer(executors[number], reinterpret_cast<void*>(nanoseconds));
       mtf_executor_memory* source = mtf_executor_memory_new(executors[number], MTF_DEVICE_MEMORY);
       const mtf_arena_options options = {"arena",
@@ -325,8 +325,8 @@ void try_filesystems(Dice& dice) {
   tables.reader.read = read_file;
   tables.plugin_free = std::free;
   mtf_filesystem* filesystem = nullptr;
-  ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, &filesystem)
-                         : mtf_filesystem_new_shared(&tables, &filesystem));
+  ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, nullptr, &filesystem)
+                         : mtf_filesystem_new_shared(&tables, nullptr, &filesystem));
   race(4, [&](Dice&) { use_filesystem(filesystem); }, dice,
        [&] { ignore(mtf_filesystem_close(filesystem, static_cast<int>(dice() % 2))); });
   mtf_filesystem_release(filesystem);
@@ -341,7 +341,7 @@ void misuse() {
   Device device;
   SP_Device handed = {};
   handed.device_handle = &device;
-  mtf_executor* executor = mtf_executor_new(&table, &handed);
+  mtf_executor* executor = mtf_executor_new(&table, &handed, nullptr, "");
   const void* fns[10] = {};  // an SP_AllocatorFns
   std::thread other([&] {
     mtf_allocator_stats stats;

@@ -23,7 +23,10 @@ _MINUS_ONE = {
     "mtf_event_status",
     "mtf_exit_without_inherited_destructors",
     "mtf_memory_free_of_host",
+    "mtf_leave_on_second_interrupt",
     "mtf_report_crashes",
+    "mtf_stream_poll",
+    "mtf_tell_of_ended_calls",
     "mtf_try_strlen",
 }
 _DECLARATION = re.compile(r"((?:const )?\b\w+ ?\*? ?\b(mtf_\w+)\([^;{}]*\));")

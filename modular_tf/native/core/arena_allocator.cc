@@ -65,7 +65,7 @@ Arena::~Arena() {
     mtf_error_free(drop_all(lock));
   }
   if (options_.release == nullptr) return;
-  drop(guarded([&](TF_Status*) { options_.release(options_.context); }));
+  drop(guarded({nullptr, "release of a source of regions"}, [&](TF_Status*) { options_.release(options_.context); }));
 }
 
 uintptr_t Arena::take(uint64_t bytes) {
@@ -232,7 +232,9 @@ void* Arena::ask_source(UniqueLock& lock, uint64_t bytes, mtf_error** error) {
   void* given = nullptr;
   const Unlocked unlocked(lock);
   mtf_error_free(mtf_take_error());  // of an earlier call
-  *error = guarded([&](TF_Status*) { given = options_.allocate(options_.context, bytes); });
+  *error = guarded({nullptr, "allocate of a source of regions"}, [&](TF_Status*) {
+    given = options_.allocate(options_.context, bytes);
+  });
   if (*error == nullptr && given == nullptr) *error = mtf_take_error();
   return given;
 }
@@ -328,7 +330,7 @@ mtf_error* Arena::give_all_back(UniqueLock& lock, const Regions& regions) {
 
 mtf_error* Arena::give_back(UniqueLock& lock, const Region& region) {
   const Unlocked unlocked(lock);
-  return guarded([&](TF_Status*) {
+  return guarded({nullptr, "free of a source of regions"}, [&](TF_Status*) {
     options_.free(options_.context, reinterpret_cast<void*>(region.given), region.given_bytes);
   });
 }

@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "crash_report.h"
+#include "ended_calls.h"
 #include "executor.h"
 #include "library.h"
 #include "owned_error.h"
@@ -35,6 +36,9 @@ template <> struct FailedResult<mtf_event_status> : MinusOne {};
 template <> struct FailedResult<mtf_exit_without_inherited_destructors> : MinusOne {};
 template <> struct FailedResult<mtf_memory_free_of_host> : MinusOne {};
 template <> struct FailedResult<mtf_report_crashes> : MinusOne {};
+template <> struct FailedResult<mtf_leave_on_second_interrupt> : MinusOne {};
+template <> struct FailedResult<mtf_stream_poll> : MinusOne {};
+template <> struct FailedResult<mtf_tell_of_ended_calls> : MinusOne {};
 template <> struct FailedResult<mtf_try_strlen> : MinusOne {};
 
 template <auto Entry>

@@ -8,22 +8,24 @@
 
 namespace {
 
-// Runs `call` on the function at `slot`, which must be code; `name` is for the message.
+// Runs `call` on the function at `slot`, which must be code.
 template <class Function, class Call>
-mtf_error* call_slot(void* slot, const char* name, Call&& call) {
+mtf_error* call_slot(const mtf_plugin* plugin, const char* name, void* slot, Call&& call) {
   if (!mtf_is_executable(slot)) {
     char message[128];
     std::snprintf(message, sizeof message, "%s points to %p, where there is no code", name, slot);
     return mtf::make_error(13, message);
   }
-  return mtf::guarded(
-      [&](TF_Status* status) { call(reinterpret_cast<Function*>(slot), status); });
+  return mtf::guarded({plugin, name}, [&](TF_Status* status) {
+    call(reinterpret_cast<Function*>(slot), status);
+  });
 }
 
 template <class Value>
-mtf_error* ask_device(void* slot, const char* name, const void* device, Value* value) {
+mtf_error* ask_device(const mtf_plugin* plugin, const char* name, void* slot, const void* device,
+                      Value* value) {
   return call_slot<Value(const void*)>(
-      slot, name, [&](auto* ask, TF_Status*) { *value = ask(device); });
+      plugin, name, slot, [&](auto* ask, TF_Status*) { *value = ask(device); });
 }
 
 // Whether something is there to be destroyed, which the caller does.
@@ -33,56 +35,64 @@ bool claim(int32_t* exists) { return exists == nullptr || std::exchange(*exists,
 
 extern "C" {
 
-mtf_error* mtf_se_init_plugin(void* entry, void* params) {
+mtf_error* mtf_se_init_plugin(const mtf_plugin* plugin, const char* operation, void* entry,
+                              void* params) {
   return call_slot<void(void*, TF_Status*)>(
-      entry, "SE_InitPlugin", [&](auto* init, TF_Status* status) { init(params, status); });
+      plugin, operation, entry, [&](auto* init, TF_Status* status) { init(params, status); });
 }
 
-mtf_error* mtf_se_get_device_count(void* slot, const void* platform, int32_t* count) {
+mtf_error* mtf_se_get_device_count(const mtf_plugin* plugin, const char* operation, void* slot,
+                                   const void* platform, int32_t* count) {
   return call_slot<void(const void*, int32_t*, TF_Status*)>(
-      slot, "get_device_count",
-      [&](auto* get, TF_Status* status) { get(platform, count, status); });
+      plugin, operation, slot, [&](auto* get, TF_Status* status) { get(platform, count, status); });
 }
 
-mtf_error* mtf_se_create(void* slot, const void* platform, void* params, int32_t* exists) {
+mtf_error* mtf_se_create(const mtf_plugin* plugin, const char* operation, void* slot,
+                         const void* platform, void* params, int32_t* exists) {
   mtf_error* error = call_slot<void(const void*, void*, TF_Status*)>(
-      slot, "the create function",
+      plugin, operation, slot,
       [&](auto* create, TF_Status* status) { create(platform, params, status); });
   if (exists != nullptr && error == nullptr) *exists = 1;
   return error;
 }
 
-mtf_error* mtf_se_destroy(void* slot, const void* platform, void* object, int32_t* exists) {
+mtf_error* mtf_se_destroy(const mtf_plugin* plugin, const char* operation, void* slot,
+                          const void* platform, void* object, int32_t* exists) {
   if (!claim(exists)) return nullptr;
   return call_slot<void(const void*, void*)>(
-      slot, "the destroy function",
+      plugin, operation, slot,
       [&](auto* destroy, TF_Status*) { destroy(platform, object); });
 }
 
-mtf_error* mtf_se_destroy_allocator(void* slot, const void* platform, void* allocator, void* fns,
+mtf_error* mtf_se_destroy_allocator(const mtf_plugin* plugin, const char* operation, void* slot,
+                                    const void* platform, void* allocator, void* fns,
                                     int32_t* exists) {
   if (!claim(exists)) return nullptr;
   return call_slot<void(const void*, void*, void*)>(
-      slot, "the destroy function",
+      plugin, operation, slot,
       [&](auto* destroy, TF_Status*) { destroy(platform, allocator, fns); });
 }
 
-mtf_error* mtf_se_destroy_registered(void* slot, void* object, int32_t* exists) {
+mtf_error* mtf_se_destroy_registered(const mtf_plugin* plugin, const char* operation, void* slot,
+                                     void* object, int32_t* exists) {
   if (!claim(exists)) return nullptr;
-  return call_slot<void(void*)>(slot, "the destroy function",
+  return call_slot<void(void*)>(plugin, operation, slot,
                                 [&](auto* destroy, TF_Status*) { destroy(object); });
 }
 
-mtf_error* mtf_se_get_numa_node(void* slot, const void* device, int32_t* node) {
-  return ask_device(slot, "get_numa_node", device, node);
+mtf_error* mtf_se_get_numa_node(const mtf_plugin* plugin, const char* operation, void* slot,
+                                const void* device, int32_t* node) {
+  return ask_device(plugin, operation, slot, device, node);
 }
 
-mtf_error* mtf_se_get_memory_bandwidth(void* slot, const void* device, int64_t* bytes_per_second) {
-  return ask_device(slot, "get_memory_bandwidth", device, bytes_per_second);
+mtf_error* mtf_se_get_memory_bandwidth(const mtf_plugin* plugin, const char* operation, void* slot,
+                                       const void* device, int64_t* bytes_per_second) {
+  return ask_device(plugin, operation, slot, device, bytes_per_second);
 }
 
-mtf_error* mtf_se_get_gflops(void* slot, const void* device, double* gflops) {
-  return ask_device(slot, "get_gflops", device, gflops);
+mtf_error* mtf_se_get_gflops(const mtf_plugin* plugin, const char* operation, void* slot,
+                             const void* device, double* gflops) {
+  return ask_device(plugin, operation, slot, device, gflops);
 }
 
 }  // extern "C"

@@ -2,6 +2,7 @@
 #include "executor.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 #include <utility>
 
@@ -75,7 +76,7 @@ int mtf_executor::count_held() {
   const mtf::LockGuard lock(mutex_);
   int found = 0;
   for (const mtf::DeviceObject* object : objects_) {
-    for (; object != nullptr; object = object->next) found += object->is_region ? 0 : 1;
+    for (; object != nullptr; object = object->next) found += object->is_hosts ? 0 : 1;
   }
   return found;
 }
@@ -116,7 +117,8 @@ void mtf_executor::forget_users() {
 
 extern "C" {
 
-mtf_executor* mtf_executor_new(const void* table, const void* device) {
+mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_plugin* plugin,
+                               const char* name) {
   auto* executor = new (std::nothrow) mtf_executor;
   if (executor == nullptr || !mtf::watches_forks()) {
     delete executor;
@@ -129,6 +131,8 @@ mtf_executor* mtf_executor_new(const void* table, const void* device) {
     return mtf::fail_with(mtf::make_error(8, "no memory for an executor"));
   }
   executor->device = static_cast<const SP_Device*>(device);
+  executor->plugin = plugin;
+  std::snprintf(executor->name, sizeof executor->name, "%s", name);
   return executor;
 }
 

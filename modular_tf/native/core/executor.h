@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "plugin_call.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,8 +35,10 @@ typedef struct mtf_timer mtf_timer;
 /* -- the executor -- */
 
 /* `table` is an SP_StreamExecutor of the newest layout, which is copied; `device` an SP_Device that
- * outlives the executor's last plugin call. */
-mtf_executor* mtf_executor_new(const void* table, const void* device);
+ * outlives the executor's last plugin call. `plugin`, which may be NULL, and `name`, of the device, are
+ * for messages. */
+mtf_executor* mtf_executor_new(const void* table, const void* device, const mtf_plugin* plugin,
+                               const char* name);
 /* Gives the executor the slot `nanoseconds` of SP_TimerFns, or NULL. */
 void mtf_executor_set_timer(mtf_executor* executor, void* nanoseconds);
 /* The RFC's two kinds of allocator: memory that an arena of the host's cuts, or used as it is. */
@@ -132,6 +135,8 @@ mtf_error* mtf_event_block(mtf_event* event);
 int32_t mtf_event_status(mtf_event* event);
 /* Polls until the event is no longer pending or the time is over; the status, as above. */
 int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds);
+/* The same for what the stream holds now, by an event of the stream's own. */
+int32_t mtf_stream_poll(mtf_stream* stream, uint64_t nanoseconds);
 
 /* 1 when the plugin has all four slots and `nanoseconds`. */
 int mtf_has_timers(const mtf_executor* executor);

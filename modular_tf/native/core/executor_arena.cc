@@ -65,7 +65,7 @@ mtf::Error given_twice(const mtf_memory* region, const char* slot) {
 
 // Has the plugin give a region that is not listed yet, and files it.
 mtf::Error allocate_region(mtf_executor_memory* memory, mtf_memory* region, uint64_t bytes) {
-  region->is_region = true;
+  region->is_hosts = true;
   if (mtf::Error error = mtf::allocate(region, memory->source, bytes)) return error;
   try {
     if (memory->file(region)) return nullptr;

@@ -60,7 +60,9 @@ Error on_slot(mtf_executor* executor, Slot slot, const char* name, Call&& call) 
   ExecutorUse use(executor);
   if (!use) return closed_executor_error();
   if (slot == nullptr) return missing_slot_error(name);
-  return guarded([&](TF_Status* status) { call(slot, status); });
+  return guarded({executor->plugin, name, executor->name}, [&](TF_Status* status) {
+    call(slot, status);
+  });
 }
 
 // Calls a slot whose arguments are the device, these, and a status.

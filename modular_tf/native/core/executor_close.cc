@@ -13,7 +13,8 @@ constexpr std::chrono::microseconds kBetweenLooks(50);
 mtf::Error synchronize(mtf_executor* executor) {
   const auto slot = executor->table.synchronize_all_activity;
   if (slot == nullptr) return nullptr;
-  return mtf::guarded([&](TF_Status* status) { slot(executor->device, status); });
+  return mtf::guarded({executor->plugin, "synchronize_all_activity", executor->name},
+                      [&](TF_Status* status) { slot(executor->device, status); });
 }
 
 }  // namespace

@@ -74,8 +74,9 @@ void mtf_memory::destroy() {
     mtf_error_free(mtf_arena_free(arena, reinterpret_cast<uintptr_t>(base.opaque)));
     mtf_arena_release(arena);
   } else if (source >= 0) {
-    mtf::drop(guarded(
-        [&](TF_Status*) { owner->allocator->deallocate(owner->device, source, &base); }));
+    mtf::drop(guarded({owner->plugin, "deallocate", owner->name}, [&](TF_Status*) {
+      owner->allocator->deallocate(owner->device, source, &base);
+    }));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "arena.h"
+#include "call_under_way.h"
 #include "executor.h"
 #include "executor_allocator.h"
 #include "fork_lock.h"
@@ -38,7 +39,7 @@ struct DeviceObject {
   DeviceObject** link = nullptr;  // what points here; NULL when not listed
   bool is_ending = false;         // taken off the list and not destroyed yet
   bool is_freed = false;          // by its owner, while that lasted
-  bool is_region = false;         // what an arena cuts, which no user holds
+  bool is_hosts = false;          // no user holds it: what an arena cuts, what a wait polls
 };
 
 }  // namespace mtf
@@ -47,6 +48,8 @@ struct mtf_executor {
   mtf_executor() = default;
   ~mtf_executor();
 
+  const mtf_plugin* plugin = nullptr;  // for messages, as is the name
+  char name[64] = "";
   SP_StreamExecutor table = {};
   std::unique_ptr<mtf::Allocator> allocator;
   const SP_Device* device = nullptr;
@@ -134,6 +137,7 @@ struct mtf_stream final : mtf::DeviceObject {
   explicit mtf_stream(mtf_executor* executor) : DeviceObject(executor, mtf::Kind::kStream) {}
   void destroy() override;
   SP_Stream handle = nullptr;
+  std::atomic<mtf_event*> mark{nullptr};  // for waits; whoever waits takes it meanwhile
 };
 
 struct mtf_event final : mtf::DeviceObject {

@@ -20,10 +20,36 @@ constexpr std::chrono::nanoseconds kFirstPause(10'000);
 constexpr std::chrono::nanoseconds kLongestPause(500'000);
 constexpr int kPausesInWait = 32;
 
+// A wait for a short copy shall not last as long as the shortest sleep of the system.
+constexpr std::chrono::nanoseconds kSpin(50'000);
+
 template <class Handle, class Destroy>
-void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy) {
+void destroy_handle(mtf_executor* executor, Handle handle, Destroy destroy, const char* name) {
   if (destroy == nullptr) return;
-  mtf::drop(guarded([&](TF_Status*) { destroy(executor->device, handle); }));
+  mtf::drop(guarded({executor->plugin, name, executor->name},
+                    [&](TF_Status*) { destroy(executor->device, handle); }));
+}
+
+// Looks again and again, without sleeping for as long as `spin`.
+int32_t poll(mtf_event* event, uint64_t nanoseconds, std::chrono::nanoseconds spin) {
+  using Clock = std::chrono::steady_clock;
+  int32_t status = mtf_event_status(event);
+  if (status != SE_EVENT_PENDING) return status;
+  const auto start = Clock::now();
+  const auto end = start + std::chrono::nanoseconds(nanoseconds);
+  auto pause = kFirstPause;
+  for (;;) {
+    const auto now = Clock::now();
+    if (now >= end) return status;
+    if (now - start < spin) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(pause);
+      pause = std::min(pause + pause / kPausesInWait, kLongestPause);
+    }
+    status = mtf_event_status(event);
+    if (status != SE_EVENT_PENDING) return status;
+  }
 }
 
 // What stands in for block_host_until_done where the plugin has none.
@@ -37,9 +63,15 @@ mtf_error* block_by_event(mtf_stream* stream) {
 
 }  // namespace
 
-void mtf_stream::destroy() { destroy_handle(owner, handle, owner->table.destroy_stream); }
-void mtf_event::destroy() { destroy_handle(owner, handle, owner->table.destroy_event); }
-void mtf_timer::destroy() { destroy_handle(owner, handle, owner->table.destroy_timer); }
+void mtf_stream::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_stream, "destroy_stream");
+}
+void mtf_event::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_event, "destroy_event");
+}
+void mtf_timer::destroy() {
+  destroy_handle(owner, handle, owner->table.destroy_timer, "destroy_timer");
+}
 
 extern "C" {
 
@@ -50,7 +82,9 @@ mtf_stream* mtf_stream_new(mtf_executor* executor) {
 }
 
 void mtf_stream_free(mtf_stream* stream) {
-  if (stream != nullptr) stream->owner->end(stream);
+  if (stream == nullptr) return;
+  mtf_event_free(stream->mark.exchange(nullptr));
+  stream->owner->end(stream);
 }
 
 mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other) {
@@ -123,15 +157,19 @@ int32_t mtf_event_status(mtf_event* event) {
 }
 
 int32_t mtf_event_poll(mtf_event* event, uint64_t nanoseconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::nanoseconds(nanoseconds);
-  auto pause = kFirstPause;
-  for (;;) {
-    const int32_t status = mtf_event_status(event);
-    if (status != SE_EVENT_PENDING || Clock::now() >= end) return status;
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause + pause / kPausesInWait, kLongestPause);
-  }
+  return poll(event, nanoseconds, std::chrono::nanoseconds(0));
+}
+
+int32_t mtf_stream_poll(mtf_stream* stream, uint64_t nanoseconds) {
+  mtf_event* mark = stream->mark.exchange(nullptr);
+  if (mark == nullptr) mark = mtf_event_new(stream->owner);
+  if (mark == nullptr) return kFailed;
+  mark->is_hosts = true;
+  mtf_error* error = mtf_event_record(mark, stream);
+  if (error != nullptr) mtf::fail_with(error);
+  const int32_t status = error != nullptr ? kFailed : poll(mark, nanoseconds, kSpin);
+  mtf_event_free(stream->mark.exchange(mark));
+  return status;
 }
 
 int mtf_has_timers(const mtf_executor* executor) {

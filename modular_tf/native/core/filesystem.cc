@@ -11,16 +11,18 @@
 using mtf::Error;
 using mtf::guarded;
 
-extern "C" mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info) {
+extern "C" mtf_error* mtf_init_filesystem_plugin(void* entry, const mtf_plugin* plugin,
+                                                 mtf_plugin_info* info) {
   static_assert(sizeof(mtf_plugin_info) == sizeof(TF_FilesystemPluginInfo), "one layout, two names");
   *info = {};
-  return guarded([&](TF_Status*) {
+  return guarded({plugin, "TF_InitPlugin"}, [&](TF_Status*) {
     reinterpret_cast<void (*)(mtf_plugin_info*)>(entry)(info);
   });
 }
 
 extern "C" mtf_error* mtf_plugin_free(void* plugin_free, void* memory) {
-  return guarded([&](TF_Status*) { reinterpret_cast<void (*)(void*)>(plugin_free)(memory); });
+  return guarded({nullptr, "plugin_memory_free"},
+                 [&](TF_Status*) { reinterpret_cast<void (*)(void*)>(plugin_free)(memory); });
 }
 
 extern "C" void mtf_strings_free(mtf_strings* strings) {
@@ -32,30 +34,34 @@ extern "C" void mtf_string_free(char* string) { std::free(string); }
 
 namespace {
 
-using Init = Error (*)(const TF_FilesystemOps&, TF_Filesystem*);
+using Init = Error (*)(const TF_FilesystemOps&, const mtf_plugin*, TF_Filesystem*);
 
-Error init_own(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
-  return guarded([&](TF_Status* status) { plugin.init(handle, status); });
+Error init_own(const TF_FilesystemOps& table, const mtf_plugin* plugin, TF_Filesystem* handle) {
+  return guarded({plugin, "init"}, [&](TF_Status* status) { table.init(handle, status); });
 }
 
-Error make_filesystem(const void* tables, bool is_shared, mtf_filesystem** filesystem) {
+Error make_filesystem(const void* tables, const mtf_plugin* plugin, bool is_shared,
+                      mtf_filesystem** filesystem) {
   auto made = std::make_unique<mtf_filesystem>();
   made->tables = static_cast<const mtf::Tables*>(tables);
+  made->plugin = plugin;
   made->is_shared = is_shared;
   const Init init = is_shared ? mtf::join_shared_init : init_own;
-  Error error = init(made->tables->filesystem, &made->handle);
+  Error error = init(made->tables->filesystem, plugin, &made->handle);
   if (!error) *filesystem = made.release();
   return error;
 }
 
 }  // namespace
 
-extern "C" mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem) {
-  return make_filesystem(tables, false, filesystem);
+extern "C" mtf_error* mtf_filesystem_new(const void* tables, const mtf_plugin* plugin,
+                                         mtf_filesystem** filesystem) {
+  return make_filesystem(tables, plugin, false, filesystem);
 }
 
-extern "C" mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesystem** filesystem) {
-  return make_filesystem(tables, true, filesystem);
+extern "C" mtf_error* mtf_filesystem_new_shared(const void* tables, const mtf_plugin* plugin,
+                                                mtf_filesystem** filesystem) {
+  return make_filesystem(tables, plugin, true, filesystem);
 }
 
 extern "C" mtf_error* mtf_filesystem_close(mtf_filesystem* filesystem, int now) {
@@ -85,7 +91,7 @@ extern "C" mtf_error* mtf_filesystem_after_fork(mtf_filesystem* filesystem, int 
   if (filesystem->gate.is_closed() || reinitialise == 0) return nullptr;
   filesystem->handle = {};
   const Init init = filesystem->is_shared ? mtf::repeat_shared_init : init_own;
-  return init(filesystem->tables->filesystem, &filesystem->handle);
+  return init(filesystem->tables->filesystem, filesystem->plugin, &filesystem->handle);
 }
 
 extern "C" int mtf_filesystem_shares_store(const mtf_filesystem* filesystem,

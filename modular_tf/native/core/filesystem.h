@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "error.h"
+#include "plugin_call.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,7 +37,7 @@ typedef struct mtf_strings {
 } mtf_strings;
 
 /* Calls TF_InitPlugin on a zeroed info struct. */
-mtf_error* mtf_init_filesystem_plugin(void* entry, mtf_plugin_info* info);
+mtf_error* mtf_init_filesystem_plugin(void* entry, const mtf_plugin* plugin, mtf_plugin_info* info);
 
 /* Calls the plugin's own free; the pointer may be NULL. */
 mtf_error* mtf_plugin_free(void* plugin_free, void* memory);
@@ -46,12 +47,14 @@ void mtf_string_free(char* string);
 
 /* `tables` is the host's block: TF_FilesystemOps (264 bytes), TF_RandomAccessFileOps (16),
  * TF_WritableFileOps (48), TF_ReadOnlyMemoryRegionOps (24), then the plugin's free; it must outlive
- * the filesystem. Calls `init`; on failure nothing is left behind. */
-mtf_error* mtf_filesystem_new(const void* tables, mtf_filesystem** filesystem);
+ * the filesystem. Calls `init`; on failure nothing is left behind. `plugin` may be NULL. */
+mtf_error* mtf_filesystem_new(const void* tables, const mtf_plugin* plugin,
+                              mtf_filesystem** filesystem);
 
 /* The same, for a plugin whose cleanup ends all its filesystems of the process: they share what one
  * `init` made, and the last of them that closes runs cleanup. */
-mtf_error* mtf_filesystem_new_shared(const void* tables, mtf_filesystem** filesystem);
+mtf_error* mtf_filesystem_new_shared(const void* tables, const mtf_plugin* plugin,
+                                     mtf_filesystem** filesystem);
 
 /* Closes every open file (a writable one is closed, then cleaned up), then runs the plugin's
  * cleanup once the last region is gone; `now` does not wait for regions. Further operations give

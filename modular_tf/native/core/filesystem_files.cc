@@ -29,7 +29,8 @@ struct mtf_reader final : mtf::OpenFile {
   void abandon() override { gate.abandon(); }
 
   Error end() {
-    Error error = guarded([&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
+    Error error = guarded({owner->plugin, "reader cleanup", path},
+                          [&](TF_Status*) { owner->tables->reader.cleanup(&handle); });
     owner->remove_open(this);
     owner->leave();
     return error;
@@ -59,8 +60,10 @@ struct mtf_writer final : mtf::OpenFile {
     const auto& table = owner->tables->writer;
     Error error = table.close == nullptr
                       ? mtf::missing_operation("close")
-                      : guarded([&](TF_Status* status) { table.close(&handle, status); });
-    drop(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+                      : guarded({owner->plugin, "close", path},
+                                [&](TF_Status* status) { table.close(&handle, status); });
+    drop(guarded({owner->plugin, "writer cleanup", path},
+                 [&](TF_Status*) { table.cleanup(&handle); }));
     lock.unlock();
     owner->remove_open(this);
     owner->leave();
@@ -69,18 +72,19 @@ struct mtf_writer final : mtf::OpenFile {
   void abandon() override { closed = true; }
 
   template <class Call>
-  Error locked(Call&& call) {
-    Error error = call_locked(call);
+  Error locked(const char* operation, Call&& call) {
+    Error error = call_locked(operation, call);
     if (is_left) drop(close(true));
     return error;
   }
 
  private:
   template <class Call>
-  Error call_locked(Call& call) {
+  Error call_locked(const char* operation, Call& call) {
     const mtf::LockGuard lock(one_at_a_time);
     if (closed || is_left) return closed_file_error();
-    return guarded([&](TF_Status* status) { call(owner->tables->writer, status); });
+    return guarded({owner->plugin, operation, path},
+                   [&](TF_Status* status) { call(owner->tables->writer, status); });
   }
 };
 
@@ -102,14 +106,17 @@ void release_file(File* file) {
 
 // Opens `file` by `slot` and lists it with its filesystem; deletes it where that fails.
 template <class File, class Slot>
-Error open_listed(mtf_filesystem* filesystem, const char* path, Slot slot, File** file) {
+Error open_listed(mtf_filesystem* filesystem, const char* operation, const char* path, Slot slot,
+                  File** file) {
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   auto made = std::make_unique<File>();
   made->owner = filesystem;
-  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
-    slot(&filesystem->handle, translated, &made->handle, status);
-  });
+  made->keep_path(path);
+  Error error = on_path(filesystem, operation, path,
+                        [&](const char* translated, TF_Status* status) {
+                          slot(&filesystem->handle, translated, &made->handle, status);
+                        });
   if (error) return error;
   filesystem->references.fetch_add(1);
   filesystem->add_open(made.get());
@@ -159,7 +166,7 @@ extern "C" mtf_error* mtf_reader_open(mtf_filesystem* filesystem, const char* pa
                                       mtf_reader** reader) {
   const auto slot = filesystem->tables->filesystem.new_random_access_file;
   if (slot == nullptr) return mtf::missing_operation("new_random_access_file");
-  return open_listed(filesystem, path, slot, reader);
+  return open_listed(filesystem, "new_random_access_file", path, slot, reader);
 }
 
 extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char* buffer,
@@ -172,7 +179,7 @@ extern "C" mtf_error* mtf_reader_read(mtf_reader* reader, uint64_t offset, char*
   if (!open) {
     error = closed_file_error();
   } else if (size > 0) {  // some plugins turn a read of nothing into a read of everything
-    error = guarded([&](TF_Status* status) {
+    error = guarded({reader->owner->plugin, "read", reader->path}, [&](TF_Status* status) {
       *count = static_cast<int64_t>(read_all(*reader, offset, buffer, size, status));
     });
   }
@@ -189,15 +196,14 @@ extern "C" mtf_error* mtf_writer_open(mtf_filesystem* filesystem, const char* pa
   const auto& operations = filesystem->tables->filesystem;
   const auto slot =
       append != 0 ? operations.new_appendable_file : operations.new_writable_file;
-  if (slot == nullptr) {
-    return mtf::missing_operation(append != 0 ? "new_appendable_file" : "new_writable_file");
-  }
-  return open_listed(filesystem, path, slot, writer);
+  const char* operation = append != 0 ? "new_appendable_file" : "new_writable_file";
+  if (slot == nullptr) return mtf::missing_operation(operation);
+  return open_listed(filesystem, operation, path, slot, writer);
 }
 
 extern "C" mtf_error* mtf_writer_append(mtf_writer* writer, const char* data, size_t size) {
   if (writer->owner->tables->writer.append == nullptr) return mtf::missing_operation("append");
-  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+  return writer->locked("append", [&](const TF_WritableFileOps& table, TF_Status* status) {
     table.append(&writer->handle, data, size, status);
     if (status->code == 0) writer->appended += size;
   });
@@ -207,7 +213,7 @@ extern "C" uint64_t mtf_writer_appended(mtf_writer* writer) { return writer->app
 
 extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
   if (writer->owner->tables->writer.tell == nullptr) return mtf::missing_operation("tell");
-  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+  return writer->locked("tell", [&](const TF_WritableFileOps& table, TF_Status* status) {
     *position = table.tell(&writer->handle, status);
     if (status->code == 0 && *position < 0) {
       mtf_status_set(status, 13, "tell gave a negative position with an OK status");
@@ -216,13 +222,13 @@ extern "C" mtf_error* mtf_writer_tell(mtf_writer* writer, int64_t* position) {
 }
 
 extern "C" mtf_error* mtf_writer_flush(mtf_writer* writer) {
-  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+  return writer->locked("flush", [&](const TF_WritableFileOps& table, TF_Status* status) {
     if (table.flush != nullptr) table.flush(&writer->handle, status);
   });
 }
 
 extern "C" mtf_error* mtf_writer_sync(mtf_writer* writer) {
-  return writer->locked([&](const TF_WritableFileOps& table, TF_Status* status) {
+  return writer->locked("sync", [&](const TF_WritableFileOps& table, TF_Status* status) {
     const auto sync = table.sync != nullptr ? table.sync : table.flush;
     if (sync != nullptr) sync(&writer->handle, status);
   });
@@ -240,12 +246,13 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
   auto made = std::make_unique<mtf_region>();
   made->owner = filesystem;
   TF_ReadOnlyMemoryRegion& handle = made->handle;
-  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
-    slot(&filesystem->handle, translated, &handle, status);
-  });
+  Error error = on_path(filesystem, "new_read_only_memory_region_from_file", path,
+                        [&](const char* translated, TF_Status* status) {
+                          slot(&filesystem->handle, translated, &handle, status);
+                        });
   if (error) return error.release();
   const auto& table = filesystem->tables->region;
-  error = guarded([&](TF_Status* status) {
+  error = guarded({filesystem->plugin, "data or length of a region", path}, [&](TF_Status* status) {
     *data = static_cast<const char*>(table.data(&handle));
     *length = table.length(&handle);
     if (*data == nullptr && *length > 0) {
@@ -255,7 +262,8 @@ extern "C" mtf_error* mtf_region_open(mtf_filesystem* filesystem, const char* pa
     }
   });
   if (error) {
-    drop(guarded([&](TF_Status*) { table.cleanup(&handle); }));
+    drop(guarded({filesystem->plugin, "region cleanup", path},
+                 [&](TF_Status*) { table.cleanup(&handle); }));
     return error.release();
   }
   filesystem->references.fetch_add(1);
@@ -269,7 +277,8 @@ extern "C" void mtf_region_release(mtf_region* region) {
   if (region == nullptr) return;
   mtf_filesystem* owner = region->owner;
   if (owner->gate.wake()) {  // else the process ends, and did not wait for this region
-    drop(guarded([&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
+    drop(guarded({owner->plugin, "region cleanup"},
+                 [&](TF_Status*) { owner->tables->region.cleanup(&region->handle); }));
     owner->leave();
   }
   delete region;

@@ -21,7 +21,7 @@ template <auto Slot>
 Error path_operation(mtf_filesystem* filesystem, const char* path, const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, name, path, [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, status);
   });
 }
@@ -33,7 +33,7 @@ Error two_path_operation(mtf_filesystem* filesystem, const char* source, const c
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
   return with_path(filesystem, source, [&](const char* from) {
-    return on_path(filesystem, target, [&](const char* to, TF_Status* status) {
+    return on_path(filesystem, name, target, [&](const char* to, TF_Status* status) {
       operation(&filesystem->handle, from, to, status);
     });
   });
@@ -41,14 +41,15 @@ Error two_path_operation(mtf_filesystem* filesystem, const char* source, const c
 
 using ListSlot = int (*)(const TF_Filesystem*, const char*, char***, TF_Status*);
 
-Error list_strings(mtf_filesystem* filesystem, ListSlot slot, const char* path,
-                   mtf_strings* strings) {
+Error list_strings(mtf_filesystem* filesystem, const char* operation, ListSlot slot,
+                   const char* path, mtf_strings* strings) {
   char** entries = nullptr;
   int count = -1;  // where the slot throws
-  Error error = guarded([&](TF_Status* status) {
+  Error error = guarded({filesystem->plugin, operation, path}, [&](TF_Status* status) {
     count = slot(&filesystem->handle, path, &entries, status);
   });
-  const mtf::PluginStrings taken(entries, count, filesystem->tables->plugin_free);
+  const mtf::PluginStrings taken(filesystem->plugin, entries, count,
+                                 filesystem->tables->plugin_free);
   return error ? std::move(error) : taken.copy_to(strings);
 }
 
@@ -95,7 +96,8 @@ extern "C" mtf_error* mtf_delete_recursively(mtf_filesystem* filesystem, const c
   const auto operation = filesystem->tables->filesystem.delete_recursively;
   if (operation == nullptr) return mtf::missing_operation("delete_recursively");
   *undeleted_files = *undeleted_dirs = 0;
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, "delete_recursively", path,
+                 [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, undeleted_files, undeleted_dirs, status);
   });
 }
@@ -132,7 +134,8 @@ extern "C" mtf_error* mtf_paths_exist(mtf_filesystem* filesystem, const char* co
   }
   for (auto& name : names) arguments.push_back(&name[0]);
   for (auto& status : statuses) pointers.push_back(status.get());
-  Error error = guarded([&](TF_Status*) {
+  Error error = guarded({filesystem->plugin, "paths_exist", count > 0 ? paths[0] : nullptr},
+                        [&](TF_Status*) {
     *all = mtf::returning_byte(operation)(
         &filesystem->handle, arguments.data(), count, pointers.data()) != 0;
   });
@@ -146,7 +149,7 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
   if (operation == nullptr) return mtf::missing_operation("stat");
   TF_FileStatistics statistics = {};
   statistics.length = INT64_MIN;  // no file has it: tells "not filled in" from "empty"
-  Error error = on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  Error error = on_path(filesystem, "stat", path, [&](const char* translated, TF_Status* status) {
     operation(&filesystem->handle, translated, &statistics, status);
     if (status->code != 0) return;
     if (statistics.length == INT64_MIN) {
@@ -163,7 +166,8 @@ extern "C" mtf_error* mtf_stat_path(mtf_filesystem* filesystem, const char* path
 extern "C" mtf_error* mtf_is_directory(mtf_filesystem* filesystem, const char* path, int* result) {
   const auto operation = filesystem->tables->filesystem.is_directory;
   if (operation == nullptr) return mtf::missing_operation("is_directory");
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, "is_directory", path,
+                 [&](const char* translated, TF_Status* status) {
     *result = mtf::returning_byte(operation)(&filesystem->handle, translated, status) != 0;
   });
 }
@@ -172,7 +176,8 @@ extern "C" mtf_error* mtf_get_file_size(mtf_filesystem* filesystem, const char* 
                                         int64_t* size) {
   const auto operation = filesystem->tables->filesystem.get_file_size;
   if (operation == nullptr) return mtf::missing_operation("get_file_size");
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, "get_file_size", path,
+                 [&](const char* translated, TF_Status* status) {
     *size = operation(&filesystem->handle, translated, status);
     if (status->code == 0 && *size < 0) {
       mtf_status_set(status, 13, "get_file_size gave a negative size");
@@ -185,7 +190,7 @@ extern "C" mtf_error* mtf_get_children(mtf_filesystem* filesystem, const char* p
   const auto operation = filesystem->tables->filesystem.get_children;
   if (operation == nullptr) return mtf::missing_operation("get_children");
   return with_path(filesystem, path, [&](const char* translated) {
-    return list_strings(filesystem, operation, translated, names);
+    return list_strings(filesystem, "get_children", operation, translated, names);
   });
 }
 
@@ -196,7 +201,7 @@ extern "C" mtf_error* mtf_get_matching_paths(mtf_filesystem* filesystem, const c
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   // A pattern is passed as it is: TensorFlow does not translate it either.
-  return list_strings(filesystem, operation, pattern, paths);
+  return list_strings(filesystem, "get_matching_paths", operation, pattern, paths);
 }
 
 extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
@@ -204,5 +209,6 @@ extern "C" mtf_error* mtf_flush_caches(mtf_filesystem* filesystem) {
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   if (operation == nullptr) return nullptr;
-  return guarded([&](TF_Status*) { operation(&filesystem->handle); });
+  return guarded({filesystem->plugin, "flush_caches"},
+                 [&](TF_Status*) { operation(&filesystem->handle); });
 }

@@ -31,9 +31,10 @@ void require_token(int result, void* token, TF_Status* status) {
 }
 
 template <class Call>
-Error in_use(mtf_filesystem* filesystem, Call&& call) {
+Error in_use(mtf_filesystem* filesystem, const char* operation, Call&& call) {
   FilesystemUse use(filesystem);
-  return use ? guarded(std::forward<Call>(call)) : mtf::closed_filesystem_error();
+  if (!use) return mtf::closed_filesystem_error();
+  return guarded({filesystem->plugin, operation}, std::forward<Call>(call));
 }
 
 TF_TransactionToken* as_token(void* token) { return static_cast<TF_TransactionToken*>(token); }
@@ -43,7 +44,7 @@ Error token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
                      const char* name) {
   const auto operation = filesystem->tables->filesystem.*Slot;
   if (operation == nullptr) return mtf::missing_operation(name);
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, name, path, [&](const char* translated, TF_Status* status) {
     TF_TransactionToken* made = nullptr;
     const int result = operation(&filesystem->handle, translated, &made, status);
     *token = made;
@@ -56,7 +57,7 @@ Error token_for_path(mtf_filesystem* filesystem, const char* path, void** token,
 extern "C" mtf_error* mtf_start_transaction(mtf_filesystem* filesystem, void** token) {
   const auto operation = filesystem->tables->filesystem.start_transaction;
   if (operation == nullptr) return mtf::missing_operation("start_transaction");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "start_transaction", [&](TF_Status* status) {
     TF_TransactionToken* made = nullptr;
     const int result = operation(&filesystem->handle, &made, status);
     *token = made;
@@ -67,7 +68,7 @@ extern "C" mtf_error* mtf_start_transaction(mtf_filesystem* filesystem, void** t
 extern "C" mtf_error* mtf_end_transaction(mtf_filesystem* filesystem, void* token) {
   const auto operation = filesystem->tables->filesystem.end_transaction;
   if (operation == nullptr) return mtf::missing_operation("end_transaction");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "end_transaction", [&](TF_Status* status) {
     require_success(operation(&filesystem->handle, as_token(token), status), status);
   });
 }
@@ -76,7 +77,8 @@ extern "C" mtf_error* mtf_add_to_transaction(mtf_filesystem* filesystem, const c
                                              void* token) {
   const auto operation = filesystem->tables->filesystem.add_to_transaction;
   if (operation == nullptr) return mtf::missing_operation("add_to_transaction");
-  return on_path(filesystem, path, [&](const char* translated, TF_Status* status) {
+  return on_path(filesystem, "add_to_transaction", path,
+                 [&](const char* translated, TF_Status* status) {
     require_success(operation(&filesystem->handle, translated, as_token(token), status), status);
   });
 }
@@ -97,12 +99,12 @@ extern "C" mtf_error* mtf_decode_transaction_token(mtf_filesystem* filesystem, c
                                                    char** text) {
   const auto operation = filesystem->tables->filesystem.decode_transaction_token;
   if (operation == nullptr) return mtf::missing_operation("decode_transaction_token");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "decode_transaction_token", [&](TF_Status* status) {
     char* made = operation(&filesystem->handle, static_cast<const TF_TransactionToken*>(token));
     if (made == nullptr) return mtf_status_set(status, 13, "the plugin returned NULL");
     *text = mtf_copied_text(made);
     if (*text == nullptr) mtf_status_set(status, 8, "no memory for the text of a transaction");
-    mtf::free_by_plugin(filesystem->tables->plugin_free, made);
+    mtf::free_by_plugin(filesystem->plugin, filesystem->tables->plugin_free, made);
   });
 }
 
@@ -110,7 +112,7 @@ extern "C" mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_opti
                                             int* count) {
   const auto operation = filesystem->tables->filesystem.get_filesystem_configuration;
   if (operation == nullptr) return mtf::missing_operation("get_filesystem_configuration");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "get_filesystem_configuration", [&](TF_Status* status) {
     operation(&filesystem->handle, reinterpret_cast<TF_Filesystem_Option**>(options), count,
               status);
     if (status->code == 0 && (*count < 0 || (*count > 0 && *options == nullptr))) {
@@ -123,7 +125,7 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
                                                    mtf_option** option) {
   const auto operation = filesystem->tables->filesystem.get_filesystem_configuration_option;
   if (operation == nullptr) return mtf::missing_operation("get_filesystem_configuration_option");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "get_filesystem_configuration_option", [&](TF_Status* status) {
     operation(&filesystem->handle, key, reinterpret_cast<TF_Filesystem_Option**>(option), status);
     if (status->code == 0 && *option == nullptr) {
       mtf_status_set(status, 13, "the plugin returned no option with an OK status");
@@ -133,7 +135,7 @@ extern "C" mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, c
 
 extern "C" void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count) {
   const auto release = [filesystem](void* memory) {
-    mtf::free_by_plugin(filesystem->tables->plugin_free, memory);
+    mtf::free_by_plugin(filesystem->plugin, filesystem->tables->plugin_free, memory);
   };
   for (int i = 0; options != nullptr && i < count; ++i) {
     mtf_option_value* value = options[i].value;
@@ -153,7 +155,7 @@ extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mt
                                             int count) {
   const auto operation = filesystem->tables->filesystem.set_filesystem_configuration;
   if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "set_filesystem_configuration", [&](TF_Status* status) {
     operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(options), count,
               status);
   });
@@ -163,7 +165,7 @@ extern "C" mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem,
                                                    const mtf_option* option) {
   const auto operation = filesystem->tables->filesystem.set_filesystem_configuration_option;
   if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration_option");
-  return in_use(filesystem, [&](TF_Status* status) {
+  return in_use(filesystem, "set_filesystem_configuration_option", [&](TF_Status* status) {
     operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(option), status);
   });
 }

@@ -36,7 +36,9 @@ void OpenFile::take_off() {
 Error TranslatedPath::translate(const mtf_filesystem& filesystem, const char* path) {
   const auto translate = filesystem.tables->filesystem.translate_name;
   if (translate == nullptr) return translate_by_default(path);
-  Error error = guarded([&](TF_Status*) { path_ = translate(&filesystem.handle, path); });
+  Error error = guarded({filesystem.plugin, "translate_name", path},
+                        [&](TF_Status*) { path_ = translate(&filesystem.handle, path); });
+  plugin_ = filesystem.plugin;
   plugin_free_ = filesystem.tables->plugin_free;
   if (!error && path_ == nullptr) return make_error(13, "translate_name returned NULL");
   return error;
@@ -60,7 +62,7 @@ Error TranslatedPath::translate_by_default(const char* uri) {
 
 TranslatedPath::~TranslatedPath() {
   if (plugin_free_ != nullptr) {
-    free_by_plugin(plugin_free_, path_);
+    free_by_plugin(plugin_, plugin_free_, path_);
   } else if (on_heap_) {
     std::free(path_);
   }
@@ -73,8 +75,10 @@ void mtf_filesystem::leave() {
 }
 
 void mtf_filesystem::run_cleanup() {
-  mtf::drop(is_shared ? mtf::leave_shared_init(tables->filesystem)
-                      : mtf::guarded([&](TF_Status*) { tables->filesystem.cleanup(&handle); }));
+  mtf::drop(is_shared ? mtf::leave_shared_init(tables->filesystem, plugin)
+                      : mtf::guarded({plugin, "cleanup"}, [&](TF_Status*) {
+                          tables->filesystem.cleanup(&handle);
+                        }));
   cleanup_done = true;
 }
 

@@ -3,6 +3,7 @@
 #define MODULAR_TF_CORE_FILESYSTEM_STATE_H_
 
 #include <atomic>
+#include <cstring>
 
 #include "filesystem.h"
 #include "fork_lock.h"
@@ -23,9 +24,16 @@ struct Tables {
 
 // What readers and writers share: a place in a list of their filesystem, so that it can close them.
 struct OpenFile {
+  static constexpr size_t kMostOfAPath = 256;
+
   mtf_filesystem* owner = nullptr;
   OpenFile* next = nullptr;
   OpenFile** link = nullptr;  // what points here; NULL when not listed
+  char path[kMostOfAPath];    // for messages, as its user wrote it; cut where it is longer
+
+  void keep_path(const char* whole) {
+    if (memccpy(path, whole, '\0', sizeof path) == nullptr) path[sizeof path - 1] = '\0';
+  }
 
   void put_on(OpenFile*& list);
   void take_off();  // nothing where it is not listed
@@ -49,6 +57,7 @@ Error missing_operation(const char* name);
 struct mtf_filesystem {
   TF_Filesystem handle = {};
   const mtf::Tables* tables = nullptr;
+  const mtf_plugin* plugin = nullptr;  // for messages
   bool is_shared = false;  // `handle` is, with others of the plugin (shared_init.h)
   mtf::Gate gate;  // calls and open files are its users, and regions, which rest
   std::atomic<int> references{1};
@@ -105,6 +114,7 @@ class TranslatedPath {
 
   static constexpr size_t kInline = 512;
   char* path_ = nullptr;
+  const mtf_plugin* plugin_ = nullptr;
   void (*plugin_free_)(void*) = nullptr;
   bool on_heap_ = false;
   char inline_[kInline];
@@ -120,11 +130,12 @@ Error with_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
   return call(translated.get());
 }
 
-// The same for call(translated path, status), which calls the plugin.
+// The same for call(translated path, status), which calls the plugin's `operation`.
 template <class Call>
-Error on_path(mtf_filesystem* filesystem, const char* path, Call&& call) {
+Error on_path(mtf_filesystem* filesystem, const char* operation, const char* path, Call&& call) {
   return with_path(filesystem, path, [&](const char* translated) {
-    return guarded([&](TF_Status* status) { call(translated, status); });
+    return guarded({filesystem->plugin, operation, path},
+                   [&](TF_Status* status) { call(translated, status); });
   });
 }
 

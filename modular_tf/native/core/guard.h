@@ -10,6 +10,7 @@
 
 #include <utility>
 
+#include "call_under_way.h"
 #include "owned_error.h"
 #include "status.h"
 
@@ -41,9 +42,11 @@ Error without_exceptions(Call&& call) {
   }
 }
 
-// Runs `call(TF_Status*)`; returns NULL when it left the status OK.
+// Runs `call(TF_Status*)`, code of a plugin; returns NULL when it left the status OK. `under_way`
+// says which call it is, and lasts as long.
 template <class Call>
-Error guarded(Call&& call) {
+Error guarded(const CallUnderWay& under_way, Call&& call) {
+  (void)under_way;
   CallStatus status;
   try {
     std::forward<Call>(call)(status.get());
@@ -56,8 +59,8 @@ Error guarded(Call&& call) {
 }
 
 // Gives memory back to the plugin. Destructors do, which nothing may leave.
-inline void free_by_plugin(void (*plugin_free)(void*), void* memory) {
-  drop(guarded([&](TF_Status*) { plugin_free(memory); }));
+inline void free_by_plugin(const mtf_plugin* plugin, void (*plugin_free)(void*), void* memory) {
+  drop(guarded({plugin, "plugin_memory_free"}, [&](TF_Status*) { plugin_free(memory); }));
 }
 
 }  // namespace mtf

@@ -101,7 +101,8 @@ size_t whole_pages(size_t size) {
 }  // namespace
 
 extern "C" mtf_error* mtf_library_open(const char* path, int flags, void** handle) {
-  mtf::Error error = mtf::guarded([&](TF_Status*) { *handle = dlopen(path, flags); });
+  mtf::Error error = mtf::guarded({nullptr, "dlopen", path},
+                                  [&](TF_Status*) { *handle = dlopen(path, flags); });
   if (error || *handle != nullptr) return error.release();
   return mtf::make_error(5, dlerror());
 }

@@ -54,8 +54,10 @@ class StringBlock {
 
 PluginStrings::~PluginStrings() {
   if (count_ < 0) return;
-  for (int i = 0; entries_ != nullptr && i < count_; ++i) free_by_plugin(free_, entries_[i]);
-  free_by_plugin(free_, entries_);
+  for (int i = 0; entries_ != nullptr && i < count_; ++i) {
+    free_by_plugin(plugin_, free_, entries_[i]);
+  }
+  free_by_plugin(plugin_, free_, entries_);
 }
 
 Error PluginStrings::copy_to(mtf_strings* strings) const {

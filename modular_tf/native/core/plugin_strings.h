@@ -10,8 +10,8 @@ namespace mtf {
 // An array of strings that a plugin made; a negative count says that it made none.
 class PluginStrings {
  public:
-  PluginStrings(char** entries, int count, void (*plugin_free)(void*))
-      : entries_(entries), count_(count), free_(plugin_free) {}
+  PluginStrings(const mtf_plugin* plugin, char** entries, int count, void (*plugin_free)(void*))
+      : plugin_(plugin), entries_(entries), count_(count), free_(plugin_free) {}
   ~PluginStrings();
   PluginStrings(const PluginStrings&) = delete;
   PluginStrings& operator=(const PluginStrings&) = delete;
@@ -20,6 +20,7 @@ class PluginStrings {
   Error copy_to(mtf_strings* strings) const;
 
  private:
+  const mtf_plugin* plugin_;
   char** entries_;
   int count_;
   void (*free_)(void*);

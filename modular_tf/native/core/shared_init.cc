@@ -20,46 +20,50 @@ struct SharedInit {
 Lock all;
 SharedInit* first = nullptr;
 
-SharedInit& of_plugin(const TF_FilesystemOps& plugin) {
+SharedInit& of_plugin(const TF_FilesystemOps& table) {
   for (SharedInit* shared = first; shared != nullptr; shared = shared->next) {
-    if (shared->init == plugin.init) return *shared;
+    if (shared->init == table.init) return *shared;
   }
-  first = new SharedInit{plugin.init, first};
+  first = new SharedInit{table.init, first};
   return *first;
 }
 
-Error call_init(SharedInit& shared) {
+Error call_init(SharedInit& shared, const mtf_plugin* plugin) {
   shared.handle = {};
-  Error error = guarded([&](TF_Status* status) { shared.init(&shared.handle, status); });
+  Error error = guarded({plugin, "init"}, [&](TF_Status* status) {
+    shared.init(&shared.handle, status);
+  });
   if (!error) shared.process = getpid();
   return error;
 }
 
 }  // namespace
 
-Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                       TF_Filesystem* handle) {
   const LockGuard lock(all);
-  SharedInit& shared = of_plugin(plugin);
+  SharedInit& shared = of_plugin(table);
   if (shared.users == 0) {
-    if (Error error = call_init(shared)) return error;
+    if (Error error = call_init(shared, plugin)) return error;
   }
   ++shared.users;
   *handle = shared.handle;
   return nullptr;
 }
 
-Error leave_shared_init(const TF_FilesystemOps& plugin) {
+Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin) {
   // Held meanwhile, so that what cleanup ends is not begun anew before it has ended.
   const LockGuard lock(all);
-  SharedInit& shared = of_plugin(plugin);
+  SharedInit& shared = of_plugin(table);
   if (--shared.users != 0) return nullptr;
-  return guarded([&](TF_Status*) { plugin.cleanup(&shared.handle); });
+  return guarded({plugin, "cleanup"}, [&](TF_Status*) { table.cleanup(&shared.handle); });
 }
 
-Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle) {
+Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                         TF_Filesystem* handle) {
   const LockGuard lock(all);
-  SharedInit& shared = of_plugin(plugin);
-  Error error = shared.process == getpid() ? nullptr : call_init(shared);
+  SharedInit& shared = of_plugin(table);
+  Error error = shared.process == getpid() ? nullptr : call_init(shared, plugin);
   *handle = shared.handle;
   return error;
 }

@@ -9,13 +9,15 @@
 namespace mtf {
 
 // Calls init unless another filesystem of the plugin is in use, and lets `handle` have what it made.
-Error join_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle);
+Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                       TF_Filesystem* handle);
 
 // Calls cleanup if nobody else uses it.
-Error leave_shared_init(const TF_FilesystemOps& plugin);
+Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin);
 
 // In a forked child, before it has threads: the first caller calls init anew.
-Error repeat_shared_init(const TF_FilesystemOps& plugin, TF_Filesystem* handle);
+Error repeat_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
+                         TF_Filesystem* handle);
 
 }  // namespace mtf
 #endif

@@ -1,0 +1,46 @@
+// Which call into a plugin this thread is in: written around each call, read by signal handlers on
+// the same thread. It costs a few stores.
+#ifndef MODULAR_TF_CORE_CALL_UNDER_WAY_H_
+#define MODULAR_TF_CORE_CALL_UNDER_WAY_H_
+
+#include "plugin_call.h"
+
+struct mtf_plugin {
+  const char* name;
+  const char* path;
+  const char* record;
+};
+
+namespace mtf {
+
+// Lies on the stack of whoever calls. All that it is given outlives it.
+class CallUnderWay {
+ public:
+  // `plugin` may be NULL where it is not known yet; `subject` is what the call is about: a path or
+  // the name of a device, or NULL.
+  CallUnderWay(const mtf_plugin* its_plugin, const char* its_operation,
+               const char* its_subject = nullptr) noexcept
+      : plugin(its_plugin), operation(its_operation), subject(its_subject), outer_(innermost_) {
+    innermost_ = this;
+  }
+  ~CallUnderWay() { innermost_ = outer_; }
+  CallUnderWay(const CallUnderWay&) = delete;
+  CallUnderWay& operator=(const CallUnderWay&) = delete;
+
+  // The innermost call of this thread; NULL: it is in none. [signal handlers]
+  static const CallUnderWay* of_this_thread() noexcept { return innermost_; }
+
+  const mtf_plugin* const plugin;
+  const char* const operation;
+  const char* const subject;
+
+ private:
+  // Fixed storage: no access allocates, which a handler must not do, and none calls a function.
+  __attribute__((tls_model("initial-exec"), visibility("hidden")))
+  static inline __thread const CallUnderWay* innermost_ = nullptr;
+
+  const CallUnderWay* const outer_;
+};
+
+}  // namespace mtf
+#endif

@@ -1,0 +1,258 @@
+// The handlers use nothing but what POSIX lets handlers use.
+#include "ended_calls.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "call_under_way.h"
+
+namespace {
+
+using mtf::CallUnderWay;
+
+constexpr size_t kStackSize = 64 << 10;
+constexpr size_t kMostOfAPath = 4096;
+
+struct FatalSignal {
+  int number;
+  const char* name;
+  struct sigaction before;
+};
+
+FatalSignal fatal[] = {{SIGSEGV, "SIGSEGV", {}}, {SIGBUS, "SIGBUS", {}}, {SIGILL, "SIGILL", {}},
+                       {SIGFPE, "SIGFPE", {}},   {SIGABRT, "SIGABRT", {}}, {SIGTRAP, "SIGTRAP", {}}};
+char note_directory[kMostOfAPath] = "";
+std::atomic<bool> is_watching{false};
+std::atomic<bool> is_told{false};  // of one call in the life of a process
+
+struct sigaction interrupt_before = {};
+char interrupted_program[64] = "";
+int interrupt_status = 0;
+pid_t interrupt_owner = 0;
+volatile sig_atomic_t interrupts = 0;
+
+// Text that is composed without the C library's formatting; what does not fit is left out.
+class Text {
+ public:
+  Text& add(const char* words) {
+    while (*words != '\0' && used_ < sizeof bytes_ - 1) bytes_[used_++] = *words++;
+    bytes_[used_] = '\0';
+    return *this;
+  }
+
+  Text& number(uint64_t value) {
+    char digits[21];
+    size_t at = sizeof digits - 1;
+    digits[at] = '\0';
+    do {
+      digits[--at] = static_cast<char>('0' + value % 10);
+      value /= 10;
+    } while (value != 0);
+    return add(digits + at);
+  }
+
+  Text& hexadecimal(const char* text) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    for (; *text != '\0'; ++text) {
+      const auto byte = static_cast<unsigned char>(*text);
+      const char pair[] = {kDigits[byte >> 4], kDigits[byte & 15], '\0'};
+      add(pair);
+    }
+    return *this;
+  }
+
+  // Without what could steer a terminal.
+  Text& shown(const char* text) {
+    for (; *text != '\0'; ++text) {
+      const auto byte = static_cast<unsigned char>(*text);
+      const char one[] = {byte < 0x20 || byte == 0x7f ? '?' : *text, '\0'};
+      add(one);
+    }
+    return *this;
+  }
+
+  Text& call(const CallUnderWay& call) {
+    if (call.plugin != nullptr) add("plugin ").shown(call.plugin->name).add(", ");
+    add(call.operation);
+    if (call.subject != nullptr) add(" of '").shown(call.subject).add("'");
+    if (call.plugin != nullptr) add(" (").shown(call.plugin->path).add(")");
+    return *this;
+  }
+
+  const char* get() const { return bytes_; }
+
+  void write_to(int descriptor) const {
+    for (size_t done = 0; done < used_;) {
+      const ssize_t written = write(descriptor, bytes_ + done, used_ - done);
+      if (written <= 0) return;
+      done += static_cast<size_t>(written);
+    }
+  }
+
+ private:
+  char bytes_[4 * kMostOfAPath];
+  size_t used_ = 0;
+};
+
+void leave_note(const CallUnderWay& call, int number, int status) {
+  if (note_directory[0] == '\0' || call.plugin == nullptr || call.plugin->record[0] == '\0') return;
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const auto seconds = static_cast<uint64_t>(now.tv_sec);
+  const auto pid = static_cast<uint64_t>(getpid());
+  Text path;
+  path.add(note_directory).add("/").number(seconds).add(".");
+  path.number(static_cast<uint64_t>(now.tv_nsec)).add("-").number(pid).add(".ended");
+  const int file = open(path.get(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return;
+  Text note;
+  note.add(call.plugin->record).add(", \"call\": \"").add(call.operation).add("\", \"subject\": \"");
+  note.hexadecimal(call.subject == nullptr ? "" : call.subject);
+  note.add("\", \"signal\": ").number(static_cast<uint64_t>(number));
+  note.add(", \"status\": ").number(static_cast<unsigned char>(status));
+  note.add(", \"pid\": ").number(pid).add(", \"time\": ").number(seconds).add("}\n");
+  note.write_to(file);
+  close(file);
+}
+
+// A call that is about nothing and of nobody tells nothing.
+bool is_nameless(const CallUnderWay& call) {
+  return call.plugin == nullptr && call.subject == nullptr;
+}
+
+void tell_of_end(const CallUnderWay* call, const char* how, int number, int status) {
+  if (call == nullptr || is_nameless(*call) || is_told.exchange(true)) return;
+  Text line;
+  line.add("modular_tf: ").add(how);
+  if (number == 0) line.number(static_cast<unsigned char>(status)).add(")");
+  line.add(" in ").call(*call).add(": the process ends [LD-130]\n");
+  line.write_to(STDERR_FILENO);
+  leave_note(*call, number, status);
+}
+
+bool is_own(const siginfo_t& info) { return info.si_code > 0 || info.si_pid == getpid(); }
+
+// Returns where the handler that was there before returns, too.
+void pass_on(const FatalSignal& which, siginfo_t* info, void* context) {
+  const struct sigaction& before = which.before;
+  const bool is_default = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
+  if (is_default || (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
+    signal(which.number, SIG_DFL);
+  }
+  if (is_default) {
+    raise(which.number);  // takes effect on return
+  } else if ((before.sa_flags & SA_SIGINFO) != 0) {
+    before.sa_sigaction(which.number, info, context);
+  } else {
+    before.sa_handler(which.number);
+  }
+}
+
+void on_fatal(int number, siginfo_t* info, void* context) {
+  const int found_errno = errno;
+  for (const FatalSignal& which : fatal) {
+    if (which.number != number) continue;
+    if (is_own(*info)) tell_of_end(CallUnderWay::of_this_thread(), which.name, number, 0);
+    pass_on(which, info, context);
+  }
+  errno = found_errno;
+}
+
+void on_exit_called(int status, void*) {
+  tell_of_end(CallUnderWay::of_this_thread(), "exit(", 0, status);
+}
+
+bool is_main_thread() { return syscall(SYS_gettid) == getpid(); }
+
+// A stack for the handlers, where the thread has none: the plugin's may be what has run out.
+void make_stack() {
+  stack_t found = {};
+  if (sigaltstack(nullptr, &found) != 0 || (found.ss_flags & SS_DISABLE) == 0) return;
+  void* memory =
+      mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  stack_t stack = {};
+  stack.ss_sp = memory;
+  stack.ss_size = kStackSize;
+  sigaltstack(&stack, nullptr);
+}
+
+bool watch(FatalSignal* which) {
+  if (sigaction(which->number, nullptr, &which->before) != 0) return false;
+  const struct sigaction& before = which->before;
+  if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return true;
+  struct sigaction action = before;
+  action.sa_sigaction = on_fatal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | (before.sa_flags & (SA_RESTART | SA_NODEFER));
+  return sigaction(which->number, &action, nullptr) == 0;
+}
+
+void on_interrupt(int number, siginfo_t* info, void* context) {
+  const int found_errno = errno;
+  const bool is_here = getpid() == interrupt_owner;  // a forked child has handlers of its own
+  if (is_here && !is_main_thread()) {
+    syscall(SYS_tgkill, interrupt_owner, interrupt_owner, number);
+    errno = found_errno;
+    return;
+  }
+  const CallUnderWay* call = CallUnderWay::of_this_thread();
+  const bool is_second = is_here && interrupts++ > 0;
+  if (is_here && (call != nullptr || is_second)) {
+    Text line;
+    line.add(interrupted_program).add(is_second ? ": left" : ": waiting");
+    if (call != nullptr) line.add(is_second ? " in " : " for ").call(*call);
+    line.add(is_second ? ", on the second Ctrl-C\n" : "; Ctrl-C again leaves at once\n");
+    line.write_to(STDERR_FILENO);
+  }
+  if (is_second) _exit(interrupt_status);
+  if ((interrupt_before.sa_flags & SA_SIGINFO) != 0) {
+    interrupt_before.sa_sigaction(number, info, context);
+  } else {
+    interrupt_before.sa_handler(number);
+  }
+  errno = found_errno;
+}
+
+}  // namespace
+
+extern "C" int mtf_tell_of_ended_calls(const char* directory) {
+  if (note_directory[0] == '\0' && std::strlen(directory) < sizeof note_directory / 2) {
+    std::strcpy(note_directory, directory);
+  }
+  if (is_watching.exchange(true)) return 0;
+  if (is_main_thread()) make_stack();
+#ifdef __GLIBC__
+  if (on_exit(on_exit_called, nullptr) != 0) return -1;
+#endif
+  for (FatalSignal& which : fatal) {
+    if (!watch(&which)) return -1;
+  }
+  return 0;
+}
+
+extern "C" int mtf_leave_on_second_interrupt(const char* program, int status) {
+  struct sigaction found = {};
+  if (sigaction(SIGINT, nullptr, &found) != 0) return -1;
+  const bool is_ours = (found.sa_flags & SA_SIGINFO) != 0 && found.sa_sigaction == on_interrupt;
+  const bool has_none = (found.sa_flags & SA_SIGINFO) == 0 &&
+                        (found.sa_handler == SIG_IGN || found.sa_handler == SIG_DFL);
+  if (is_ours || has_none) return 0;
+  interrupt_before = found;
+  interrupt_status = status;
+  interrupt_owner = getpid();
+  std::snprintf(interrupted_program, sizeof interrupted_program, "%s", program);
+  struct sigaction action = found;
+  action.sa_sigaction = on_interrupt;
+  action.sa_flags = found.sa_flags | SA_SIGINFO | SA_ONSTACK;
+  return sigaction(SIGINT, &action, nullptr) == 0 ? 0 : -1;
+}

@@ -1,0 +1,33 @@
+/* What is told of a call into a plugin that ends the process, or that its user does not wait for. */
+#ifndef MODULAR_TF_CORE_ENDED_CALLS_H_
+#define MODULAR_TF_CORE_ENDED_CALLS_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* From now on, a fatal signal that a thread raises while it is in a call into a plugin, and exit() in
+ * such a call, are told on standard error: signal, plugin, call and what it was about. A note for the
+ * next process is left in `directory`, which is copied; "" for none. Handlers that are there already
+ * run after that. Signals that others sent are not told of, nor those that are ignored.
+ *
+ * The note is a JSON object in a file NAME.ended: what the plugin was recorded with (plugin_call.h),
+ * then "call", "subject" in hexadecimal digits, "signal" and "status" (0 for none), "pid" and "time"
+ * in seconds since 1970.
+ *
+ * A thread whose stack has run out tells nothing, unless it has another one for signals, which the
+ * main thread gets here. Calls after the first do nothing but give the directory, where there was none.
+ * 0 on success. */
+int mtf_tell_of_ended_calls(const char* directory);
+
+/* From now on, the second SIGINT of this process ends it at once by _exit(`status`), wherever its main
+ * thread is, with a line on standard error that begins with `program`, which is copied, and names the
+ * plugin whose call does not return. The first one tells that, if such a call is under way, and goes to
+ * the handler that is there already. To be called by the main thread; again when others have replaced
+ * the handler. Does nothing where SIGINT is ignored or has its default. 0 on success. */
+int mtf_leave_on_second_interrupt(const char* program, int status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

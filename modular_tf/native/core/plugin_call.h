@@ -1,0 +1,20 @@
+/* Plugins by the names that users know them by, for who has to name one while a call of its runs. */
+#ifndef MODULAR_TF_CORE_PLUGIN_CALL_H_
+#define MODULAR_TF_CORE_PLUGIN_CALL_H_
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is told of a plugin. It is never freed: handlers of signals read it at any time. */
+typedef struct mtf_plugin mtf_plugin;
+
+/* `name` is the plugin's for users, `path` its file. `record` is what begins the note that the process
+ * leaves of a call in which it ended (ended_calls.h); empty: it leaves none. All are copied. NULL and
+ * a kept error where there is no memory. [any thread] */
+const mtf_plugin* mtf_plugin_new(const char* name, const char* path, const char* record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,41 @@
+"""Plugins by the names that the native core tells them by."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from modular_tf.errors import ResourceExhaustedError
+from modular_tf.native.ffi import ffi, lib
+
+_made: dict[tuple[str, str, str], Any] = {}
+_named: dict[str, Any] = {}
+
+
+def name_plugin(name: str, path: str, record: str = "") -> None:
+    """Say whose calls those of a plugin are, for what is loaded or made from now on. [any thread]
+
+    Where services know two files by one name, the last one counts.
+
+    Args:
+        name: The plugin's name for users.
+        path: Its file.
+        record: What begins the note that the process leaves when it ends in a call; empty for none.
+    """
+    known = (name, path, record)
+    made = _made.get(known)
+    if made is None:  # kept for good: the core reads it in signal handlers
+        made = _made[known] = lib.mtf_plugin_new(_bytes(name), os.fsencode(path), _bytes(record))
+        if not made:
+            lib.mtf_error_free(lib.mtf_take_error())
+            raise ResourceExhaustedError(f"no memory for the name of the plugin {name}")
+    _named[name] = made
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace").replace(b"\0", b"?")
+
+
+def named(name: str) -> Any:
+    """Return what the core calls a plugin by; NULL for one that nobody has named."""
+    return _named.get(name, ffi.NULL)

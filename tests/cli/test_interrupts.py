@@ -1,0 +1,88 @@
+"""Ctrl-C while a plugin does not return: the second one leaves, and tells whose call it was."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.filesystem.ending import ending_plugin
+
+_PATIENCE_S = 120
+_HANGS = "ending://h/hang"
+_COMMAND = [sys.executable, "-m", "modular_tf", "--plugin"]
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The plugin, whose read does not return."""
+    return ending_plugin()
+
+
+class Hanging:
+    """A command, with what it says on standard error."""
+
+    def __init__(self, *words: object) -> None:
+        command = [*_COMMAND, *(str(word) for word in words)]
+        self.child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+        )
+        self.said = b""
+
+    def interrupt(self) -> None:
+        self.child.send_signal(signal.SIGINT)
+
+    def end(self) -> None:
+        self.child.kill()
+        self.child.communicate()
+
+    def read_until(self, words: bytes, patience_s: float) -> bool:
+        while words not in self.said:
+            if not select.select([self.child.stderr], [], [], patience_s)[0]:
+                return False
+            piece = os.read(self.child.stderr.fileno(), 4096)
+            if not piece:
+                return words in self.said
+            self.said += piece
+        return True
+
+
+def hang(library: Path) -> Hanging:
+    """Return a command in a read that does not return."""
+    command = Hanging(library, "fs", "cat", _HANGS)
+    syscall = Path(f"/proc/{command.child.pid}/syscall")
+    for _ in range(_PATIENCE_S * 100):
+        numbers = ("35 ", "230 ", "115 ")  # nanosleep and clock_nanosleep
+        if syscall.read_text().startswith(numbers):
+            return command
+        select.select([], [], [], 0.01)
+    raise AssertionError("the read was never reached")
+
+
+def test_the_first_interrupt_names_the_plugin_that_is_waited_for(library):
+    command = hang(library)
+    command.interrupt()
+
+    assert command.read_until(b"Ctrl-C again leaves at once\n", _PATIENCE_S), command.said
+    assert b"waiting for plugin ending, read of 'ending://h/hang'" in command.said
+    assert command.child.poll() is None
+    command.end()
+
+
+def test_the_second_interrupt_leaves_and_names_the_plugin(library):
+    command = hang(library)
+    command.interrupt()
+    assert command.read_until(b"Ctrl-C again leaves at once\n", _PATIENCE_S), command.said
+    command.interrupt()
+
+    assert command.child.wait(_PATIENCE_S) == 130
+    command.read_until(b"second Ctrl-C\n", _PATIENCE_S)
+    text = command.said.decode().splitlines()[-1]
+    assert text.startswith("modular-tf: left in plugin ending, read of 'ending://h/hang' (")
+    assert str(library) in text
+    command.end()

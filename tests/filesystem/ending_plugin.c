@@ -1,0 +1,107 @@
+/* A filesystem plugin whose reads end the process, or do not return, as the path says: ending://h/HOW
+ * with HOW one of those of `how_to_end`. "close" hangs when it is written and closed; a fraction of a
+ * second is in CLOSE_SECONDS. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "modular_tf/filesystem.h"
+
+static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
+static void end(TF_Filesystem* filesystem) { (void)filesystem; }
+
+static void wait_seconds(unsigned seconds) {
+  const struct timespec second = {1, 0};
+  while (seconds-- > 0) nanosleep(&second, NULL); /* a signal ends one of them only */
+}
+
+static int overflow(int depth) {
+  volatile char frame[4096];
+  frame[0] = (char)depth;
+  return depth < 0 ? frame[0] : overflow(depth + 1) + frame[0];
+}
+
+static void how_to_end(const char* how) {
+  if (strcmp(how, "/segv") == 0) *(volatile int*)8 = 1;
+  if (strcmp(how, "/abort") == 0) abort();
+  if (strcmp(how, "/exit") == 0) exit(3);
+  if (strcmp(how, "/overflow") == 0) overflow(0);
+  if (strcmp(how, "/hang") == 0) wait_seconds(600);
+}
+
+static void open_reader(const TF_Filesystem* filesystem, const char* path,
+                        TF_RandomAccessFile* file, TF_Status* status) {
+  (void)filesystem, (void)status;
+  file->plugin_file = strdup(path);
+}
+
+static int64_t read_file(const TF_RandomAccessFile* file, uint64_t offset, size_t n, char* buffer,
+                         TF_Status* status) {
+  (void)offset, (void)n, (void)buffer;
+  how_to_end(file->plugin_file);
+  TF_SetStatus(status, TF_OUT_OF_RANGE, "the end");
+  return 0;
+}
+
+static void close_reader(TF_RandomAccessFile* file) { free(file->plugin_file); }
+
+static void open_writer(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* file,
+                        TF_Status* status) {
+  (void)filesystem, (void)status;
+  file->plugin_file = strdup(path);
+}
+
+static void append(const TF_WritableFile* file, const char* data, size_t n, TF_Status* status) {
+  (void)file, (void)data, (void)n, (void)status;
+}
+
+static void close_written(const TF_WritableFile* file, TF_Status* status) {
+  (void)status;
+  const char* seconds = strrchr(file->plugin_file, '/') + 1;
+  wait_seconds((unsigned)atoi(seconds));
+}
+
+static void free_writer(TF_WritableFile* file) { free(file->plugin_file); }
+
+static int64_t size_of(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
+  (void)filesystem, (void)path, (void)status;
+  return 16;
+}
+
+static void stat_path(const TF_Filesystem* filesystem, const char* path, TF_FileStatistics* found,
+                      TF_Status* status) {
+  (void)filesystem, (void)path, (void)status;
+  found->length = 16;
+}
+
+static void exists(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
+  (void)filesystem, (void)path, (void)status;
+}
+
+static void* heap(const void* bytes, size_t size) { return memcpy(malloc(size), bytes, size); }
+static void* allocate(size_t size) { return malloc(size); }
+
+void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
+  const TF_FilesystemOps filesystem = {.init = start,
+                                       .cleanup = end,
+                                       .new_random_access_file = open_reader,
+                                       .new_writable_file = open_writer,
+                                       .path_exists = exists,
+                                       .stat = stat_path,
+                                       .get_file_size = size_of};
+  const TF_RandomAccessFileOps reader = {.cleanup = close_reader, .read = read_file};
+  const TF_WritableFileOps writer = {
+      .cleanup = free_writer, .append = append, .close = close_written};
+  info->plugin_memory_allocate = allocate;
+  info->plugin_memory_free = free;
+  info->num_schemes = 1;
+  info->ops = calloc(1, sizeof(TF_FilesystemPluginOps));
+  TF_SetFilesystemVersionMetadata(info->ops);
+  info->ops->scheme = heap("ending", 7);
+  info->ops->filesystem_ops = heap(&filesystem, sizeof filesystem);
+  info->ops->random_access_file_ops = heap(&reader, sizeof reader);
+  info->ops->writable_file_ops = heap(&writer, sizeof writer);
+}

@@ -1,0 +1,136 @@
+"""A process that ends in a call into a plugin: told at once, known to the next, and quarantined."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.filesystem.ending import ending_plugin
+
+READ = """
+    import sys
+    from modular_tf.service import PluginService
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        print(service.filesystem("ending").new_random_access_file(sys.argv[2]).read(0, 8))
+"""
+STATE = """
+    import sys
+    from modular_tf.service import PluginService
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        (record,) = [record for record in service.plugins() if record.name == "ending"]
+        print(record.state)
+        print(*service.why("ending").lines, sep="\\n")
+"""
+HANDLERS = """
+    import ctypes, sys
+    from modular_tf.service import PluginService
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    libc.signal(6, ctypes.cast(libc._exit, ctypes.c_void_p))
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        service.filesystem("ending").new_random_access_file("ending://h/abort").read(0, 8)
+"""
+KILLED = """
+    import os, signal, sys, threading
+    from modular_tf.service import PluginService
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        child = os.fork()
+        if child == 0:
+            service.filesystem("ending").new_random_access_file("ending://h/hang").read(0, 8)
+        import time
+        while open(f"/proc/{child}/syscall").read().split()[0] not in ("35", "230", "115"):
+            time.sleep(0.01)
+        os.kill(child, signal.SIGABRT)
+        assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGABRT
+"""
+OFF = {"MODULAR_TF_TELL_ENDED_CALLS": "0"}
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The plugin whose reads end the process."""
+    return ending_plugin()
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [("segv", signal.SIGSEGV), ("abort", signal.SIGABRT), ("overflow", signal.SIGSEGV)],
+)
+def test_a_fatal_signal_in_a_call_names_plugin_call_and_path(run_python, library, how, number):
+    ended = run_python(READ, library, f"ending://h/{how}", status=-number)
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("modular_tf:")]
+    assert line == (
+        f"modular_tf: {number.name} in plugin ending, read of 'ending://h/{how}' ({library}):"
+        " the process ends [LD-130]"
+    )
+
+
+def test_the_handler_that_was_there_runs_afterwards(run_python, library):
+    with_faulthandler = run_python(READ, library, "ending://h/segv", status=-signal.SIGSEGV).stderr
+    assert with_faulthandler.index("modular_tf: SIGSEGV") < with_faulthandler.index(
+        "Fatal Python error: Segmentation fault"
+    )
+
+
+def test_a_handler_of_the_applications_runs_afterwards(run_python, library):
+    ended = run_python(HANDLERS, library, status=signal.SIGABRT)  # what _exit is given
+    assert "modular_tf: SIGABRT in plugin ending" in ended.stderr
+
+
+def test_the_end_is_told_without_any_other_handler(library, tmp_path):
+    code = READ.replace("\n    ", "\n")
+    command = [sys.executable, "-c", code, library, "ending://h/segv"]
+    ended = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
+    assert ended.returncode == -signal.SIGSEGV
+    assert b"SIGSEGV in plugin ending, read of 'ending://h/segv'" in ended.stderr
+
+
+def test_exit_in_a_call_is_told(run_python, library):
+    ended = run_python(READ, library, "ending://h/exit", status=3)
+    assert "modular_tf: exit(3) in plugin ending, read of 'ending://h/exit'" in ended.stderr
+
+
+def test_what_others_send_is_not_the_plugins(run_python, library):
+    assert "modular_tf:" not in run_python(KILLED, library).stderr
+    assert "LD-130" not in run_python(STATE, library).stdout
+
+
+def test_the_next_process_knows_it_and_the_third_end_is_quarantine(run_python, library):
+    for how in ("segv", "exit"):
+        run_python(READ, library, f"ending://h/{how}", status=None)
+    known = run_python(STATE, library).stdout.splitlines()
+    assert known[0] == "loaded"
+    assert any("read of 'ending://h/segv': process" in line for line in known)
+    assert any("ended in it by exit(3) [LD-130]" in line for line in known)
+
+    run_python(READ, library, "ending://h/abort", status=-signal.SIGABRT)
+    known = run_python(STATE, library).stdout.splitlines()
+    assert known[0] == "quarantined"
+    assert any("ended in it by SIGABRT [LD-130]" in line for line in known)
+    assert any("the last call was read of 'ending://h/abort'" in line for line in known)
+
+
+def test_nothing_is_told_or_kept_where_it_is_turned_off(run_python, library):
+    for _ in range(3):
+        ended = run_python(READ, library, "ending://h/exit", env=OFF, status=3)
+        assert ended.stderr == ""
+    known = run_python(STATE, library).stdout
+    assert known.startswith("loaded\n")
+    assert "LD-130" not in known
+
+
+def test_a_note_that_was_cut_off_or_forged_is_no_verdict(run_python, library):
+    run_python(READ, library, "ending://h/exit", status=3)
+    (note,) = Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended")
+    note.write_bytes(note.read_bytes()[:-20])
+    assert "LD-130" not in run_python(STATE, library).stdout
+    assert not note.exists()
