@@ -58,7 +58,8 @@ class ResolvedLibrary(NamedTuple):
     Attributes:
         name: The name by which it is needed.
         path: Where it was found.
-        is_companion: Whether it was found where a library pointed to, not in the system.
+        is_companion: Whether it was found where a library pointed to, not in the system; or needs
+            what the host stands in for, to which only a copy of it can be led.
     """
 
     name: str
@@ -116,7 +117,7 @@ def check_link(
         symbols = tuple(_missing_symbols(own, scope, host))
         return LinkCheck(
             libraries=tuple(
-                ResolvedLibrary(found.name, found.elf.path, found.is_companion)
+                ResolvedLibrary(found.name, found.elf.path, _is_companion(found, host))
                 for found in scope.others
             ),
             missing_libraries=tuple(scope.missing),
@@ -136,6 +137,10 @@ def check_link(
         )
     finally:
         scope.close()
+
+
+def _is_companion(library: LinkedLibrary, host: HostOffer) -> bool:
+    return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
 def _excess(own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope) -> str | None:

@@ -243,6 +243,31 @@ def test_a_search_path_that_cannot_be_changed_is_refused(folder, traces):
 # -- copies that differ from their files -----------------------------------------------------------
 
 
+def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
+    folder, tmp_path, run_python
+):
+    stub = framework_stub("_pywrap_tensorflow_internal.so")
+    (tmp_path / "system").mkdir()
+    companion(tmp_path / "system" / COMPANION, options=["-Wl,--no-as-needed", str(stub)])
+    library = plugin(folder / "libx.so", COMPANION, None)
+
+    child = run_python(
+        """
+        import sys
+        from modular_tf.service import PluginService
+
+        with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
+            (record,) = service.load().plugins
+        print(*(reason.rule for reason in record.reasons), sep=",")
+        """,
+        library,
+        env={"LD_LIBRARY_PATH": str(tmp_path / "system")},
+    )
+
+    assert "LD-050" not in child.stdout
+    assert child.stdout.startswith("FS-0")  # its TF_InitPlugin was called, and does nothing
+
+
 @pytest.mark.parametrize("needed_by", ["the plugin", "a library of the system"])
 def test_a_copy_without_a_name_of_its_own_is_not_mapped_again_from_its_file(
     needed_by, folder, tmp_path, run_python
