@@ -14,70 +14,159 @@ Importing this module loads no library and reads no file; names are resolved at 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modular_tf import config, errors, fsspec, gfile
+    from modular_tf import config, dlpack, errors, fsspec, gfile
     from modular_tf.codes import Code
     from modular_tf.configuration import Config
+    from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.array import DeviceArray
+    from modular_tf.device.details import DeviceDetails
     from modular_tf.device.device import Device
+    from modular_tf.device.event import Event, EventStatus
     from modular_tf.device.factory import DeviceFactory
+    from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
+    from modular_tf.device.memory_settings import MemorySettings
+    from modular_tf.device.registry import PhysicalDevice
+    from modular_tf.device.stream import Stream
+    from modular_tf.device.timer import Timer
+    from modular_tf.discovery.candidate import Candidate, Source, Twin
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.discovery.search_log import SearchedPlace
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
+    from modular_tf.explanation.answer import Explanation, Fact
+    from modular_tf.filesystem.configuration import Option
+    from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.filesystem.statistics import FileStatistics
+    from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
+    from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
     from modular_tf.log_output import configure_logging
     from modular_tf.plugin_change import PluginChange
     from modular_tf.plugin_watch import Watch
-    from modular_tf.report import PluginRecord, Report, State
+    from modular_tf.report import Decision, PluginRecord, Reason, Report, State
+    from modular_tf.rules import Rule, Severity, Violation
     from modular_tf.service import PluginService, default_service
     from modular_tf.tensorflow_habits import (
         load_pluggable_device_library,
         register_filesystem_plugin,
     )
+    from modular_tf.watching.change import ChangeKind
 
 __version__ = "0.1.0"
 
 _ORIGINS = {
+    "AllocatorStats": "modular_tf.device.allocator_stats",
+    "Candidate": "modular_tf.discovery.candidate",
+    "ChangeKind": "modular_tf.watching.change",
     "Code": "modular_tf.codes",
     "Config": "modular_tf.configuration",
+    "Decision": "modular_tf.report",
+    "DeletedCounts": "modular_tf.filesystem.statistics",
     "Device": "modular_tf.device.device",
+    "DeviceArray": "modular_tf.device.array",
+    "DeviceDetails": "modular_tf.device.details",
     "DeviceFactory": "modular_tf.device.factory",
+    "DeviceMemory": "modular_tf.device.memory",
+    "Event": "modular_tf.device.event",
+    "EventStatus": "modular_tf.device.event",
+    "Explanation": "modular_tf.explanation.answer",
+    "Fact": "modular_tf.explanation.answer",
     "FileStatistics": "modular_tf.filesystem.statistics",
     "Filesystem": "modular_tf.filesystem.filesystem",
+    "HostMemory": "modular_tf.device.memory",
+    "MemorySettings": "modular_tf.device.memory_settings",
+    "MemoryUsage": "modular_tf.device.allocator_stats",
     "ModularTFError": "modular_tf.errors",
+    "Option": "modular_tf.filesystem.configuration",
+    "PhysicalDevice": "modular_tf.device.registry",
     "PluginChange": "modular_tf.plugin_change",
     "PluginRecord": "modular_tf.report",
     "PluginService": "modular_tf.service",
+    "Probe": "modular_tf.discovery.probe",
+    "Problem": "modular_tf.discovery.problem",
+    "RandomAccessFile": "modular_tf.filesystem.files",
+    "ReadOnlyMemoryRegion": "modular_tf.filesystem.files",
+    "Reason": "modular_tf.report",
     "Report": "modular_tf.report",
+    "Rule": "modular_tf.rules",
+    "SearchedPlace": "modular_tf.discovery.search_log",
+    "Severity": "modular_tf.rules",
+    "Source": "modular_tf.discovery.candidate",
     "State": "modular_tf.report",
+    "Stream": "modular_tf.device.stream",
+    "Timer": "modular_tf.device.timer",
+    "Transaction": "modular_tf.filesystem.transactions",
+    "TrustPolicy": "modular_tf.discovery.trust.policy",
+    "Twin": "modular_tf.discovery.candidate",
+    "UnifiedMemory": "modular_tf.device.memory",
+    "Violation": "modular_tf.rules",
     "Watch": "modular_tf.plugin_watch",
+    "WritableFile": "modular_tf.filesystem.files",
     "configure_logging": "modular_tf.log_output",
     "default_service": "modular_tf.service",
     "include_directory": "modular_tf.headers",
     "load_pluggable_device_library": "modular_tf.tensorflow_habits",
     "register_filesystem_plugin": "modular_tf.tensorflow_habits",
 }
-_MODULES = ("config", "errors", "fsspec", "gfile")
+_MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 
 __all__ = [
+    "AllocatorStats",
+    "Candidate",
+    "ChangeKind",
     "Code",
     "Config",
+    "Decision",
+    "DeletedCounts",
     "Device",
+    "DeviceArray",
+    "DeviceDetails",
     "DeviceFactory",
+    "DeviceMemory",
+    "Event",
+    "EventStatus",
+    "Explanation",
+    "Fact",
     "FileStatistics",
     "Filesystem",
+    "HostMemory",
+    "MemorySettings",
+    "MemoryUsage",
     "ModularTFError",
+    "Option",
+    "PhysicalDevice",
     "PluginChange",
     "PluginRecord",
     "PluginService",
+    "Probe",
+    "Problem",
+    "RandomAccessFile",
+    "ReadOnlyMemoryRegion",
+    "Reason",
     "Report",
+    "Rule",
+    "SearchedPlace",
+    "Severity",
+    "Source",
     "State",
+    "Stream",
+    "Timer",
+    "Transaction",
+    "TrustPolicy",
+    "Twin",
+    "UnifiedMemory",
+    "Violation",
     "Watch",
+    "WritableFile",
     "__version__",
     "config",
     "configure_logging",
     "default_service",
+    "dlpack",
     "errors",
     "fsspec",
     "gfile",
@@ -87,14 +176,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"modular_tf.{name}")
-    if name in _ORIGINS:
-        value = getattr(import_module(_ORIGINS[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'modular_tf' has no attribute {name!r}")
+if not TYPE_CHECKING:  # it would say to type checkers that there are all names
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return import_module(f"modular_tf.{name}")
+        if name in _ORIGINS:
+            value = getattr(import_module(_ORIGINS[name]), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'modular_tf' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

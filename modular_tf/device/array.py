@@ -106,6 +106,16 @@ class DeviceArray(Tensor):
         return by_dtype(self.dlpack_dtype).name
 
     @property
+    def address(self) -> int:
+        """Of the first element, as the plugin calls it.
+
+        Raises:
+            ClosedError: The array was closed.
+        """
+        self._open()
+        return super().address
+
+    @property
     def memory(self) -> ArrayMemory:
         """Its memory, for the operations of streams.
 
@@ -125,7 +135,7 @@ class DeviceArray(Tensor):
 
     def _open(self) -> ArrayMemory:
         if self.closed:
-            raise self._executor.closed_error("the array")
+            raise array_memory.ended_error(self._memory, self._executor)
         return self._memory
 
     # -- copies -----------------------------------------------------------------------------------

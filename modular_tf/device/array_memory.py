@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.device.executor import Executor
     from modular_tf.device.host_buffer import HostBuffer
     from modular_tf.device.stream import Stream
+    from modular_tf.errors import ClosedError
 
 MemoryKind: TypeAlias = Literal["device", "host", "unified"]
 """Device memory; pinned memory of the host; memory that both use."""
@@ -104,6 +105,13 @@ def settle(executor: Executor) -> None:
 def is_ended(memory: ArrayMemory) -> bool:
     """Whether a memory was closed, or ended with its device, as plain device memory does."""
     return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
+
+
+def ended_error(memory: ArrayMemory, executor: Executor) -> ClosedError:
+    """Return the error of an array whose memory has ended, which tells who ended it."""
+    if isinstance(memory, HostMemory) or memory.native is None:
+        return executor.closed_error("the array")
+    return executor.closed_error("the device of the array", "; copy it to the host before that")
 
 
 def _is_reached_by_streams(memory: ArrayMemory, executor: Executor) -> TypeGuard[DeviceMemory]:

@@ -384,9 +384,9 @@ class Executor:
         """Whether streams and memory of the two may be used together."""
         return bool(lib.mtf_executors_share_plugin(self.native, other.native))
 
-    def closed_error(self, what: str) -> ClosedError:
+    def closed_error(self, what: str, remedy: str = "") -> ClosedError:
         """Return the error of something that was closed."""
-        return ClosedError(f"{self.name}: {what} was closed", plugin=self.plugin)
+        return ClosedError(f"{self.name}: {what} was closed{remedy}", plugin=self.plugin)
 
     def keep_callbacks(self, callbacks: HostCallbacks) -> None:
         """Cancel the callbacks that were never called when the device is closed."""
@@ -399,7 +399,7 @@ class Executor:
             FailedPreconditionError: This thread runs a callback of this device.
         """
         if running_executor() is self:
-            raise self._wait_for_itself(operation)
+            raise self._awaited_error(operation, self)
 
     def refuse_where_awaited(self, operation: str) -> None:
         """Refuse to wait for all work of the device in a callback that is part of it.
@@ -410,11 +410,12 @@ class Executor:
         """
         running = running_executor()
         if running is not None and lib.mtf_executor_waits_for(self.native, running.native):
-            raise self._wait_for_itself(operation)
+            raise self._awaited_error(operation, running)
 
-    def _wait_for_itself(self, operation: str) -> FailedPreconditionError:
+    def _awaited_error(self, operation: str, running: Executor) -> FailedPreconditionError:
         return FailedPreconditionError(
-            f"{self.name}: {operation} in a host callback of the device would wait for itself",
+            f"{self.name}: {operation} in a host callback of {running.name} may wait for work that"
+            " waits for the callback; call it when the callback has returned",
             plugin=self.plugin,
             operation=operation,
         )

@@ -17,21 +17,23 @@ def compact_host_tensor(producer: Any) -> Tensor:
     Raises:
         InvalidArgumentError: It is neither in host memory nor does its producer bring it there.
     """
+    place = HOST
     try:
-        tensor = _on_host(producer)
+        place = producer.__dlpack_device__()
+        tensor = _on_host(producer, place)
         if tensor.strides == _compact_strides(tensor.shape) or not tensor.size:
             return tensor
         return consume(tensor.__dlpack__(max_version=DLPACK_VERSION, copy=True))
     except BufferError as error:
+        remedy = "" if place[0] == DeviceType.CPU else "; move it to host memory first"
         raise InvalidArgumentError(
-            f"{type(producer).__name__!r} object for a device array: {error}; "
-            "move it to host memory first"
+            f"{type(producer).__name__!r} object for a device array: {error}{remedy}"
         ) from error
 
 
-def _on_host(producer: Any) -> Tensor:
+def _on_host(producer: Any, place: tuple[int, int]) -> Tensor:
     refuse_negated(producer)
-    kind = _type_of(producer.__dlpack_device__())
+    kind = _type_of(place)
     wishes: dict[str, Any] = {} if kind is DeviceType.CPU else {"dl_device": HOST}
     tensor = _consumed(_capsule(producer, wishes))
     if not DeviceType(tensor.dlpack_device[0]).is_host_readable:

@@ -20,12 +20,11 @@ class DeviceMemory(NativeObject):
     """Bytes on a device. [any thread]
 
     Attributes:
-        address: What the plugin calls it; for most an address, which the host may not read.
         size: In bytes.
         hold: What keeps the memory; None when closed. A copy in flight has a reference to it.
     """
 
-    __slots__ = ("address", "hold", "size")
+    __slots__ = ("_address", "hold", "size")
 
     def __init__(self, executor: Executor, native: Any, size: int, owner: object = None) -> None:
         """Wrap a native memory.
@@ -37,9 +36,21 @@ class DeviceMemory(NativeObject):
             owner: What has to live as long as anything uses the memory, besides `native`.
         """
         super().__init__(executor, native)
-        self.address = lib.mtf_memory_address(native)
+        self._address = lib.mtf_memory_address(native)
         self.size = size
         self.hold: Any = native if owner is None else (native, owner)
+
+    @property
+    def address(self) -> int:
+        """What the plugin calls it; for most an address, which the host may not read.
+
+        Raises:
+            ClosedError: The memory, or its device, was closed.
+        """
+        if self.closed:
+            what = "the device memory" if self.native is None else "the device of the memory"
+            raise self._executor.closed_error(what)
+        return int(self._address)
 
     @classmethod
     def borrow(
@@ -71,7 +82,7 @@ class DeviceMemory(NativeObject):
         native, hold = held(self)
         return self.borrow(
             self._executor,
-            self.address + offset,
+            self._address + offset,
             size,
             owner=hold,
             payload=lib.mtf_memory_payload(native),
@@ -92,19 +103,29 @@ class HostMemory:
     Views of `view` keep the memory, and with it the device, even when the service is closed.
 
     Attributes:
-        address: Where it lies.
         size: In bytes.
     """
 
-    __slots__ = ("__weakref__", "_executor", "_view", "address", "size")
+    __slots__ = ("__weakref__", "_address", "_executor", "_view", "size")
 
     def __init__(self, executor: Executor, native: Any, size: int) -> None:
         """Wrap a native memory, which the view keeps from now on."""
-        self.address = lib.mtf_memory_address(native)
+        self._address = lib.mtf_memory_address(native)
         self.size = size
         self._executor = executor
-        start = ffi.gc(ffi.cast("char *", self.address), lambda _: native)  # it keeps the memory
+        start = ffi.gc(ffi.cast("char *", self._address), lambda _: native)  # it keeps the memory
         self._view: memoryview | None = memoryview(ffi.buffer(start, size)).cast("B")
+
+    @property
+    def address(self) -> int:
+        """Where it lies.
+
+        Raises:
+            ClosedError: The memory was closed.
+        """
+        if self._view is None:
+            raise self._executor.closed_error("the host memory")
+        return int(self._address)
 
     @property
     def view(self) -> memoryview:
@@ -153,6 +174,15 @@ class UnifiedMemory(DeviceMemory):
         self._host = HostMemory(executor, native, size)
         borrowed = executor.borrow_native(self._host.address, size, 0)
         super().__init__(executor, borrowed, size, self._host.view)
+
+    @property
+    def address(self) -> int:
+        """Where it lies, for both; the host may go on when the device was closed.
+
+        Raises:
+            ClosedError: The memory was closed.
+        """
+        return self._host.address
 
     @property
     def view(self) -> memoryview:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.ranking import FactoryState
+from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +25,18 @@ def refused_scheme(
         for reason in record.reasons:
             if record.name != owner and f"scheme {scheme!r}" in reason.message:
                 yield record, reason
+
+
+def count_of(status: FactoryStatus) -> int | None:
+    """Return how many devices a factory has; None where it is not loaded, or cannot tell."""
+    with suppress(ModularTFError):
+        return status.registration.factory.device_count()
+    return None
+
+
+def is_deferred(status: FactoryStatus) -> bool:
+    """Tell whether a factory is not loaded before somebody wants a device of it."""
+    return isinstance(status.registration.factory, DeferredFactory)
 
 
 def factories_of(service: PluginService, device_type: str) -> list[FactoryStatus]:

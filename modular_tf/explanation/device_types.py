@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.device.names import parse_device_name
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.explanation.answer import ABSENT, STATE, Fact
-from modular_tf.explanation.contests import factories_of
+from modular_tf.explanation.contests import count_of, factories_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,8 @@ def _type(
         text = f"{subject}: {status.registration.label} is {status.state.value}"
         reason = status.reason
         if reason is None:
-            yield Fact(subject, told_as, text)
+            without = ", but has no device here" if count_of(status) == 0 else ""
+            yield Fact(subject, told_as, text + without)
         else:
             remedy = reason.rule.remedy
             yield Fact(subject, told_as, f"{text}: {reason.message}", reason.rule_id, remedy)

@@ -10,13 +10,14 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.discovery.naming import file_stem
 from modular_tf.explanation.answer import STATE, Fact
-from modular_tf.explanation.contests import factories_of, refused_scheme
+from modular_tf.explanation.contests import count_of, factories_of, is_deferred, refused_scheme
 from modular_tf.report import State
 from modular_tf.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.device.ranking import FactoryStatus
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.plugin_entry import PluginEntry
     from modular_tf.report import PluginRecord
@@ -98,11 +99,24 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
         for other, reason in refused_scheme(service, scheme, record.name):
             yield Fact(subject, "contest", f"{other.name}: {reason.message}", reason.rule)
     for device_type in record.device_types:
-        yield Fact(subject, "serves", f"device type {device_type}")
-        for status in factories_of(service, device_type):
+        statuses = factories_of(service, device_type)
+        yield _served_type(subject, device_type, statuses, record.name)
+        for status in statuses:
             if status.reason is not None and status.registration.plugin != record.name:
                 lost = status.reason
                 yield Fact(subject, "contest", lost.message, lost.rule_id)
+
+
+def _served_type(
+    subject: str, device_type: str, statuses: list[FactoryStatus], plugin: str
+) -> Fact:
+    """Tell that a plugin serves a device type, as far as its devices were counted."""
+    own = next((status for status in statuses if status.registration.plugin == plugin), None)
+    if own is not None and count_of(own) == 0:
+        return Fact(subject, "problem", f"it serves no device: it has none of type {device_type}")
+    uncounted = own is not None and is_deferred(own)
+    later = ", whose devices are counted when one is first wanted" if uncounted else ""
+    return Fact(subject, "serves", f"device type {device_type}{later}")
 
 
 def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:

@@ -58,7 +58,7 @@ class FsspecNames:
         found = {one.rstrip("/") for one in listed} - {path.rstrip("/")}
         names = {_name_below(path.rstrip("/") + "/", one) for one in found}
         if self._are_urls:
-            names = {name for name in names if not name.startswith(_OF_THE_PAGE)}
+            names = {name for name in names if name and not name.startswith(_OF_THE_PAGE)}
         return sorted(names)
 
 
@@ -79,8 +79,8 @@ def _protocols(fs: Any) -> list[str]:
     """Return a filesystem's protocols, those that it passes on first."""
     own = [fs.protocol] if isinstance(fs.protocol, str) else [*fs.protocol]
     # What fsspec's caches store is named as in the filesystem behind them.
-    behind = _protocols(fs.fs) if hasattr(fs, "target_protocol") and hasattr(fs, "fs") else []
-    return [*behind, *own]
+    behind = getattr(fs, "fs", None) if hasattr(fs, "target_protocol") else None
+    return own if behind is None else [*_protocols(behind), *own]
 
 
 def _keeps_urls(fs: Any, protocol: str) -> bool:

@@ -7,6 +7,8 @@ A subinterpreter cannot import it: deleters know the main interpreter alone.
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from typing_extensions import CapsuleType
+
 _Object = TypeVar("_Object")
 
 class Tensor:
@@ -91,7 +93,7 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> CapsuleType:
         """Return a capsule: legacy without `max_version`, else of version 1.3.
 
         Memory with negative strides is copied, unless `copy` is False: there are consumers that

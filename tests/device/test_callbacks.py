@@ -222,7 +222,7 @@ def test_waiting_for_what_is_behind_oneself_is_refused(host_device, wait, emulat
     ready.set()
     stream.block_until_done()
     assert len(caught) == 1
-    assert "in a host callback of the device would wait for itself" in caught[0]
+    assert "in a host callback of CPU:0 may wait for work that waits for the callback" in caught[0]
 
 
 def test_a_callback_may_wait_for_a_while(host_device):
@@ -407,3 +407,19 @@ def test_the_interpreter_ends_while_a_dropped_stream_waits_for_a_callback(run_py
         "print('end')\n"
     )
     assert (result.stdout, result.stderr) == ("end\n", "")
+
+
+def test_waiting_for_another_stream_is_refused_and_told_as_such(host_device):
+    stream, other, caught = host_device.create_stream(), host_device.create_stream(), []
+
+    def wait():
+        try:
+            other.block_until_done()
+        except FailedPreconditionError as error:
+            caught.append(error.message)
+
+    stream.add_callback(wait)
+    stream.block_until_done()
+    (told,) = caught
+    assert "block_until_done in a host callback of CPU:0 may wait for work that waits for" in told
+    assert "call it when the callback has returned" in told

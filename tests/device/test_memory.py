@@ -144,6 +144,30 @@ def test_the_host_device_counts(host_device):
     assert host_device.allocator_stats().bytes_in_use == before.bytes_in_use
 
 
+@pytest.mark.parametrize("slot", KINDS)
+def test_a_closed_memory_has_no_address(host_device, slot):
+    memory = KINDS[slot](host_device.executor, 64)
+    assert memory.address
+    memory.close()
+
+    with pytest.raises(ClosedError, match="memory was closed"):
+        _ = memory.address
+
+
+def test_only_what_the_host_sees_has_an_address_when_its_device_is_closed(host_device):
+    executor = host_device.executor
+    kept = [KINDS[slot](executor, 64) for slot in KINDS]
+    device, host, unified = kept
+    views = [host.view, unified.view]
+    executor.close()
+
+    with pytest.raises(ClosedError, match="the device of the memory was closed"):
+        _ = device.address
+    assert host.address
+    assert unified.address
+    assert [view.nbytes for view in views] == [64, 64]
+
+
 def test_borrowed_memory_keeps_its_owner(recording, device):
     class Owner:
         freed = 0

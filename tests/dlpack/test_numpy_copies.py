@@ -92,3 +92,19 @@ def test_a_closed_array_is_an_error(cpu):
 
     with pytest.raises(ClosedError):
         np.asarray(there)
+    with pytest.raises(ClosedError):
+        _ = there.address
+
+
+def test_the_end_of_the_service_is_told_apart_from_a_closed_array():
+    with PluginService() as service:
+        service.load("host_device")
+        there = service.device("CPU:0").put(VALUES)
+        closed = service.device("CPU:0").put(VALUES)
+        closed.close()
+
+    for use in (there.to_numpy, lambda: there.address, lambda: np.asarray(there)):
+        with pytest.raises(ClosedError, match="the device of the array was closed; copy it to"):
+            use()
+    with pytest.raises(ClosedError, match=r"CPU:0: the array was closed$"):
+        closed.to_numpy()

@@ -303,3 +303,26 @@ def test_our_own_package_brings_what_is_bundled(make_service, why):
         "posix_filesystem",
         "ram_filesystem",
     ]
+
+
+def test_a_device_type_without_devices_is_not_told_as_served(make_service, why):
+    without = PythonDevices()
+    without.device_count = lambda: 0
+    service = make_service()
+    service.register_device_factory(without)
+    of_type, of_plugin = why(service, "FIXTURE"), why(service, "PythonDevices")
+
+    assert "is serving, but has no device here" in of_type.text
+    assert of_plugin.of("problem") == ["it serves no device: it has none of type FIXTURE"]
+    assert of_plugin.of("serves") == []
+
+
+def test_a_device_type_that_nobody_has_counted_is_told_as_such(device_file, make_service, why):
+    service = make_service(device_file("liba.so"), config=Config(load="lazy"))
+    service.load()
+    told = "device type FIXTURE"
+    uncounted = f"{told}, whose devices are counted when one is first wanted"
+
+    assert why(service, "a").of("serves") == [uncounted]
+    service.devices()
+    assert why(service, "a").of("serves") == [told]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
 from modular_tf import errors
@@ -120,6 +121,17 @@ def test_a_uri_means_what_it_means_to_fsspec(kind, uri, path):
     assert FsspecOps(fsspec.filesystem(kind)).translate_name(uri) == path
 
 
+def test_a_cache_whose_filesystem_comes_later_is_named_by_itself():
+    """So does a worker of dask, which makes its filesystem elsewhere."""
+
+    class Later(MemoryFileSystem):
+        cachable = False
+        target_protocol = "memory"
+        fs = None
+
+    assert FsspecOps(Later()).translate_name("other://a/b") == "/a/b"
+
+
 def test_a_file_that_a_server_gives_as_a_whole_only_is_fetched_once(folder, web, monkeypatch):
     given = fsspec.filesystem("http", skip_instance_cache=True)
     asked = []
@@ -164,7 +176,7 @@ def test_the_time_of_change_is_read_from_a_web_server(folder, web):
 
 def test_links_to_other_orders_of_a_listing_are_no_files(folder, web):
     page = '<a href="?C=N;O=D">Name</a><a href="#end">end</a><a href="a.txt">a</a>'
-    page += '<a href="sub/b.txt">b</a><a href="../">up</a>'
+    page += '<a href="sub/b.txt">b</a><a href="../">up</a><a href="/top//x">x</a>'
     (folder / "top/index.html").write_text(page)
     ops = FsspecOps(fsspec.filesystem("http", skip_instance_cache=True))
 

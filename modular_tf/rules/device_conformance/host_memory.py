@@ -18,9 +18,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-146",
-        "Addresses of host memory are multiples of 64.",
-        "Vector code crashes on others; hosts after TensorFlow 2.21 ask for 256.",
-        "Use aligned_alloc, or what the driver has for pinned memory.",
+        "Addresses of host memory are multiples of 256; TensorFlow up to 2.21 takes those of 64.",
+        "Hosts after TensorFlow 2.21 refuse other multiples of 64; vector code crashes below that.",
+        "Use aligned_alloc(256, ...), or what the driver has for pinned memory.",
         _OBSERVED,
         Severity.WARNING,
     ),
