@@ -140,6 +140,12 @@ def test_the_next_start_knows_who_killed_everybody_where_nothing_is_secluded(mis
     )
 
 
+def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_python):
+    files = [misdeed("STOP_ALL"), misdeed("NOTHING")]
+    for line in run_python(_WITHOUT_SECLUSION, *files).stdout.splitlines():
+        assert line == "0 stop_all_at_init: quarantined LD-060, nothing_at_init: loaded None"
+
+
 _KILLED_BY_SOMEBODY_ELSE = """
     import os, signal, sys, threading, time
     from modular_tf.first_contact import zygote_process
