@@ -79,13 +79,17 @@ class Batch:
                 self._hand_out()
                 self._listen()
         except BaseException:
+            self._close_lanes()  # which ends the watchers, for whom the zygote waits
             self._zygotes.end()
             raise
         finally:
             self._marked.close()
             self._selector.close()
-            for lane in self._lanes:
-                lane.connection.close()
+            self._close_lanes()
+
+    def _close_lanes(self) -> None:
+        for lane in self._lanes:
+            lane.connection.close()
 
     def _found(self, number: int, finding: Finding) -> None:
         self.findings[number] = finding
