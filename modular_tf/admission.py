@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from modular_tf.configuration import trust_of
 from modular_tf.ended_calls import take_ended_calls
 from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
 from modular_tf.load_marks import LoadMarks
 from modular_tf.plugin_file import unmarked
 from modular_tf.quarantine_memory import QuarantineMemory
@@ -163,29 +164,23 @@ class Admission:
         if not entries:
             return []
         # Imported where there is something to try only; most processes have nothing.
-        from modular_tf.first_contact.task import Task  # noqa: PLC0415
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
 
-        tasks = [
-            Task(
-                plugin=entry.name,
-                file=entry.path,
-                companions=entry.facts.companions,
-                absent=entry.facts.absent,
-                kinds=tuple(kind.value for kind in entry.facts.kinds),
-                checked=entry.checked,
-            )
-            for entry in entries
-        ]
+        tasks = [_task_of(entry) for entry in entries]
         if not self._keeps_warm:
-            return try_plugins(tasks, self._limits)
+            return try_plugins(tasks, self._limits, mark=lambda n: self._mark_trial(entries[n]))
         # Nobody waits for somebody else's plugin, which may hang.
         trials, self._trials = self._trials, None
         trials = trials or Trials(self._limits)
         try:
-            return trials.try_plugins(tasks)
+            return trials.try_plugins(tasks, mark=lambda n: self._mark_trial(entries[n]))
         finally:
             self._put_back(trials)
+
+    def _mark_trial(self, entry: PluginEntry) -> AbstractContextManager[str]:
+        if not entry.sha256:
+            return nullcontext("")
+        return self._marks.around_trial(entry.name, entry.path, entry.sha256)
 
     def _put_back(self, trials: Trials) -> None:
         """Keep what plugins were tried in for the next ones, or end it."""
@@ -259,3 +254,14 @@ class Admission:
             yield
         if is_suspect:  # by an object of its own, since this is not under the service's lock
             QuarantineMemory.of_process().clear_suspicion(sha256)
+
+
+def _task_of(entry: PluginEntry) -> Task:
+    return Task(
+        plugin=entry.name,
+        file=entry.path,
+        companions=entry.facts.companions,
+        absent=entry.facts.absent,
+        kinds=tuple(kind.value for kind in entry.facts.kinds),
+        checked=entry.checked,
+    )

@@ -1,7 +1,8 @@
 """Marks of what is being loaded into a process, for the processes after it.
 
-Not everything can be tried in a process of its own first. So a small file says what begins to run
-here, and is removed when it came back. A file whose process is gone names the culprit.
+Not everything can be tried in a process of its own first, and where the system does not let a trial
+be secluded, a trial may end this process too. So a small file says what begins to run here, and is
+removed when it came back. A file whose process is gone names the culprit.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from modular_tf.discovery.host_fingerprint import host_fingerprint
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
+from modular_tf.first_contact.task import WITNESSED
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.storage.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
 
 _SUFFIX = ".mark"
+_TRYING = "trying "
 _MOST_BYTES = 64 * 1024
 _TEXTS = ("plugin", "path", "what", "sha256", "machine", "namespace", "boot", "start")
 _FIELDS_TO_START = 20  # of /proc/PID/stat, after the command's name: proc_pid_stat(5)
@@ -44,6 +48,8 @@ class Culprit(NamedTuple):
         what: What had begun.
         pid: The process that ended.
         time: When it had begun, in seconds since 1970.
+        is_certain: Whether nothing else can be what ended it: a trial, and all who watched over it
+            ended as suddenly, while the machine went on.
     """
 
     plugin: str
@@ -52,6 +58,7 @@ class Culprit(NamedTuple):
     what: str
     pid: int
     time: float
+    is_certain: bool = False
 
     def incident(self) -> Incident:
         """Return what quarantine keeps of it (LD-070)."""
@@ -82,8 +89,12 @@ class LoadMarks:
         place = state_directory(variables, privileged=is_privileged())
         return cls(OwnDirectory(None if place is None else os.path.join(place, "marks")))
 
+    def around_trial(self, plugin: str, path: str, sha256: str) -> AbstractContextManager[str]:
+        """Mark what is tried in another process that may end this one; see `around`."""
+        return self.around(plugin, path, f"{_TRYING}{path}", sha256)
+
     @contextmanager
-    def around(self, plugin: str, path: str, what: str, sha256: str) -> Iterator[None]:
+    def around(self, plugin: str, path: str, what: str, sha256: str) -> Iterator[str]:
         """Mark what may end this process, for as long as it runs. [any thread]
 
         Args:
@@ -91,6 +102,9 @@ class LoadMarks:
             path: Its file.
             what: What begins, as `loading libx.so`.
             sha256: Of its bytes.
+
+        Yields:
+            The mark's path, for `witness`; "" where none could be written.
 
         Raises:
             ShortageError: Nothing can be said of this process now; nothing was begun.
@@ -103,11 +117,11 @@ class LoadMarks:
         name = f"{os.urandom(8).hex()}{_SUFFIX}"
         made = self._directory.create(name, json.dumps(mark).encode("ascii"))
         try:
-            yield
+            yield os.path.join(self._directory.path or "", name) if made else ""
         finally:
             # A child that was forked meanwhile leaves the mark of its parent alone.
-            if made and os.getpid() == process.pid:
-                self._directory.remove(name)
+            if made and os.getpid() == process.pid and not self._directory.remove(name):
+                self._directory.remove(f"{name}{WITNESSED}")
 
     def culprits(self) -> list[Culprit]:
         """Return what processes were loading that are gone, each to one caller only. [any thread]
@@ -122,14 +136,17 @@ class LoadMarks:
 
     def _collect(self, found: list[Culprit]) -> None:
         for name, written in self._directory.changed_at().items():
-            if not name.endswith(_SUFFIX):
+            if not name.endswith((_SUFFIX, _SUFFIX + WITNESSED)):
                 continue
             mark = _mark(self._directory.read(name, _MOST_BYTES))
             life = _life_s(mark)
             if (life and time() - written < life) or not self._directory.remove(name):
                 continue
             if mark is not None and not life:
-                found.append(Culprit(**{key: mark[key] for key in Culprit._fields}))
+                told = {key: mark[key] for key in Culprit._fields if key in mark}
+                certain = mark["what"].startswith(_TRYING) and mark["boot"] == boot_id()
+                certain = certain and not name.endswith(WITNESSED)
+                found.append(Culprit(**{**told, "is_certain": certain}))
 
 
 class _Process(NamedTuple):

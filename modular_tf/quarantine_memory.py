@@ -164,13 +164,15 @@ class QuarantineMemory:
 
         Somebody may have stopped such a process, which says nothing of the plugin. So a suspect is
         tried anew before it runs again. Of one that does no harm then, and ends the next process
-        all the same, it is believed (LD-070).
+        all the same, it is believed (LD-070), and so is what nothing else explains.
         """
         for culprit in culprits:
             suspicion = self.suspicion(culprit.sha256)
-            if suspicion is None:
+            # Not one of many that were stopped at once.
+            is_second = suspicion is not None and suspicion.time < culprit.time
+            if suspicion is None and not culprit.is_certain:
                 self._suspect(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
-            elif suspicion.time < culprit.time:  # not one of many that were stopped at once
+            elif is_second or culprit.is_certain:
                 self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
 
     def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:

@@ -9,7 +9,8 @@ import os
 import selectors
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.lane import Lane
@@ -17,6 +18,7 @@ from modular_tf.first_contact.verdict import cannot_try, watcher_lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
@@ -38,6 +40,8 @@ class Batch:
         limits: What each may take.
         zygotes: Where watchers come from; left as it is when all have been tried.
         tell: Is called with a task's index and finding as soon as it is known.
+        mark: Marks a task, by its index, for as long as a trial may end this process. Where it may,
+            one is tried at a time: so the mark that is left names the culprit.
 
     Attributes:
         findings: What was found, by the task's index.
@@ -49,6 +53,7 @@ class Batch:
         limits: Limits,
         zygotes: Zygotes,
         tell: Callable[[int, Finding], None] | None,
+        mark: Callable[[int], AbstractContextManager[str]] | None = None,
     ) -> None:
         self.findings: dict[int, Finding] = {}
         self._tasks = tasks
@@ -64,6 +69,8 @@ class Batch:
         # Each may be ended by each task once more than the tasks know.
         self._starts_left = 2 * len(tasks) + _SPARE_STARTS
         self._tell = tell
+        self._mark = mark
+        self._marked = ExitStack()  # the mark of the one that is tried, if it has one
 
     def run(self) -> None:
         """Try all; interrupted, it ends what runs."""
@@ -72,12 +79,17 @@ class Batch:
                 self._hand_out()
                 self._listen()
         except BaseException:
+            self._close_lanes()  # which ends the watchers, for whom the zygote waits
             self._zygotes.end()
             raise
         finally:
+            self._marked.close()
             self._selector.close()
-            for lane in self._lanes:
-                lane.connection.close()
+            self._close_lanes()
+
+    def _close_lanes(self) -> None:
+        for lane in self._lanes:
+            lane.connection.close()
 
     def _found(self, number: int, finding: Finding) -> None:
         self.findings[number] = finding
@@ -97,11 +109,22 @@ class Batch:
                 self._put_back(number)
                 return
             try:
-                lane.give(number, self._tasks[number], self._limits.seconds + _WATCHERS_PATIENCE_S)
+                lane.give(number, self._begun(number), self._limits.seconds + _WATCHERS_PATIENCE_S)
             except OSError:  # it had ended before
                 lane.number = None
                 self._put_back(number)
                 self._lose(lane)
+
+    def _begun(self, number: int) -> Task:
+        """Return a task, with its mark if it may end this process."""
+        if self._mark is None or self._is_secluded:
+            return self._tasks[number]
+        self._marked.close()  # of the one before
+        return replace(self._tasks[number], mark=self._marked.enter_context(self._mark(number)))
+
+    @property
+    def _is_secluded(self) -> bool:
+        return self._heard is not None and self._heard.is_secluded
 
     def _next(self) -> int | None:
         if self._waiting:
@@ -127,7 +150,8 @@ class Batch:
         for lane in self._lanes:
             if not lane.is_busy:
                 return lane
-        if len(self._lanes) >= self._most_lanes or self._heard is None:
+        most = self._most_lanes if self._is_secluded or self._mark is None else 1
+        if len(self._lanes) >= most or self._heard is None:
             return None
         try:
             lane = Lane(self._heard.new_warden())

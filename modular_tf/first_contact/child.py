@@ -15,6 +15,7 @@ from modular_tf.first_contact.memory_use import memory_use, stack_size
 from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
 from modular_tf.first_contact.rehearsal import Rehearsal
+from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.origin_folder import remove_own_folders
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
@@ -49,7 +50,7 @@ def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: in
         # would ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
         os.setpgid(0, 0)
         take_descriptors(streams)
-        journal = Journal(REPORT)
+        journal = Journal(REPORT, Watchers())
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:

@@ -83,6 +83,10 @@ class Traced(NamedTuple):
     """The frames have come."""
 
 
+class Stops(NamedTuple):
+    """The plugin stopped the processes that watch over it."""
+
+
 class Lost(NamedTuple):
     """Standard streams are closed, or something else."""
 
@@ -96,7 +100,7 @@ class Fault(NamedTuple):
     is_scarce: bool
 
 
-Entry = Entered | Finished | Signalled | Exits | Frame | Traced | Lost | Fault
+Entry = Entered | Finished | Signalled | Exits | Frame | Traced | Stops | Lost | Fault
 
 
 def read_entry(entry: Any) -> Entry:
@@ -124,6 +128,11 @@ def _signalled(signal: Any, errno: Any, overflow: Any) -> Signalled:
     return Signalled(number_in(signal, 1, NSIG - 1), number_in(errno, 0, _64_BITS), is_overflow)
 
 
+def _stops(stops: Any) -> Stops:
+    number_in(stops, 1, 1)
+    return Stops()
+
+
 def _traced(traced: Any) -> Traced:
     number_in(traced, 1, 1)
     return Traced()
@@ -136,6 +145,7 @@ _READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
     frozenset(("exits",)): lambda exits: Exits(number_in(exits, 0, _MOST_STATUS)),
     frozenset(("frame",)): lambda frame: Frame(typed(frame, list)),
     frozenset(("traced",)): _traced,
+    frozenset(("stops",)): _stops,
     frozenset(("lost",)): lambda lost: Lost(plain(typed(lost, str))),
     frozenset(("fault", "scarce")): lambda fault, scarce: Fault(
         plain(typed(fault, str)), number_in(scarce, 0, 1) == 1

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _READY = b"r"
 _LOOK_FOR_PARENT_S = 1.0
+_TIME_TO_LEAVE_S = 0.5  # for watchers, which end with those that they work for
+_LOOK_EVERY_S = 0.0005
 
 
 class ForkServer:
@@ -28,14 +30,21 @@ class ForkServer:
         control: The descriptor of the socket that sockets arrive on.
         watch: What a watcher does with the descriptor of its socket.
         idle_s: After how many seconds without a watcher it ends; None for never.
+        ready: The byte that tells the parent that this process is ready.
     """
 
     def __init__(
-        self, control: int, watch: Callable[[int], None], *, idle_s: float | None = None
+        self,
+        control: int,
+        watch: Callable[[int], None],
+        *,
+        idle_s: float | None = None,
+        ready: bytes = _READY,
     ) -> None:
         self._control = socket.socket(fileno=control)
         self._watch = watch
         self._idle_s = idle_s
+        self._ready = ready
         self._watchers: set[int] = set()
 
     def serve(self, parent: int) -> NoReturn:
@@ -46,12 +55,16 @@ class ForkServer:
         """
         with suppress(OSError):  # the parent is gone
             self._serve(parent)
+        patience = time.monotonic() + _TIME_TO_LEAVE_S
+        while self._watchers and time.monotonic() < patience:
+            self._sweep()
+            time.sleep(_LOOK_EVERY_S)
         end_all()
         os._exit(0)
 
     def _serve(self, parent: int) -> None:
         self._control.settimeout(_LOOK_FOR_PARENT_S)
-        self._control.sendall(_READY)
+        self._control.sendall(self._ready)
         idle_since = time.monotonic()
         while os.getppid() == parent:
             self._sweep()

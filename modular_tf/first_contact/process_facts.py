@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,6 +81,8 @@ _ASKED = {  # by prctl(2)
 }
 _WRITES_ANSWER = {"parent's end": 2, "subreaper": 37}
 _RETURNS_ANSWER = {"dumpable": 3, "keepcaps": 7, "securebits": 27}
+_LOCKED_SIZE, _NONE = "VmLck", "0 kB"
+_STATUS_LINE = re.compile(rf"^({'|'.join(_STATUS)}|{_LOCKED_SIZE}):(.*)$".encode(), re.MULTILINE)
 _FACTS = {
     **_STATUS, **_LOCKED, **_NAMESPACES, **_FILES, **_SCHEDULING, **_SIGNAL_STACK, **_STREAMS,
     **_ASKED,
@@ -97,17 +100,19 @@ def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 
 def status_facts() -> dict[str, str]:
     """Return what the kernel tells of users, rights, filters and locked memory."""
-    found = _status()
-    with shared_memory(os.sysconf("SC_PAGE_SIZE")):
-        locks = _status()["VmLck"] != found["VmLck"]
-    locks = locks or (found["VmLck"] != "0 kB" and _stack_is_locked())
-    return {**{name: found[name] for name in _STATUS if name in found}, "locked": str(locks)}
+    with shared_memory(os.sysconf("SC_PAGE_SIZE")):  # is locked where all is from now on
+        found = _status()
+    locked = found.pop(_LOCKED_SIZE, _NONE)
+    locks = locked != _NONE and (_status()[_LOCKED_SIZE] != locked or _stack_is_locked())
+    return {**found, "locked": str(locks)}
 
 
 def _status() -> dict[str, str]:
-    with open("/proc/self/status", encoding="utf-8", errors="replace") as status:
-        parts = (line.partition(":") for line in status)
-        return {name: " ".join(value.split()) for name, _, value in parts}
+    with open("/proc/self/status", "rb") as status:
+        lines = _STATUS_LINE.findall(status.read())
+    return {
+        name.decode(): " ".join(text.decode("utf-8", "replace").split()) for name, text in lines
+    }
 
 
 def _stack_is_locked() -> bool:

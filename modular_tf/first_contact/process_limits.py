@@ -48,4 +48,11 @@ def limit_changes(
             continue
         how = "lowered" if soft < own_soft else "raised"
         harms = name in _NEEDED and how == "lowered"
-        yield "LD-120" if harms else "LD-069", f"{how} {name} from {own_soft:g} to {soft:g}"
+        yield (
+            "LD-120" if harms else "LD-069",
+            f"{how} {name} from {_shown(own_soft)} to {_shown(soft)}",
+        )
+
+
+def _shown(limit: float) -> str:
+    return "unlimited" if limit == float("inf") else str(int(limit))

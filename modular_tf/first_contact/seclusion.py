@@ -21,6 +21,9 @@ from modular_tf.native.parent_death import die_with_parent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SECLUDED, OPEN = b"s", b"o"
+"""What a process that forks watchers says of them when it is ready."""
+
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x00020000, 0x10000000, 0x20000000
 _MS_NOSUID_NODEV_NOEXEC, _MS_REC_SLAVE = 0x2 | 0x4 | 0x8, 0x4000 | 0x80000
 _CAP_SYS_ADMIN = 21

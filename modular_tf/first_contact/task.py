@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from modular_tf.discovery.file_identity import SeenFile
+
+WITNESSED = ".witnessed"
+"""What follows the name of a mark when `Task.witness` was called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class Task:
         kinds: What to try of it: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
         checked: The files as they were when they were checked (`TrustVerdict.checked`): no others
             are mapped. None where nobody checked them.
+        mark: The file that tells the next process that this one is tried, "" for none.
     """
 
     plugin: str
@@ -28,10 +34,20 @@ class Task:
     absent: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ("device",)
     checked: tuple[SeenFile, ...] | None = None
+    mark: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         return asdict(self)
+
+    def witness(self) -> None:
+        """Note on the mark that the application ended, and its watcher did not: by somebody else.
+
+        What kills all processes of a user leaves nobody who could.
+        """
+        if self.mark:
+            with suppress(OSError):  # the application goes on, and has removed it
+                os.rename(self.mark, f"{self.mark}{WITNESSED}")
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Task:
@@ -41,6 +57,7 @@ class Task:
         return cls(
             plugin=value["plugin"],
             file=value["file"],
+            mark=value["mark"],
             **lists,
             checked=None if checked is None else tuple(map(SeenFile.from_row, checked)),
         )

@@ -16,6 +16,7 @@ from modular_tf.first_contact.child_entries import (
     Frame,
     Lost,
     Signalled,
+    Stops,
     Traced,
     read_entry,
 )
@@ -190,6 +191,8 @@ class Trial:
                 self._frames.append(told)
             case Traced():
                 self._traced = True
+            case Stops():
+                ending.stops = True
             case Lost(streams):
                 ending.lost = streams
             case Fault(text, is_scarce):

@@ -9,6 +9,7 @@ from modular_tf.first_contact.zygote_process import Zygotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from typing_extensions import Self
@@ -34,18 +35,23 @@ class Trials:
         self._zygotes = Zygotes(limits)
 
     def try_plugins(
-        self, tasks: Sequence[Task], tell: Callable[[int, Finding], None] | None = None
+        self,
+        tasks: Sequence[Task],
+        tell: Callable[[int, Finding], None] | None = None,
+        mark: Callable[[int], AbstractContextManager[str]] | None = None,
     ) -> list[Finding]:
         """Try plugins; returns when all of them have ended or been killed.
 
         Args:
             tasks: What to try.
             tell: Is called with a task's index and finding as soon as it is known.
+            mark: Marks a task, by its index, while it is tried where it could end this process; it
+                yields the mark's path.
 
         Returns:
             For each task what was found; LD-063 where it could not be tried.
         """
-        batch = Batch(tasks, self._limits, self._zygotes, tell)
+        batch = Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()
         return [batch.findings[number] for number in range(len(tasks))]
 
@@ -69,7 +75,8 @@ def try_plugins(
     tasks: Sequence[Task],
     limits: Limits,
     tell: Callable[[int, Finding], None] | None = None,
+    mark: Callable[[int], AbstractContextManager[str]] | None = None,
 ) -> list[Finding]:
     """Try one batch of plugins; see `Trials.try_plugins`. No process is left when it returns."""
     with Trials(limits) as trials:
-        return trials.try_plugins(tasks, tell)
+        return trials.try_plugins(tasks, tell, mark)

@@ -36,6 +36,7 @@ class Ending:
     Attributes:
         entered: The last call that was begun, None where it came to none.
         outcome: What was found, where all calls came back.
+        stops: Whether the plugin stopped the processes that watch over it.
         lost: The standard streams that the plugin closed or replaced.
         fault: How the host's own code failed.
         scarce: Whether it did since the machine lacks what it needed.
@@ -54,6 +55,7 @@ class Ending:
 
     entered: str | None = None
     outcome: Outcome | None = None
+    stops: bool = False
     lost: str | None = None
     fault: str | None = None
     scarce: bool = False
@@ -157,7 +159,8 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
         how = f"asked for more memory than can be had, and {_how_ended(ending)}"
         return [("LD-064", how)]
-    return [("LD-060", _how_ended(ending))]
+    stopped = "stopped the processes that watched over it"
+    return [("LD-060", stopped if ending.stops else _how_ended(ending))]
 
 
 def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:

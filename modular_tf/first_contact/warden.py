@@ -27,9 +27,11 @@ def watch_over_trials(descriptor: int, limits: Limits) -> None:
     adopt_orphans()
     with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as lines:
         for line in lines:
+            task = Task.from_dict(json.loads(line))
             try:
-                finding = _try(Task.from_dict(json.loads(line)), limits, connection.fileno())
+                finding = _try(task, limits, connection.fileno())
             except AbandonedError:
+                task.witness()
                 return
             connection.sendall(json.dumps(finding.as_dict()).encode() + b"\n")
             if children(os.getpid()):

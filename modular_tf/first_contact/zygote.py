@@ -21,7 +21,7 @@ from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes
 from modular_tf.first_contact.rehearsal import Rehearsal
-from modular_tf.first_contact.seclusion import can_be_secluded, run_secluded
+from modular_tf.first_contact.seclusion import OPEN, SECLUDED, can_be_secluded, run_secluded
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.warden import watch_over_trials
 from modular_tf.native.preloading import forget_preload
@@ -64,7 +64,8 @@ def serve(
             run_secluded(lambda: watch_over_trials(descriptor, may))
         watch_over_trials(descriptor, may)
 
-    ForkServer(control, watch, idle_s=_IDLE_S).serve(parent)
+    ready = SECLUDED if secluded else OPEN
+    ForkServer(control, watch, idle_s=_IDLE_S, ready=ready).serve(parent)
 
 
 def _warm_up() -> None:

@@ -16,6 +16,7 @@ from modular_tf.first_contact.interpreter import (
     command_for,
     find_interpreter,
 )
+from modular_tf.first_contact.seclusion import SECLUDED
 from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
 from modular_tf.owned_file import owned, owned_pipe
 
@@ -40,6 +41,7 @@ class ZygoteProcess:
     Attributes:
         control: The socket that it says on that it is ready, and that ends with it.
         owner: The process that started it.
+        is_secluded: Whether what is tried cannot reach this process; known once it is ready.
 
     Args:
         command: Returns its command, given the descriptor of its end of the socket, and the words
@@ -56,6 +58,7 @@ class ZygoteProcess:
     ) -> None:
         self.control, theirs = socket.socketpair()
         self.owner = os.getpid()
+        self.is_secluded = False
         self._mark = os.urandom(16).hex()
         self._complaints, complaints_end = owned_pipe()
         with theirs, complaints_end:
@@ -92,9 +95,11 @@ class ZygoteProcess:
     def wait_until_ready(self) -> bool:
         """Wait until it has imported everything; False if it ended before that."""
         self.control.settimeout(_PATIENCE_AT_THE_START_S)
+        said = b""
         with suppress(OSError):
-            return bool(self.control.recv(1))
-        return False
+            said = self.control.recv(1)
+        self.is_secluded = said == SECLUDED
+        return bool(said)
 
     def new_warden(self) -> socket.socket:
         """Have a watcher forked, and return the socket to it.

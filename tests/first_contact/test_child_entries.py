@@ -17,6 +17,7 @@ from modular_tf.first_contact.child_entries import (
     Frame,
     Lost,
     Signalled,
+    Stops,
     Traced,
     read_entry,
 )
@@ -60,6 +61,7 @@ ENTRIES: list[tuple[dict[str, Any], type]] = [
     ({"frame": ["6c", "66", 16]}, Frame),
     ({"traced": 1}, Traced),
     ({"lost": "standard output"}, Lost),
+    ({"stops": 1}, Stops),
     ({"fault": "OSError: no memory", "scarce": 1}, Fault),
 ]
 KINDS = [kind.__name__ for _, kind in ENTRIES]

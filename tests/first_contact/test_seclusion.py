@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
+
+from modular_tf.load_marks import LoadMarks
 
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """
@@ -95,3 +99,86 @@ def test_a_secluded_ordinary_user_keeps_its_numbers_and_gains_no_right(run_pytho
     assert inside == f"{outside} 2"
     assert outside.endswith(" 0")
     assert os.getuid() != 0 or not outside.startswith("0 ")
+
+
+# The first process of a PID namespace, which nothing in there ends, starts an application again
+# and again that the system does not let seclude trials.
+_WITHOUT_SECLUSION = """
+    import os, subprocess, sys
+    from modular_tf.first_contact import seclusion
+
+    APPLICATION = '''
+    import sys
+    from modular_tf.first_contact import zygote_process
+    from modular_tf.service import PluginService
+    zygote_process._SECLUDES = False
+    with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
+        print(*(f"{p.name}: {p.state} {p.reason.rule if p.reason else None}"
+                for p in service.load().plugins), sep=", ")
+    '''
+
+    seclusion.enter_namespaces()
+    if (pid := os.fork()) != 0:
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    seclusion.show_own_processes()
+    for _ in range(2):
+        command = [sys.executable, "-c", APPLICATION, *sys.argv[1:]]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        print(done.returncode, done.stdout.strip(), flush=True)
+    os._exit(0)
+"""
+
+
+def test_the_next_start_knows_who_killed_everybody_where_nothing_is_secluded(misdeed, run_python):
+    files = [misdeed("NOTHING"), misdeed("KILL_ALL"), misdeed("NOTHING", kind="filesystem")]
+    first, second = run_python(_WITHOUT_SECLUSION, *files).stdout.splitlines()
+
+    assert first == "-9 "
+    assert second == (
+        "0 nothing_at_init: loaded None, kill_all_at_init: quarantined LD-070,"
+        " nothing_at_init_of_filesystem: loaded None"
+    )
+
+
+def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_python):
+    files = [misdeed("STOP_ALL"), misdeed("NOTHING")]
+    for line in run_python(_WITHOUT_SECLUSION, *files).stdout.splitlines():
+        assert line == "0 stop_all_at_init: quarantined LD-060, nothing_at_init: loaded None"
+
+
+_KILLED_BY_SOMEBODY_ELSE = """
+    import os, signal, sys, threading, time
+    from modular_tf.first_contact import zygote_process
+    from modular_tf.service import PluginService
+    zygote_process._SECLUDES = False
+
+    def kill_once_it_hangs():
+        while not (os.path.exists(sys.argv[2]) and open(sys.argv[2]).read().endswith("\\n")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=kill_once_it_hangs, daemon=True).start()
+    with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
+        service.load()
+"""
+
+
+def test_who_is_tried_when_somebody_kills_the_application_is_only_suspect(
+    misdeed, run_python, tmp_path
+):
+    pid_file = tmp_path / "pid"
+    run_python(
+        _KILLED_BY_SOMEBODY_ELSE,
+        misdeed("HANG"),
+        pid_file,
+        env={"MISDEED_PID": str(pid_file)},
+        status=-signal.SIGKILL,
+    )
+    marks = Path(os.environ["XDG_STATE_HOME"], "modular_tf", "marks")
+    while not list(marks.glob("*.witnessed")):  # its watcher says so before it ends
+        time.sleep(0.01)
+
+    (culprit,) = LoadMarks.of_process().culprits()
+
+    assert culprit.plugin == "hang_at_init"
+    assert not culprit.is_certain

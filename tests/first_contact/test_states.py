@@ -180,7 +180,7 @@ def test_a_wrong_policy_of_the_environment_or_an_argument_is_an_error():
 def test_the_limit_is_the_users(misdeed, monkeypatch):
     given = []
 
-    def noted(tasks, limits):
+    def noted(tasks, limits, **_):
         given.append(limits)
         return [Finding(Incident(Violation("LD-061", "too slow"))) for _ in tasks]
 

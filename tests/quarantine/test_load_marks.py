@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf import load_marks
+from modular_tf.first_contact.task import Task
 from modular_tf.load_marks import Culprit, LoadMarks
+from modular_tf.quarantine_memory import QuarantineMemory
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
@@ -51,6 +53,34 @@ def leave_mark(own_state: Path, **changes: Any) -> Path:
     left.write_text(json.dumps(value))
     left.chmod(0o600)
     return left
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_certain"),
+    [
+        ({}, True),
+        ({"what": "loading /where/plug.so"}, False),
+        ({"boot": "another", "pid": 1}, False),  # a power cut, perhaps
+    ],
+)
+def test_a_trial_that_nobody_outlived_names_the_culprit(own_state, changes, is_certain):
+    leave_mark(own_state, **{"what": "trying /where/plug.so", "start": "1", **changes})
+    memory = QuarantineMemory.of_process()
+
+    memory.add_culprits(marks().culprits())
+
+    assert [entry.sha256 for entry in memory.entries()] == [SHA256] * is_certain
+    assert (memory.suspicion(SHA256) is None) is is_certain
+
+
+def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_state):
+    mark = leave_mark(own_state, what="trying /where/plug.so", start="1")
+    Task("plug", "/where/plug.so", mark=str(mark)).witness()
+
+    (culprit,) = marks().culprits()
+
+    assert not culprit.is_certain
+    assert files(own_state) == []
 
 
 def test_what_came_back_leaves_nothing(own_state: Path):

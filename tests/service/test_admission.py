@@ -28,7 +28,7 @@ def trials(monkeypatch):
         answer = Finding(offer=Offer(("fixture",)))
         tried: list[str] = []  # noqa: RUF012  (made anew for each test)
 
-        def __call__(self, tasks, limits):
+        def __call__(self, tasks, limits, **_):
             self.limits = limits
             self.tried += [task.plugin for task in tasks]
             return [self.answer for _ in tasks]

@@ -155,7 +155,7 @@ def one_of_each(plugin_file, device_file, monkeypatch):
     """Return a service of two filesystems, devices and a hook, which has loaded none."""
     monkeypatch.setattr(
         "modular_tf.first_contact.trials.try_plugins",
-        lambda tasks, _limits: [Finding(offer=OFFERS[task.plugin]) for task in tasks],
+        lambda tasks, _limits, **_: [Finding(offer=OFFERS[task.plugin]) for task in tasks],
     )
     paths = [
         plugin_file("liba.so"),
