@@ -5,6 +5,7 @@ What is answered, and how, is data (`modular_tf.loading.known_defects`); this co
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from functools import wraps
@@ -14,7 +15,12 @@ from weakref import WeakSet
 
 from modular_tf.codes import Code
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError, collected
-from modular_tf.filesystem.answered_readers import BlockReader, MemoryRegion, PiecewiseReader
+from modular_tf.filesystem.answered_readers import (
+    BlockReader,
+    BoundedReader,
+    MemoryRegion,
+    PiecewiseReader,
+)
 from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.endpoint_check import EndpointCheck
@@ -178,6 +184,8 @@ class AnsweredFilesystem(PluginFilesystem):
         """Open an existing file for reading."""
         file = self._plain_reader(uri)
         answers = self.answers
+        if self._must_know_length():
+            file = BoundedReader(file, lambda: self.get_file_size(uri))
         if answers.max_read is not None:
             file = PiecewiseReader(file, answers.max_read)
         if answers.first_read is not None:
@@ -192,6 +200,10 @@ class AnsweredFilesystem(PluginFilesystem):
             )
         return file
 
+    def _must_know_length(self) -> bool:
+        variable = self.answers.known_length_where
+        return variable is not None and variable in os.environ
+
     def _told_length(self, uri: str) -> int:
         """Return a file's length, 0 where the plugin does not know it."""
         try:
@@ -205,7 +217,7 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end."""
-        if self.answers.append_by_rewriting:
+        if self.answers.append_by_rewriting or self._must_know_length():
             return self._rewritten(uri)
         counts = self.answers.count_position and self.path_exists(uri)
         size = self.get_file_size(uri) if counts else 0

@@ -30,6 +30,9 @@ class Answers:
         missing_message: What an error's message holds (a regular expression) that is none of the
             plugin's NOT_FOUND and should be.
         max_read: Most bytes to ask for in one read.
+        known_length_where: A variable with which the plugin survives no read at or behind the end;
+            the length is asked for before the first read then, and appending, for which the plugin
+            reads to the end, rewrites the file.
         first_read: Bytes to fetch when a file is opened: a short answer is the whole file, and a
             full one allows to tell whether the server honours ranges.
         overflow_message: What an error's message holds (a regular expression) when a server sent
@@ -73,6 +76,7 @@ class Answers:
     forgotten_files: str | None = None
     missing_message: str | None = None
     max_read: int | None = None
+    known_length_where: str | None = None
     first_read: int | None = None
     overflow_message: str | None = None
     read_block: int | None = None
