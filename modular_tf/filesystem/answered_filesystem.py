@@ -26,6 +26,7 @@ from modular_tf.filesystem.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.endpoint_check import EndpointCheck
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.forgotten_descriptors import ForgottenDescriptors
+from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 _Operation = TypeVar("_Operation", bound="Callable[..., Any]")
 _Result = TypeVar("_Result")
+_PATIENCE_WITH_THREADS_S = 1.0  # which let go of what they did last
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
@@ -275,6 +277,8 @@ class AnsweredFilesystem(PluginFilesystem):
         for writer in list(self._answered_writers):
             with collected(failures):
                 writer.close()
+        if self.answers.cleanup_when_idle:
+            wait_until_idle(_PATIENCE_WITH_THREADS_S)
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""

@@ -59,6 +59,8 @@ class Answers:
         count_position: tell is answered by counting.
         share_init: The filesystems of several services share what one init made, and the last of
             them that closes runs cleanup.
+        cleanup_when_idle: Before cleanup, the plugin's threads get the time to let go of what they
+            did last.
         reinitialise_after_fork: A forked child calls init anew.
         no_destructors_after_fork: A forked child ends without the C and C++ exit handlers that it
             inherited.
@@ -95,6 +97,7 @@ class Answers:
     append_by_rewriting: bool = False
     count_position: bool = False
     share_init: bool = False
+    cleanup_when_idle: bool = False
     reinitialise_after_fork: bool = False
     no_destructors_after_fork: bool = False
 
