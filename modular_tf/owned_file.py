@@ -2,12 +2,14 @@
 
 A signal handler that raises may come after any call, also between `os.open` and the line that keeps
 the number that it returned. So only functions of C run until the descriptor has its owner, which
-closes it when it is dropped. The owner is a `FileIO`, which cannot own a directory.
+closes it when it is dropped. The owner of a file is a `FileIO`, which cannot own a directory; that
+of a directory is an `epoll`, which asks nothing of what it is given.
 """
 
 from __future__ import annotations
 
 import os
+import select
 from functools import partial
 from io import FileIO
 from itertools import chain, islice
@@ -42,6 +44,19 @@ def owned(make: Callable[[], int]) -> FileIO:
         if isinstance(error.filename, int):  # `FileIO` refused the descriptor, and left it open
             os.close(error.filename)
         raise
+
+
+def open_owned_directory(*arguments: Any, **named: Any) -> select.epoll:
+    """Open a directory for whoever needs its descriptor; the arguments are those of `os.open`.
+
+    Returns:
+        What has `fileno()` and `close()`, and is a context manager; nothing else of it is of use.
+
+    Raises:
+        OSError: As `os.open`.
+        ValueError: As `os.open`.
+    """
+    return next(map(select.epoll.fromfd, iter(partial(os.open, *arguments, **named), None)))
 
 
 def owned_pipe() -> tuple[FileIO, FileIO]:

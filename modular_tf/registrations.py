@@ -232,6 +232,8 @@ class Registrations:
         for filesystem in self._opened_filesystems:
             with suppress(ModularTFError):
                 filesystem.after_fork_in_child()
+        if self._loaded_platform is not None:
+            self._loaded_platform.after_fork_in_child()
 
     @property
     def _opened_filesystems(self) -> list[PluginFilesystem]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from modular_tf.errors import ResourceExhaustedError
 
@@ -37,6 +38,44 @@ def start_thread(thread: threading.Thread) -> None:
             f"the thread {thread.name!r} could not be started ({error}); try again when others have"
             " ended, or raise the limit of processes (ulimit -u, pids.max of the container)"
         ) from error
+
+
+def call_out_of_signals_reach(work: Callable[[], _Result]) -> _Result:
+    """Return or raise what a function does, called by a thread of its own.
+
+    Python runs signal handlers in the main thread alone. So no exception of one can come between a
+    system call and the line that keeps what it returned, as in Python's own `subprocess` and
+    `socket`. Where the wait is interrupted, the thread does its work and drops the result, which is
+    to end what it stands for. Where no thread can be had, this one does it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    ended: list[Callable[[], _Result]] = []
+    thread = threading.Thread(
+        target=lambda: ended.append(_outcome_of(work)), name="modular_tf-start"
+    )
+    try:
+        start_thread(thread)
+    except ResourceExhaustedError:
+        return work()
+    thread.join()
+    return ended.pop()()
+
+
+def _outcome_of(work: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Call a function; return one that returns or raises what it did."""
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001  (whoever waits gets it)
+        return partial(_raise, error)
+    return lambda: result
+
+
+def _raise(error: BaseException) -> NoReturn:
+    try:
+        raise error
+    finally:
+        del error  # else it and this frame would keep each other
 
 
 def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

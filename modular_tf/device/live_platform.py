@@ -33,7 +33,7 @@ _shared: dict[int, LivePlatform] = {}  # by address of the plugin's SE_InitPlugi
 
 
 def hold_platform(
-    library: ExportingLibrary, *, plugin: str, holder: object
+    library: ExportingLibrary, *, plugin: str, holder: object, survives_fork: bool = False
 ) -> LivePlatform | RefusedDeviceTables:
     """Return the plugin's platform, set up now unless somebody holds it already.
 
@@ -41,6 +41,9 @@ def hold_platform(
         library: The plugin.
         plugin: Its name for users.
         holder: Who is to release it.
+        survives_fork: Whether a forked child can go on with the plugin, and make devices of its
+            own. Nobody knows that of a plugin in general: its threads, and mostly the driver, do
+            not go along.
     """
     entry = library.symbol(ENTRY_POINT)
     with _sharing:
@@ -52,7 +55,7 @@ def hold_platform(
             tables = read_device_tables(library, plugin=plugin)
             if isinstance(tables, RefusedDeviceTables):
                 return tables
-            live = LivePlatform(tables, entry or 0)
+            live = LivePlatform(tables, entry or 0, survives_fork=survives_fork)
             _shared[live.entry] = live
         live.holders.add(holder)
         return live
@@ -85,9 +88,11 @@ class LivePlatform:
         holders: Who was given it and has not released it; guarded by this module.
     """
 
-    def __init__(self, tables: DeviceTables, entry: int) -> None:
+    def __init__(self, tables: DeviceTables, entry: int, *, survives_fork: bool = False) -> None:
         self.tables = tables
         self.entry = entry
+        self._survives_fork = survives_fork
+        self._inherited: list[object] = []  # what the parent made lies there, and is left alone
         self.holders: set[object] = set()
         self._devices: dict[int, PluginDevice] = {}
         self._timer_nanoseconds: int | None = None
@@ -166,12 +171,24 @@ class LivePlatform:
             return failures + self.tables.registration.tear_down()
 
     @property
+    def can_make_devices(self) -> bool:
+        """Whether this process may make devices: not where a parent has set the plugin up."""
+        return self._survives_fork or not self.is_inherited
+
+    @property
     def is_inherited(self) -> bool:
         """Whether a parent process set it up, whose devices no child may use."""
         return os.getpid() != self._process
 
     def _check_up(self) -> None:
-        """Catch a call that waited while another thread closed the platform."""
+        """Catch a call that waited while another thread closed the platform.
+
+        A forked child begins without devices of its own, where the plugin survives that.
+        """
+        if self.is_inherited and self._survives_fork:
+            self._inherited += [self._devices, self._allocator]
+            self._devices, self._allocator, self._timer_nanoseconds = {}, None, None
+            self._process = os.getpid()
         if not self._is_up:
             raise ClosedError(f"platform {self.tables.name} was closed", plugin=self.tables.plugin)
 

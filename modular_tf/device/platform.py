@@ -35,6 +35,7 @@ def load_device_platform(
     priority: int = PLUGIN_PRIORITY,
     memory: Callable[[str], MemorySettings] | None = None,
     copy_streams: int = 1,
+    survives_fork: bool = False,
 ) -> DevicePlatform:
     """Run a mapped library's SE_InitPlugin and accept what it leaves, or refuse it.
 
@@ -47,13 +48,14 @@ def load_device_platform(
         priority: Of its factory, where the configuration does not say otherwise.
         memory: Returns what the user decided about the memory of a device type.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
+        survives_fork: Whether a forked child can make devices of its own with the plugin.
 
     Raises:
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
             one of its functions failed, whose `code` it then has. What it had set up is torn down.
     """
     holder = object()
-    live = hold_platform(library, plugin=plugin_name, holder=holder)
+    live = hold_platform(library, plugin=plugin_name, holder=holder, survives_fork=survives_fork)
     if isinstance(live, RefusedDeviceTables):
         raise live.error()
     settings = MemorySettings() if memory is None else memory(live.tables.device_type)
@@ -77,7 +79,8 @@ class DevicePlatform:
 
     A platform that is dropped without `close`, or open at the end of the process, is not taken
     down, as in TensorFlow: a plugin's destroy functions are not for a moment that the garbage
-    collector chooses. A forked child never destroys what its parent created.
+    collector chooses. A forked child neither uses nor destroys what its parent created; where the
+    plugin survives a fork, the child makes devices of its own.
 
     Attributes:
         device_type: The type of its devices.
@@ -111,6 +114,7 @@ class DevicePlatform:
         self._closed = False
         self._released = False
         self._executors: dict[int, Executor] = {}
+        self._inherited: list[object] = []
         self._viewed: set[int] = set()  # by ordinal, whose host memory keeps a closed platform
         self._lock = ForkLock()
 
@@ -171,9 +175,12 @@ class DevicePlatform:
 
     def _new_executor(self, ordinal: int) -> Executor:
         live = self._open()
-        if live.is_inherited:
+        if not live.can_make_devices:
             raise ClosedError(
-                f"platform {self.platform} was set up by the parent process", plugin=self.plugin
+                f"platform {self.platform} was set up by the parent process, and its plugin cannot"
+                " be used on both sides of a fork: start the process anew (multiprocessing's"
+                " 'spawn' or 'forkserver'), or fork before the first service lists devices",
+                plugin=self.plugin,
             )
         device = live.device_address(ordinal)
         allocator = live.allocator()
@@ -251,6 +258,11 @@ class DevicePlatform:
                 f"closing platform {self.platform}: {text}", plugin=self.plugin, rule="SE-032"
             )
         ]
+
+    def after_fork_in_child(self) -> None:
+        """Leave what the parent made on the devices to the parent."""
+        self._inherited.append(self._executors)  # nothing of it is freed here
+        self._executors, self._viewed = {}, set()
 
     def _open(self) -> LivePlatform:
         if self._closed:

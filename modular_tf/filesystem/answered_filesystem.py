@@ -5,6 +5,7 @@ What is answered, and how, is data (`modular_tf.loading.known_defects`); this co
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from functools import wraps
@@ -14,12 +15,18 @@ from weakref import WeakSet
 
 from modular_tf.codes import Code
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError, collected
-from modular_tf.filesystem.answered_readers import BlockReader, MemoryRegion, PiecewiseReader
+from modular_tf.filesystem.answered_readers import (
+    BlockReader,
+    BoundedReader,
+    MemoryRegion,
+    PiecewiseReader,
+)
 from modular_tf.filesystem.answered_writer import AnsweredWriter
 from modular_tf.filesystem.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.endpoint_check import EndpointCheck
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.forgotten_descriptors import ForgottenDescriptors
+from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 _Operation = TypeVar("_Operation", bound="Callable[..., Any]")
 _Result = TypeVar("_Result")
+_PATIENCE_WITH_THREADS_S = 1.0  # which let go of what they did last
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
@@ -178,6 +186,8 @@ class AnsweredFilesystem(PluginFilesystem):
         """Open an existing file for reading."""
         file = self._plain_reader(uri)
         answers = self.answers
+        if self._must_know_length():
+            file = BoundedReader(file, lambda: self.get_file_size(uri))
         if answers.max_read is not None:
             file = PiecewiseReader(file, answers.max_read)
         if answers.first_read is not None:
@@ -192,6 +202,10 @@ class AnsweredFilesystem(PluginFilesystem):
             )
         return file
 
+    def _must_know_length(self) -> bool:
+        variable = self.answers.known_length_where
+        return variable is not None and variable in os.environ
+
     def _told_length(self, uri: str) -> int:
         """Return a file's length, 0 where the plugin does not know it."""
         try:
@@ -205,7 +219,7 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end."""
-        if self.answers.append_by_rewriting:
+        if self.answers.append_by_rewriting or self._must_know_length():
             return self._rewritten(uri)
         counts = self.answers.count_position and self.path_exists(uri)
         size = self.get_file_size(uri) if counts else 0
@@ -263,6 +277,8 @@ class AnsweredFilesystem(PluginFilesystem):
         for writer in list(self._answered_writers):
             with collected(failures):
                 writer.close()
+        if self.answers.cleanup_when_idle:
+            wait_until_idle(_PATIENCE_WITH_THREADS_S)
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""

@@ -57,6 +57,33 @@ class PiecewiseReader(RandomAccessFile):
         self._file.close()
 
 
+class BoundedReader(RandomAccessFile):
+    """Asks for nothing at the end or behind it [any thread].
+
+    Args:
+        file: The plugin's file.
+        length: Returns the file's length in bytes; asked before the first read.
+    """
+
+    __slots__ = ("_ask_length", "_file", "_length")
+
+    def __init__(self, file: RandomAccessFile, length: Callable[[], int]) -> None:
+        self.uri = file.uri
+        self._file = file
+        self._ask_length = length
+        self._length: int | None = None
+
+    def readinto(self, offset: int, buffer: Buffer) -> int:
+        """Fill `buffer` from `offset`; return the number of bytes read."""
+        if self._length is None:
+            self._length = self._ask_length()
+        return self._file.readinto(offset, buffer) if offset < self._length else 0
+
+    def close(self) -> None:
+        """Close the plugin's file."""
+        self._file.close()
+
+
 class BlockReader(RandomAccessFile):
     """Fetches large blocks from a server that may not honour ranges [any thread].
 

@@ -19,6 +19,7 @@ from modular_tf.first_contact.interpreter import (
 from modular_tf.first_contact.seclusion import SECLUDED
 from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
 from modular_tf.owned_file import owned, owned_pipe
+from modular_tf.threads import call_out_of_signals_reach
 
 if TYPE_CHECKING:
     import subprocess
@@ -107,6 +108,9 @@ class ZygoteProcess:
         Raises:
             OSError: The process is gone, or there are no descriptors.
         """
+        return call_out_of_signals_reach(self._new_warden)
+
+    def _new_warden(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         try:
             socket.send_fds(self.control, [b"w"], [theirs.fileno()])
@@ -190,7 +194,8 @@ class Zygotes:
             return command_for(self._job(control, mark), python=python)
 
         try:
-            zygote = ZygoteProcess(command=command, environment=_environment())
+            start = partial(ZygoteProcess, command=command, environment=_environment())
+            zygote = call_out_of_signals_reach(start)
         except (OSError, ValueError) as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():

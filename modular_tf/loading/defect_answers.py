@@ -30,6 +30,9 @@ class Answers:
         missing_message: What an error's message holds (a regular expression) that is none of the
             plugin's NOT_FOUND and should be.
         max_read: Most bytes to ask for in one read.
+        known_length_where: A variable with which the plugin survives no read at or behind the end;
+            the length is asked for before the first read then, and appending, for which the plugin
+            reads to the end, rewrites the file.
         first_read: Bytes to fetch when a file is opened: a short answer is the whole file, and a
             full one allows to tell whether the server honours ranges.
         overflow_message: What an error's message holds (a regular expression) when a server sent
@@ -56,6 +59,8 @@ class Answers:
         count_position: tell is answered by counting.
         share_init: The filesystems of several services share what one init made, and the last of
             them that closes runs cleanup.
+        cleanup_when_idle: Before cleanup, the plugin's threads get the time to let go of what they
+            did last.
         reinitialise_after_fork: A forked child calls init anew.
         no_destructors_after_fork: A forked child ends without the C and C++ exit handlers that it
             inherited.
@@ -73,6 +78,7 @@ class Answers:
     forgotten_files: str | None = None
     missing_message: str | None = None
     max_read: int | None = None
+    known_length_where: str | None = None
     first_read: int | None = None
     overflow_message: str | None = None
     read_block: int | None = None
@@ -91,6 +97,7 @@ class Answers:
     append_by_rewriting: bool = False
     count_position: bool = False
     share_init: bool = False
+    cleanup_when_idle: bool = False
     reinitialise_after_fork: bool = False
     no_destructors_after_fork: bool = False
 

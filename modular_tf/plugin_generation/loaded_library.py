@@ -237,6 +237,7 @@ class _Loading:
                 priority=HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY,
                 memory=self._config.memory_of,
                 copy_streams=self._config.copy_streams,
+                survives_fork=ours,
             )
         except RefusedDevicePluginError as error:
             self._note("init", error.violations)

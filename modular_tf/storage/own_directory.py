@@ -17,11 +17,12 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
 
 from modular_tf.events import EventLog
-from modular_tf.owned_file import open_owned
+from modular_tf.owned_file import open_owned, open_owned_directory
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.storage.own_ground import UntrustedGroundError, open_own
 
 if TYPE_CHECKING:
+    import select
     from collections.abc import Iterator
     from io import FileIO
 
@@ -150,34 +151,35 @@ class OwnDirectory:
     def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
         """Yield a descriptor of the directory, or None if it is not there or not our own."""
         try:
-            fd = -1 if self.path is None else self._open(self.path, make=make)
+            opened = None if self.path is None else self._open(self.path, make=make)
         except ShortageError:
             if tells_shortage:
                 raise
-            fd = -1
-        try:
-            yield fd if fd >= 0 and _is_own(os.fstat(fd), self.path or "") else None
-        finally:
-            if fd >= 0:
-                os.close(fd)
+            opened = None
+        if opened is None:
+            yield None
+            return
+        with opened:
+            fd = opened.fileno()
+            yield fd if _is_own(os.fstat(fd), self.path or "") else None
 
-    def _open(self, path: str, *, make: bool) -> int:
+    def _open(self, path: str, *, make: bool) -> select.epoll | None:
         if self._judged is not None:
             with suppress(OSError):
-                fd = os.open(path, _DIRECTORY_FLAGS)
-                if os.path.samestat(os.fstat(fd), self._judged):
-                    return fd  # whatever leads there now
-                os.close(fd)
+                opened = open_owned_directory(path, _DIRECTORY_FLAGS)
+                if os.path.samestat(os.fstat(opened.fileno()), self._judged):
+                    return opened  # whatever leads there now
+                opened.close()
         try:
-            fd = open_own(path, make=make)
+            opened = open_own(path, make=make)
         except UntrustedGroundError as error:
             _refuse(path, error.strerror or "")
         except (OSError, ValueError) as error:
             raise_shortage(error)
         else:
-            self._judged = os.fstat(fd)
-            return fd
-        return -1
+            self._judged = os.fstat(opened.fileno())
+            return opened
+        return None
 
     def _create(self, directory: int, name: str, data: bytes) -> bool:
         file = None

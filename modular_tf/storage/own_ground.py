@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,11 @@ from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.writers import TrustedWriters, trusted_writers
+from modular_tf.owned_file import open_owned_directory
 
 if TYPE_CHECKING:
+    import select
+
     from modular_tf.discovery.trust.paths import JudgedPath
 
 _FOR_FILES = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -29,8 +33,8 @@ class UntrustedGroundError(OSError):
     """Somebody whom this process does not trust can change the directory, or the way to it."""
 
 
-def open_own(path: str, *, make: bool) -> int:
-    """Open a directory for the files in it, and return the descriptor.
+def open_own(path: str, *, make: bool) -> select.epoll:
+    """Open a directory for the files in it, and return the owner of the descriptor.
 
     Args:
         path: An absolute path.
@@ -75,25 +79,21 @@ def _make(path: str, judge: PathJudge) -> None:
     except FileNotFoundError:
         _make(above, judge)
         judged = judge.above(above)
-    parent = _opened(judged, _FOR_DIRECTORIES)
-    try:
-        os.mkdir(name, _MODE, dir_fd=parent)
-        os.chmod(name, _MODE, dir_fd=parent)  # the umask may leave its owner out
-    except FileExistsError:  # another process was faster; it is judged next
-        pass
-    finally:
-        os.close(parent)
+    # Another process may be faster; what it made is judged next.
+    with _opened(judged, _FOR_DIRECTORIES) as parent, suppress(FileExistsError):
+        os.mkdir(name, _MODE, dir_fd=parent.fileno())
+        os.chmod(name, _MODE, dir_fd=parent.fileno())  # the umask may leave its owner out
 
 
-def _opened(judged: JudgedPath, flags: int) -> int:
+def _opened(judged: JudgedPath, flags: int) -> select.epoll:
     """Open the directory that was judged, and no other."""
     if (offence := _offence_of(judged)) is not None:
         raise UntrustedGroundError(errno.EPERM, offence)
-    fd = os.open(judged.real_path, flags)
-    if not os.path.samestat(os.fstat(fd), judged.status):
-        os.close(fd)
+    directory = open_owned_directory(judged.real_path, flags)
+    if not os.path.samestat(os.fstat(directory.fileno()), judged.status):
+        directory.close()
         raise OSError(errno.ESTALE, "it was replaced while it was looked at", judged.real_path)
-    return fd
+    return directory
 
 
 def _offence_of(judged: JudgedPath) -> str | None:

@@ -21,3 +21,50 @@ def test_what_nobody_closes_is_waited_for(run_python):
             raise AssertionError("a zombie is left")
         """
     )
+
+
+def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(run_python):
+    run_python(
+        """
+        import gc, os, sys, time, warnings
+        from modular_tf.first_contact.limits import Limits
+        from modular_tf.first_contact.zygote_process import Zygotes
+        from tests.stress.moments import InterruptError, MomentOfStep
+
+        def interrupt():
+            raise InterruptError
+
+        def start():
+            zygotes = Zygotes(Limits())
+            zygotes.warm()
+            zygotes.end()
+
+        def left():
+            with open(f"/proc/self/task/{os.getpid()}/children") as listed:
+                children = listed.read().split()
+            states = [open(f"/proc/{pid}/stat").read().rpartition(")")[2][1] for pid in children]
+            return len(os.listdir("/proc/self/fd")), states.count("Z") < len(states)
+
+        warnings.simplefilter("ignore", ResourceWarning)  # dropping is what closes here
+        sys.unraisablehook = lambda _: None  # of interrupts in finalizers
+        start()
+        all_of_it = MomentOfStep(interrupt, 10**9)
+        with all_of_it:
+            start()
+        before = len(os.listdir("/proc/self/fd")), False
+        met = 0
+        for step in range(1, all_of_it.steps, 11):
+            try:
+                with MomentOfStep(interrupt, step):
+                    start()
+            except InterruptError:
+                met += 1
+            for _ in range(1000):  # what had begun comes to its end
+                gc.collect()
+                if left() == before:
+                    break
+                time.sleep(0.01)
+            assert left() == before, step
+        assert met > 20, met
+        """
+    )

@@ -19,6 +19,10 @@ WORK = {
     "is_open_for_writing": "is_open_for_writing(path)",
     "OpenedFile": "OpenedFile(path).close()",
     "in_memory": "in_memory(b'bytes', 'memory').close()",
+    "OwnDirectory.read": "OwnDirectory(ours).read('file', 100)",
+    "OwnDirectory.create": "OwnDirectory(ours).create(os.urandom(8).hex(), b'bytes')",
+    "OwnDirectory.make": "OwnDirectory(ours + os.urandom(8).hex()).create('file', b'bytes')",
+    "OwnDirectory.locked": "with OwnDirectory(ours).locked(): pass",
     "write_output": "write_output(spare, b'text')",
 }
 
@@ -35,6 +39,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.owned_file import open_owned, owned, owned_pipe
         from modular_tf.storage.output_file import write_output
         from modular_tf.watching.open_for_writing import is_open_for_writing
+        from modular_tf.storage.own_directory import OwnDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():
@@ -44,7 +49,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
             return len(os.listdir("/proc/self/fd"))
 
         warnings.simplefilter("ignore", ResourceWarning)  # dropping is what closes here
-        path, spare = sys.argv[1:]
+        path, spare, ours = sys.argv[1:]
         {work}  # the first time modules are imported
         before = count()
         step, is_met = 0, True
@@ -61,6 +66,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         """,
         __file__,
         str(tmp_path / "spare"),
+        str(tmp_path / "ours"),
     )
 
 

@@ -4,7 +4,10 @@
 
 namespace mtf {
 
-Error closed_executor_error() { return make_closed_error("the device was closed"); }
+Error closed_executor_error(const mtf_executor* executor) {
+  if (!executor->is_foreign()) return make_closed_error("the device was closed");
+  return make_closed_error("it belongs to the parent process, and a forked child cannot use it");
+}
 
 Error missing_slot_error(const char* name) {
   char message[128];
@@ -26,7 +29,7 @@ void Operand::hold() {
 Error Operand::explain() const {
   switch (verdict_) {
     case Verdict::kUsable: return nullptr;
-    case Verdict::kClosed: return closed_executor_error();
+    case Verdict::kClosed: return closed_executor_error(user_->is_open() ? owner_ : user_);
     case Verdict::kStranger:
       return make_error(3, "the streams, events and memory of two plugins cannot be used together");
     case Verdict::kNoMemory: break;

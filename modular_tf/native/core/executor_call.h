@@ -11,7 +11,7 @@
 
 namespace mtf {
 
-Error closed_executor_error();
+Error closed_executor_error(const mtf_executor* executor);
 Error missing_slot_error(const char* name);
 
 // One call's right to use the plugin.
@@ -58,7 +58,7 @@ class Operand {
 template <class Slot, class Call>
 Error on_slot(mtf_executor* executor, Slot slot, const char* name, Call&& call) {
   ExecutorUse use(executor);
-  if (!use) return closed_executor_error();
+  if (!use) return closed_executor_error(executor);
   if (slot == nullptr) return missing_slot_error(name);
   return guarded({executor->plugin, name, executor->name}, [&](TF_Status* status) {
     call(slot, status);
@@ -80,7 +80,7 @@ Object* make_object(mtf_executor* executor, Create&& create, Arguments... argume
   std::unique_ptr<Object> object(new (std::nothrow) Object(executor, arguments...));
   if (object == nullptr) return fail_with(make_error(8, "no memory for an object of a device"));
   ExecutorUse use(executor);  // closing waits until the object is listed
-  Error error = use ? create(object.get()) : closed_executor_error();
+  Error error = use ? create(object.get()) : closed_executor_error(executor);
   if (error) return fail_with(error.release());
   executor->add(object.get());
   return object.release();
