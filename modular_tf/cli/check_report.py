@@ -63,12 +63,12 @@ def write(report: Report, options: Namespace, printer: Printer, before: Report |
         printer: Of the command.
         before: The report to compare with, None for none.
     """
+    is_taken = output_is_taken(options)
     if options.junit is not None:
         write_output(options.junit, junit(report))
     if options.write_json is not None:
         values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
         write_output(options.write_json, json.dumps(values, indent=1).encode("utf-8") + b"\n")
-    is_taken = output_is_taken(options)
     if printer.json:
         compared = {} if before is None else {"since": compare(before, report).as_dict()}
         printer.json_object(**as_json(report), **compared)

@@ -145,13 +145,13 @@ class TrustJudge:
             verdict: What was said of it and its companions.
             libraries: Files, its own and of what is loaded with it, that ask for one.
         """
-        for path in libraries:
-            if verdict.accepted and not self._may_have_executable_stack(path):
-                return TrustVerdict.of_problem(_executable_stack(path))
+        refused = [path for path in libraries if not self._may_have_executable_stack(path)]
+        if verdict.accepted and refused:
+            return TrustVerdict.of_problem(_executable_stack(refused[0]))
         return verdict
 
     def _judge_stack(self, verdict: TrustVerdict, path: str) -> TrustVerdict:
-        """Judge a library that was not probed, by its file."""
+        """Judge an accepted library that was not probed, by its file."""
         # What reads libraries is imported where one is read; known plugins are not.
         from modular_tf.discovery.elf.stack import wants_executable_stack  # noqa: PLC0415
 
@@ -248,7 +248,7 @@ class TrustJudge:
             if verdict.accepted and not is_of_system(path):
                 if self._lock is not None:
                     verdict = self._lock.verdict(file, of)
-                verdict = self._judge_stack(verdict, path)
+                verdict = self._judge_stack(verdict, path) if verdict.accepted else verdict
             return verdict.on((file.seen(),)) if verdict.accepted else verdict
         except OSError as error:
             return TrustVerdict.of_problem(_changed(path, error))
