@@ -94,10 +94,12 @@ class WatchedCall:
 
 
 def _sleep(thread_id: int | None) -> str | None:
-    """Return what tells one sleep of a thread from the next; None where it is not asleep."""
-    status = Path(f"/proc/self/task/{thread_id}/status").read_text(
-        encoding="ascii", errors="replace"
-    )
+    """Return what tells one sleep of a thread from the next; None where it sleeps no more."""
+    file = Path(f"/proc/self/task/{thread_id}/status")
+    try:
+        status = file.read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):  # the thread has just ended
+        return None
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return facts["voluntary_ctxt_switches"] if facts["State"].startswith("S") else None
 
