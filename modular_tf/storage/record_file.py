@@ -97,17 +97,14 @@ class RecordFile:
 
         A value that was changed since may hold it no longer.
         """
-        if self._keys_by_digest is None:
-            self._keys_by_digest = {}
+        found = self._keys_by_digest
+        if found is None:  # a signal handler that reads the file anew takes only the attribute away
+            found = {}
             for key, line in {**self._lines, **self._changes}.items():
-                self._note_digests(key, line)
-        keys = [_value(key) for key in self._keys_by_digest.get(digest.encode("ascii"), ())]
+                _note_digests(found, key, line)
+            self._keys_by_digest = found
+        keys = [_value(key) for key in found.get(digest.encode("ascii"), ())]
         return [key for key in keys if isinstance(key, str)]
-
-    def _note_digests(self, key: bytes, line: bytes | None) -> None:
-        if self._keys_by_digest is not None:
-            for digest in _DIGEST.findall(line or b""):
-                self._keys_by_digest.setdefault(digest, {})[key] = None
 
     def put(self, key: str, value: Any) -> None:
         """Set the value of a key, for this process until it is saved.
@@ -153,7 +150,8 @@ class RecordFile:
     def _change(self, key: bytes, value: bytes | None) -> None:
         self._changes.pop(key, None)  # so that it becomes the newest
         self._changes[key] = value
-        self._note_digests(key, value)
+        if (found := self._keys_by_digest) is not None:
+            _note_digests(found, key, value)
 
     def _merged(self) -> dict[bytes, bytes]:
         """Return all lines by key, the oldest first, as far as there is room."""
@@ -194,6 +192,11 @@ class RecordFile:
         if title != _text(self.title):
             return {}
         return dict(_split(rows))
+
+
+def _note_digests(keys: dict[bytes, dict[bytes, None]], key: bytes, line: bytes | None) -> None:
+    for digest in _DIGEST.findall(line or b""):
+        keys.setdefault(digest, {})[key] = None
 
 
 def _size(row: tuple[bytes, bytes]) -> int:

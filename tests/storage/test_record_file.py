@@ -11,6 +11,7 @@ import pytest
 
 from modular_tf.storage import record_file
 from modular_tf.storage.record_file import RecordFile
+from tests.stress.moments import MomentOfStep
 
 if TYPE_CHECKING:
     from modular_tf.storage.own_directory import OwnDirectory
@@ -291,3 +292,16 @@ def test_a_shortage_costs_nobody_a_record(directory: OwnDirectory, filled: Path,
     assert one.save()
     assert one.shortage is None
     assert held(directory) == {**VALUES, "new": 1}
+
+
+def test_a_signal_handler_may_read_the_file_while_digests_are_looked_up(directory: OwnDirectory):
+    one, digest = records(directory), "ab" * 32
+    one.put("key", digest)
+    assert one.save()
+    found = MomentOfStep(lambda: None, 1 << 30)
+    with found:
+        one.keys_with_digest(digest)
+    for step in range(1, found.steps):
+        one.refresh()
+        with MomentOfStep(one.refresh, step):
+            assert one.keys_with_digest(digest) == ["key"]
