@@ -43,6 +43,7 @@ _COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
 _LISTS = ("plugin_dirs", "enable", "disable", "visible_devices", "first_contact_accept")
 """The keys with a list of strings."""
 _SINGLE = (
+    "close_timeout_s",
     "copy_streams",
     "first_contact",
     "first_contact_memory_mib",
@@ -85,6 +86,8 @@ class Config:
             this one ends in a call into a plugin. That needs handlers of signals, which pass on to
             those that are there when the first plugin is mapped.
         trust: Whose files are opened.
+        close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
+            sends what was written to a store; None as long as it takes.
         watch_polling: Whether directories are watched by looking at them again and again: "auto",
             where the file system tells nothing of itself; or True or False.
         watch_poll_interval_s: Seconds between two looks.
@@ -107,6 +110,7 @@ class Config:
     load: str = "lazy"
     tell_ended_calls: bool = True
     trust: TrustPolicy = field(default_factory=TrustPolicy)
+    close_timeout_s: float | None = None
     watch_polling: str | bool = "auto"
     watch_poll_interval_s: float = 0.3
     path: str | None = None
@@ -362,6 +366,8 @@ def _why_wrong(key: str, value: Any) -> str | None:
     if key == "copy_streams":
         is_right = type(value) is int and value in _COPY_STREAMS
         return None if is_right else "a number from 1 to 4"
+    if key == "close_timeout_s" and value is None:
+        value = _MOST_SECONDS
     number = isinstance(value, int | float) and not isinstance(value, bool)
     is_right = number and _FEWEST_SECONDS <= value <= _MOST_SECONDS
     return None if is_right else f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.configuration import Config, load_config
 from modular_tf.device_outcomes import with_device_outcomes
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.search_paths import python_path
+from modular_tf.errors import DeadlineExceededError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.hooks import Hooks
 from modular_tf.hot_reload import HotReload
@@ -21,6 +23,7 @@ from modular_tf.python_contributions import PythonContributions
 from modular_tf.registries import Registries
 from modular_tf.report import Report
 from modular_tf.service_lock import ServiceLock
+from modular_tf.threads import AwaitedWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -90,6 +93,8 @@ class PluginService:
         )
         self._failures: list[ModularTFError] = []  # of closing, until somebody is told
         self._is_ended = False
+        self._unclosed: list[PluginEntry] = []
+        self._closing = AwaitedWork()
         keep_in_sight(self)
 
     # -- the way of plugins ---------------------------------------------------------------------
@@ -310,10 +315,20 @@ class PluginService:
         Memory regions that are still viewed keep their filesystem until the last view is gone. A
         call that was interrupted is finished by the next, or by the end of the process.
 
+        With `close_timeout_s` in the configuration, plugins close on a thread. What has not ended
+        by then goes on there, so that no data are lost; the next call waits for it as long again,
+        and the end of the process until it is done.
+
         Raises:
+            DeadlineExceededError: Plugins, which it names, were not closed in time.
             ModularTFError: The first failure; the rest was closed all the same.
         """
-        self._close(at_exit=False)
+        timeout = self.config.close_timeout_s
+        if timeout is not None and not self._is_ended and not _is_awaited():
+            close = partial(self._close, at_exit=False)
+            if not self._closing.run(close, "close of a service", timeout):
+                raise self._unclosed_error(timeout)
+        self._close(at_exit=False)  # what a thread has done already is done
         # In place: another thread that closes it may be about to add to the list.
         failures, self._failures[:] = self._failures[:], []
         if failures:
@@ -330,10 +345,23 @@ class PluginService:
         # Without the lock, which their last change may wait for; at exit that was waited for.
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()
-        for entry in reversed(entries):
-            entry.close(self._failures, at_exit=at_exit)
+        self._unclosed = entries
+        while entries:
+            entries[-1].close(self._failures, at_exit=at_exit)
+            entries.pop()  # not before: an interrupt must leave it to be named
         self._hot_reload.close(self._failures, at_exit=at_exit)
         self._is_ended = True  # each of these may be done again, if an interrupt came before
+
+    def _unclosed_error(self, timeout: float) -> DeadlineExceededError:
+        left = [entry.name for entry in reversed(self._unclosed)]
+        now, *later = left or ["of an old generation"]
+        then = f"; after it: {', '.join(later)}" if later else ""
+        return DeadlineExceededError(
+            f"plugin {now} was not closed within {timeout:g} s{then}. It goes on in a thread, which"
+            " the end of the process waits for; `close_timeout_s` of the configuration bounds it",
+            plugin=now if left else None,
+            operation="close",
+        )
 
     def close_at_exit(self) -> list[ModularTFError]:
         """Close without waiting for memory regions; called when the process ends.
@@ -373,3 +401,10 @@ def _paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(paths, str | bytes):  # it would count as a list of its letters
         raise TypeError(f"expected a list of paths, found {paths!r}")
     return [os.fsdecode(path) for path in paths]
+
+
+def _is_awaited() -> bool:
+    """Whether this thread runs a callback of a device, whose close refuses to wait for itself."""
+    from modular_tf.device.host_callback import running_executor  # noqa: PLC0415  (native core)
+
+    return running_executor() is not None

@@ -95,6 +95,38 @@ def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) ->
         return [function(item) for item in items]
 
 
+class AwaitedWork:
+    """Work that is done to its end on a thread, while whoever wants it waits only so long.
+
+    The end of the process waits for it. [any thread]
+    """
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Callable[[], object], name: str, timeout: float) -> bool:
+        """Do it, or wait for the thread that does it; tell whether it ended in time.
+
+        Where there is no thread for it, nothing is done.
+
+        Args:
+            work: What to do, where nobody does it.
+            name: The thread's.
+            timeout: In seconds.
+        """
+        thread = self._thread
+        if thread is None or not thread.is_alive():
+            # Not a daemon, which the end of the process would stop wherever it is.
+            thread = self._thread = threading.Thread(target=work, name=name, daemon=False)
+            try:
+                start_thread(thread)
+            except ResourceExhaustedError:
+                self._thread = None
+                return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+
 class Worker:
     """A thread that is there while there is work. Used under a lock of its owner's.
 

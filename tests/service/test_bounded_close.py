@@ -1,0 +1,88 @@
+"""A close that plugins take long for: bounded by the configuration, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf import Config, PluginService
+from modular_tf.configuration import load_config, parse_config
+from modular_tf.errors import ClosedError, ConfigError, DeadlineExceededError
+from tests.filesystem.ending import ending_plugin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from modular_tf.filesystem.files import WritableFile
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The plugin; it takes as many seconds to close a file as the path says."""
+    return ending_plugin()
+
+
+def written(
+    library: Path, path: str, **settings: float | None
+) -> tuple[PluginService, WritableFile]:
+    """Return a service, and a file of it that is open for writing."""
+    service = PluginService(config=Config(**settings), plugin_paths=[library], bundled=False)
+    service.load()
+    return service, service.filesystem("ending").new_writable_file(path)
+
+
+def test_what_is_left_is_named_and_goes_on(library):
+    service, file = written(library, "ending://h/3", close_timeout_s=0.1)
+    with pytest.raises(DeadlineExceededError, match=r"plugin ending was not closed within 0\.1 s"):
+        service.close()
+    assert service.closed
+    while True:
+        try:
+            service.close()
+        except DeadlineExceededError:
+            continue
+        break
+    with pytest.raises(ClosedError):
+        file.append(b"more")
+
+
+def test_a_close_in_time_is_as_without_a_bound(library):
+    service, file = written(library, "ending://h/0", close_timeout_s=60)
+    service.close()
+    service.close()
+    with pytest.raises(ClosedError):
+        file.append(b"more")
+
+
+def test_the_end_of_the_process_waits_for_what_is_left(run_python, library):
+    said = run_python(
+        """
+        import sys
+        from modular_tf import Config, PluginService
+        from modular_tf.errors import DeadlineExceededError
+        from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+        close = PluginFilesystem.close
+        def told(self, **options):
+            close(self, **options)
+            print("closed", flush=True)
+        PluginFilesystem.close = told
+        config = Config(close_timeout_s=0.1)
+        service = PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False)
+        service.load()
+        file = service.filesystem("ending").new_writable_file("ending://h/2")
+        try:
+            service.close()
+        except DeadlineExceededError:
+            print("left")
+        """,
+        library,
+    ).stdout.split()
+    assert said[:2] == ["left", "closed"]
+
+
+def test_the_bound_is_a_key_of_the_configuration(tmp_path):
+    assert load_config({}).close_timeout_s is None
+    assert parse_config("close_timeout_s = 30", "here.toml").close_timeout_s == 30
+    with pytest.raises(ConfigError, match="close_timeout_s: expected a number of seconds"):
+        parse_config("close_timeout_s = 0", "here.toml")
