@@ -13,7 +13,7 @@ from modular_tf.native.ffi import lib
 if TYPE_CHECKING:
     from modular_tf.device.stream import Stream
 
-_SLICE_NS = 50_000_000
+SLICE_NS = 50_000_000
 """How long one wait in the native core lasts: then Python looks for signals."""
 
 
@@ -139,4 +139,4 @@ def end_of(timeout: float | None) -> int | None:
 
 def slice_ns(end: int | None) -> int:
     """Return how long one wait in the native core may last; 0 when the time is over."""
-    return _SLICE_NS if end is None else max(0, min(_SLICE_NS, end - time.monotonic_ns()))
+    return SLICE_NS if end is None else max(0, min(SLICE_NS, end - time.monotonic_ns()))

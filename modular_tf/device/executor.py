@@ -284,8 +284,12 @@ class Executor:
 
     def await_streams(self, timeout: float | None = None) -> None:
         """Wait until streams with work have passed it, or failed; see `synchronize`."""
-        if timeout is None and not any(map(InFlight.is_busy, self._in_flight.copy())):
-            return
+        if timeout is None:
+            for in_flight in tuple(self._in_flight):  # a loop: most copies come through here
+                if in_flight.batch or in_flight.is_busy():
+                    break
+            else:
+                return
         end = end_of(timeout)
         for stream in list(self._streams):
             with suppress(ClosedError):

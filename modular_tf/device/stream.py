@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.codes import Code
-from modular_tf.device.event import Event, EventStatus, end_of, slice_ns
+from modular_tf.device.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
 from modular_tf.device.host_callback import HostCallbacks, running_executor
 from modular_tf.device.native_object import usable
 from modular_tf.device.stream_copies import StreamCopies
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from modular_tf.device.executor import Executor
     from modular_tf.device.in_flight import InFlight
+
+_COMPLETE = int(EventStatus.COMPLETE)  # members of an enumeration compare slowly
 
 
 class Stream(StreamCopies):
@@ -125,7 +127,9 @@ class Stream(StreamCopies):
         if running_executor() is not None:
             self._executor.refuse_in_callback("block_until_done")
         sealed = self._in_flight.seal()  # before the wait: others may feed the stream meanwhile
-        self.await_passed(end_of(timeout), timeout)
+        # Mostly it is done within the first slice, and short copies shall not pay for the rest.
+        if timeout is not None or lib.mtf_stream_poll(native, SLICE_NS) != _COMPLETE:
+            self.await_passed(end_of(timeout), timeout)
         self._finish(native, sealed)
 
     def await_passed(self, end: int | None, timeout: float | None) -> None:
