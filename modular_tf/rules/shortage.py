@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 SHORTAGE = Rule(
-    id="LD-110",
+    id="LD-113",
     requirement="This process has file descriptors and memory left to look at plugins and to load "
     "them.",
     consequence="What could not be looked at is left out for now. Nothing is decided about it and "

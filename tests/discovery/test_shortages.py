@@ -25,9 +25,9 @@ def failing(number):
 
 @pytest.mark.parametrize("number", SHORTAGES)
 def test_a_shortage_keeps_its_number_and_names_file_and_rule(number):
-    with pytest.raises(ShortageError, match=r"^/some/file: .*\(rule LD-110\)$") as caught:
+    with pytest.raises(ShortageError, match=r"^/some/file: .*\(rule LD-113\)$") as caught:
         raise_shortage(OSError(number, "x", "/some/file"))
-    assert (caught.value.errno, caught.value.rule) == (number, "LD-110")
+    assert (caught.value.errno, caught.value.rule) == (number, "LD-113")
 
 
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.EACCES, errno.EIO, errno.ELOOP, None])

@@ -102,18 +102,18 @@ def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python,
     assert [row[0] for row in rows] == free
     names = ["good", "host_device", "posix_filesystem", "ram_filesystem"]
     for _, problems, during, after in rows:
-        assert set(problems) <= {"LD-110"}
+        assert set(problems) <= {"LD-113"}
         for state, rule in during.values():
-            assert (state, rule) in {("loaded", None), ("failed", "LD-110"), ("failed", "LD-063")}
+            assert (state, rule) in {("loaded", None), ("failed", "LD-113"), ("failed", "LD-063")}
         assert after == {name: ["loaded", None] for name in names}
-    assert {rule for row in rows for _, rule in row[2].values()} > {"LD-110"}
+    assert {rule for row in rows for _, rule in row[2].values()} > {"LD-113"}
 
 
 def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_python):
     ended = run_python(USED_WITHOUT_DESCRIPTORS, plugin_file("libgood.so"))
     rule, message, before, after = json.loads(ended.stdout)
 
-    assert rule == "LD-110"
+    assert rule == "LD-113"
     assert "Too many open files" in message
     assert (before, after) == ("loaded", "loaded")
 
@@ -121,4 +121,4 @@ def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_python):
 def test_a_group_is_not_forgotten_where_its_list_cannot_be_read(run_python):
     said = run_python(LISTS_OF_USERS_WITHOUT_DESCRIPTORS).stdout
 
-    assert said.split() == ["LD-110"] * 3
+    assert said.split() == ["LD-113"] * 3
