@@ -81,6 +81,20 @@ _ENDS_THE_TRIAL = {
     "FORGE_CALL": "reports a call whose name clears the terminal",
     "FORGE_CHANGE": "reports a change of a million characters",
     "FORGE_EXCUSE": "reports that it could not be tried",
+    "SHUT_DOWN": "shuts the socket down that its trial reports by",
+    "NO_FILES": "lets the process open no more files",
+    "NO_FILE_SIZE": "lets the process write no more files",
+    "NO_ADDRESSES": "lets the process map no more memory",
+    "ALARM": "sets an alarm that ends the process later",
+    "TIMER": "sets a timer that ends the process later",
+    "LEAVE_NETWORK": "moves the process into a network of its own",
+    "LEAVE_PIDS": "moves later children into a namespace of their own",
+    "HIDE_PROC": "hides /proc",
+    "FILTER": "filters system calls",
+    "FILTER_OPEN": "lets the process open no files by a filter of system calls",
+    "TRACE_ME": "has the process traced",
+    "END_WITH_PARENT": "lets the process end with its parent",
+    "CRASH_AT_FORK": "crashes at each later fork",
 }
 _LEAVES_A_TRACE = {
     "CHAIN_INTERRUPT": "handles SIGINT and calls who did before",
@@ -89,6 +103,23 @@ _LEAVES_A_TRACE = {
     "CHANGE_UMASK": "changes the umask",
     "CHANGE_ENVIRONMENT": "sets an environment variable",
     "FLUSH_TO_ZERO": "has the processor take denormal numbers for zero",
+    "NO_QUEUES": "lets the process have no message queues",
+    "HANDLED_ALARM": "leaves an alarm running that it handles",
+    "IGNORED_TIMER": "leaves a timer running whose signal is ignored",
+    "NO_NEW_PRIVILEGES": "gives up what setuid programs bring",
+    "ADOPT_ORPHANS": "makes the process the parent of orphans",
+    "NOT_DUMPABLE": "changes who may look at the process",
+    "RENAME": "renames the process",
+    "NICE": "changes the priority",
+    "AFFINITY": "takes processors away",
+    "LOCK_MEMORY": "locks all memory",
+    "SIGNAL_STACK": "changes the stack of signal handlers",
+    "NON_BLOCKING": "opens standard output anew without blocking",
+    "AT_FORK": "has functions called at each fork",
+}
+_SETTINGS = {
+    "device": {"FIXTURE_TYPE": "HOSTILE", "FIXTURE_PLATFORM": "HOSTILE_PLATFORM"},
+    "filesystem": {"FIXTURE_SCHEME": "hostile"},
 }
 _NO_LIBRARY = {"LD-001", "LD-002"}  # nothing is there, or a directory
 _PLACES = {
@@ -129,13 +160,12 @@ def _misdeed(
 
 def _variants(kind: str) -> Iterator[HostileLibrary]:
     """Yield the variants that do not serve, by their binaries, init functions and tables."""
-    settings = {"FIXTURE_SCHEME": "hostile"} if kind == "filesystem" else {}
     for variant in variants(kind).values():
         if variant.state in _KEPT_OUT:
-            make = partial(_build, variant, settings)
+            make = partial(_build, variant)
             yield HostileLibrary(f"{kind}-{variant.name}", variant.about, _KEPT_OUT, make)
 
 
-def _build(variant: Variant, settings: dict[str, str], folder: Path) -> Path:
+def _build(variant: Variant, folder: Path) -> Path:
     del folder
-    return build_plugin(variant, settings)
+    return build_plugin(variant, _SETTINGS[variant.family])
