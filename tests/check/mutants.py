@@ -12,12 +12,12 @@ _ROOT = str(Path(__file__).parents[2])
 
 MUTATED_START = f"""\
 import json, sys
-path, job = json.loads(sys.argv[1])
+path, module, job = json.loads(sys.argv[1])
 sys.path[:] = [*path, {_ROOT!r}]
+from importlib import import_module
 from tests.check.mutants import let_all_pass
 let_all_pass()
-from modular_tf.check.isolation.zygote import serve
-serve(**job)
+import_module(module).serve(**job)
 """
 """What a zygote whose checks all pass is started with."""
 
