@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.device.executor import Executor
     from modular_tf.device.in_flight import InFlight
 
-_COMPLETE = int(EventStatus.COMPLETE)  # members of an enumeration compare slowly
+_PENDING = int(EventStatus.PENDING)  # members of an enumeration compare slowly
 
 
 class Stream(StreamCopies):
@@ -128,8 +128,11 @@ class Stream(StreamCopies):
             self._executor.refuse_in_callback("block_until_done")
         sealed = self._in_flight.seal()  # before the wait: others may feed the stream meanwhile
         # Mostly it is done within the first slice, and short copies shall not pay for the rest.
-        if timeout is not None or lib.mtf_stream_poll(native, SLICE_NS) != _COMPLETE:
+        status = _PENDING if timeout is not None else lib.mtf_stream_poll(native, SLICE_NS)
+        if status == _PENDING:
             self.await_passed(end_of(timeout), timeout)
+        elif status < 0:
+            self._executor.failure(lib.mtf_take_error(), "record_event")  # the plugin waits itself
         self._finish(native, sealed)
 
     def await_passed(self, end: int | None, timeout: float | None) -> None:
@@ -144,7 +147,7 @@ class Stream(StreamCopies):
             ModularTFError: With an end, the plugin cannot mark the stream.
         """
         native = usable(self)
-        while (status := lib.mtf_stream_poll(native, slice_ns(end))) == EventStatus.PENDING:
+        while (status := lib.mtf_stream_poll(native, slice_ns(end))) == _PENDING:
             if end is not None and time.monotonic_ns() >= end:
                 raise DeadlineExceededError(
                     f"{self._executor.name}: the stream was not done within {timeout} s"

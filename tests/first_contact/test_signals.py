@@ -24,7 +24,7 @@ _APPLICATION = """
         if pid == 0:
             signal.raise_signal(number)
             os._exit(0)
-        print(int(os.waitpid(pid, 0)[1] != 0))
+        print(int(os.waitpid(pid, 0)[1] != 0), flush=True)  # or a child would say it again
 """
 
 
