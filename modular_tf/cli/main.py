@@ -29,7 +29,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """
     try:
         standard_streams.prepare()
-        code = _run(words)
+        code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has had enough of it
         standard_streams.give_up(sys.stdout)
@@ -43,13 +43,14 @@ def run(words: Sequence[str] | None = None) -> int:
     return code
 
 
-def _run(words: Sequence[str] | None) -> int:
+def _run(words: Sequence[str], *, is_own: bool) -> int:
+    """Run a command, in a process of its own or one that does more."""
     try:
-        command = parse(sys.argv[1:] if words is None else words)
+        command = parse(words)
     except SystemExit as leaving:
         return int(leaving.code or 0)
     try:
-        if words is None:  # else the process may be another program's
+        if is_own:
             leave_on_second_interrupt()
         return _execute(command)
     except (BrokenPipeError, OutputError):

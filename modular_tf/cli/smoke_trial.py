@@ -17,6 +17,7 @@ from modular_tf.cli.device_details import described, undescribed
 from modular_tf.cli.device_smoke import CHECKS, Outcome, has_work, not_tried
 from modular_tf.cli.smoke_process import CLOSE, DETAILS
 from modular_tf.cli.time_limit import TimeLimit
+from modular_tf.configuration import TELL_VARIABLE
 from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.first_contact.child_pipes import EntryReader
@@ -127,7 +128,8 @@ class _Run:
             command_for(python, _MODULE, job),
             stdin=subprocess.DEVNULL,
             stdout=_STANDARD_ERROR,  # what a plugin prints is no result
-            env=preload(sanitizer_environment(os.environ), SIGNAL_STACKS),
+            # What ends here is told by the trial, and no reason to quarantine the plugin.
+            env=preload(sanitizer_environment(os.environ), SIGNAL_STACKS) | {TELL_VARIABLE: "0"},
             pass_fds=(report,),
         )
 

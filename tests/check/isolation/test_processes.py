@@ -23,7 +23,7 @@ from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, j
 
 _FAULTY_START = """\
 import json, sys
-path, job = json.loads(sys.argv[1])
+path, _, job = json.loads(sys.argv[1])
 sys.path[:] = path
 from dataclasses import replace
 from modular_tf.check.catalogue import all_checks
