@@ -88,13 +88,15 @@ def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[Ended
 
     Args:
         environment: Instead of `os.environ`.
+
+    Raises:
+        ShortageError: They cannot be read now; all of them stay.
     """
     directory = _directory(environment)
+    names = [name for name in directory.changed_at() if name.endswith(_SUFFIX)]
+    notes = {name: _note(directory.read(name, _MOST_BYTES)) for name in names}
     found = []
-    for name in directory.changed_at():
-        if not name.endswith(_SUFFIX):
-            continue
-        note = _note(directory.read(name, _MOST_BYTES))
+    for name, note in notes.items():
         if note is not None and note["machine"] != _machine():
             continue  # a home directory that machines share
         if directory.remove(name) and note is not None:

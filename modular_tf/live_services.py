@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import weakref
 from typing import TYPE_CHECKING, Protocol
 
 from modular_tf.errors import ClosedError
+from modular_tf.live_objects import LiveObjects
 from modular_tf.log_output.listener import listener
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class LiveService(Protocol):
         """Make what the parent had usable, or give it up; raise nothing."""
 
 
-_live: weakref.WeakSet[LiveService] = weakref.WeakSet()
+_live: LiveObjects[LiveService] = LiveObjects()
 _ending = threading.Event()
 
 
@@ -58,7 +58,7 @@ def _close_all() -> None:
     """
     _ending.set()
     failures: list[BaseException] = []
-    for service in list(_live):
+    for service in _live.all():
         try:
             failures += service.close_at_exit()
         except BaseException as interrupt:  # noqa: BLE001  (the others are to be closed as well)
@@ -69,7 +69,7 @@ def _close_all() -> None:
 
 
 def _fork_all() -> None:
-    for service in list(_live):
+    for service in _live.all():
         service.after_fork_in_child()
 
 

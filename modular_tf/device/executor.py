@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
-import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +30,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from modular_tf.live_objects import LiveObjects
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
@@ -107,9 +107,9 @@ class Executor:
         self.name = name
         self.plugin = plugin
         self._timer = timer
-        self._callbacks: weakref.WeakSet[HostCallbacks] = weakref.WeakSet()
+        self._callbacks: LiveObjects[HostCallbacks] = LiveObjects()
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
-        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self._streams: LiveObjects[Stream] = LiveObjects()
         self._closed = False
         self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
         self.events = EventManager(self)
@@ -291,7 +291,7 @@ class Executor:
             else:
                 return
         end = end_of(timeout)
-        for stream in list(self._streams):
+        for stream in self._streams.all():
             with suppress(ClosedError):
                 stream.await_passed(end, timeout)
 
@@ -349,7 +349,7 @@ class Executor:
             return  # the plugin has it in the parent, and so may threads have locks
         if self._arenas is not None:
             self._arenas.close()
-        for callbacks in list(self._callbacks):
+        for callbacks in self._callbacks.all():
             callbacks.cancel_all()
         for in_flight in list(self._in_flight):
             in_flight.drop_all()

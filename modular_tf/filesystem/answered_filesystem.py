@@ -11,7 +11,6 @@ import time
 from functools import wraps
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from weakref import WeakSet
 
 from modular_tf.codes import Code
 from modular_tf.errors import InvalidArgumentError, ModularTFError, NotFoundError, collected
@@ -30,6 +29,7 @@ from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.library_check import LibraryCheck
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
+from modular_tf.live_objects import LiveObjects
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class AnsweredFilesystem(PluginFilesystem):
         self._forgotten = None if forgotten is None else ForgottenDescriptors(forgotten)
         self._honours_ranges: dict[str, bool] = {}
         self._statistics: dict[str, tuple[float, FileStatistics]] = {}
-        self._answered_writers: WeakSet[AnsweredWriter] = WeakSet()
+        self._answered_writers: LiveObjects[AnsweredWriter] = LiveObjects()
 
     # -- what surrounds every operation -------------------------------------------------------
 
@@ -274,7 +274,7 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def _close_writers(self, failures: list[ModularTFError]) -> None:
         super()._close_writers(failures)
-        for writer in list(self._answered_writers):
+        for writer in self._answered_writers.all():
             with collected(failures):
                 writer.close()
         if self.answers.cleanup_when_idle:
@@ -282,7 +282,7 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
         """Forget the parent's files; do without the threads that stayed in the parent."""
-        self._answered_writers = WeakSet()
+        self._answered_writers = LiveObjects()
         if self.answers.no_destructors_after_fork:
             lib.mtf_exit_without_inherited_destructors()
         again = reinitialise or self.answers.reinitialise_after_fork

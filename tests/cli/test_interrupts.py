@@ -8,14 +8,25 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.filesystem.ending import ending_plugin
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _PATIENCE_S = 120
 _LOOKS = 50
 _HANGS = "ending://h/hang"
+_ON_SMALL_STACK = """
+import sys
+from tests.fixtures.signal_stack import use_small_stack
+use_small_stack()
+from modular_tf.__main__ import main
+sys.exit(main())
+"""
 _COMMAND = [sys.executable, "-m", "modular_tf", "--plugin"]
 
 
@@ -28,8 +39,8 @@ def library() -> Path:
 class Hanging:
     """A command, with what it says on standard error."""
 
-    def __init__(self, *words: object) -> None:
-        command = [*_COMMAND, *(str(word) for word in words)]
+    def __init__(self, command: Sequence[str], *words: object) -> None:
+        command = [*command, *(str(word) for word in words)]
         self.child = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
         )
@@ -53,9 +64,9 @@ class Hanging:
         return True
 
 
-def hang(library: Path) -> Hanging:
+def hang(library: Path, start: Sequence[str] = _COMMAND) -> Hanging:
     """Return a command in a read that does not return."""
-    command = Hanging(library, "fs", "cat", _HANGS)
+    command = Hanging(start, library, "fs", "cat", _HANGS)
     syscall = Path(f"/proc/{command.child.pid}/syscall")
     looks = 0
     for _ in range(_PATIENCE_S * 100):
@@ -88,4 +99,12 @@ def test_the_second_interrupt_leaves_and_names_the_plugin(library):
     text = command.said.decode().splitlines()[-1]
     assert text.startswith("modular-tf: left in plugin ending, read of 'ending://h/hang' (")
     assert str(library) in text
+    command.end()
+
+
+def test_an_interrupt_is_told_on_a_small_stack_for_signals(library):
+    command = hang(library, [sys.executable, "-c", _ON_SMALL_STACK, "--plugin"])
+    command.interrupt()
+    assert command.read_until(b"Ctrl-C again leaves at once\n", _PATIENCE_S), command.said
+    assert command.child.poll() is None
     command.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -94,3 +95,18 @@ def test_signal_handlers_reach_an_array_that_waits_for_the_device(device, held):
     assert not held.closed
     with pytest.raises(Interrupted), interrupting():
         array.to_bytes()
+
+
+def test_streams_may_be_made_in_the_middle_of_a_wait_for_the_device(device):
+    streams = [device.create_stream() for _ in range(3)]
+
+    def make(_frame, event, _argument):  # as another thread would, or a signal handler
+        if event == "call" and len(streams) < 100:
+            streams.append(device.create_stream())
+
+    sys.setprofile(make)
+    try:
+        device.synchronize(60)
+    finally:
+        sys.setprofile(None)
+    assert len(streams) > 3

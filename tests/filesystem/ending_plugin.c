@@ -1,10 +1,11 @@
 /* A filesystem plugin whose reads end the process, or do not return, as the path says: ending://h/HOW
- * with HOW one of those of `how_to_end`. "close" hangs when it is written and closed; a fraction of a
+ * with HOW one of those of `how_to_end`; "children" ends children of the plugin's own. "close" hangs when it is written and closed; a fraction of a
  * second is in CLOSE_SECONDS. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,11 +25,21 @@ static int overflow(int depth) {
   return depth < 0 ? frame[0] : overflow(depth + 1) + frame[0];
 }
 
+static void end_children(void) {
+  for (int number = 0; number < 2; ++number) {
+    const pid_t child = fork();
+    if (child == 0 && number == 0) exit(3);
+    if (child == 0) abort();
+    waitpid(child, NULL, 0);
+  }
+}
+
 static void how_to_end(const char* how) {
   if (strcmp(how, "/segv") == 0) *(volatile int*)8 = 1;
   if (strcmp(how, "/abort") == 0) abort();
   if (strcmp(how, "/exit") == 0) exit(3);
   if (strcmp(how, "/overflow") == 0) overflow(0);
+  if (strcmp(how, "/children") == 0) end_children();
   if (strcmp(how, "/hang") == 0) wait_seconds(600);
 }
 

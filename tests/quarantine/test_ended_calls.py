@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.ended_calls import take_ended_calls
+from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.storage.own_directory import OwnDirectory
 from tests.filesystem.ending import ending_plugin
 
 READ = """
@@ -52,6 +57,29 @@ KILLED = """
         os.kill(child, signal.SIGABRT)
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGABRT
 """
+FORKED = """
+    import os, sys
+    from modular_tf.service import PluginService
+    with PluginService(plugin_paths=[sys.argv[1]]) as service:
+        service.load()
+        service.filesystem("ending")
+        child = os.fork()
+        if child == 0:
+            service.filesystem("ending").new_random_access_file(sys.argv[2]).read(0, 8)
+        assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+"""
+SMALL_STACK = """
+    from tests.fixtures.signal_stack import use_small_stack
+    use_small_stack()
+"""
+NO_HANDLER = """
+    import ctypes
+    class Action(ctypes.Structure):
+        _fields_ = [("handler", ctypes.c_void_p), ("mask", ctypes.c_ulong * 16),
+                    ("flags", ctypes.c_int), ("restorer", ctypes.c_void_p)]
+    SA_SIGINFO = 4
+    assert ctypes.CDLL(None).sigaction(6, ctypes.byref(Action(flags=SA_SIGINFO)), None) == 0
+"""
 OFF = {"MODULAR_TF_TELL_ENDED_CALLS": "0"}
 
 
@@ -92,6 +120,51 @@ def test_the_end_is_told_without_any_other_handler(library, tmp_path):
     ended = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path)
     assert ended.returncode == -signal.SIGSEGV
     assert b"SIGSEGV in plugin ending, read of 'ending://h/segv'" in ended.stderr
+
+
+def test_the_end_is_told_on_a_small_stack_for_signals(run_python, library):
+    ended = run_python(SMALL_STACK + READ, library, "ending://h/segv", status=-signal.SIGSEGV)
+    assert "modular_tf: SIGSEGV in plugin ending" in ended.stderr
+    assert "Fatal Python error: Segmentation fault" in ended.stderr
+    (note,) = Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended")
+    assert note.read_bytes().endswith(b"}\n")
+
+
+def test_a_default_with_flags_of_a_handler_is_no_handler(run_python, library):
+    ended = run_python(NO_HANDLER + READ, library, "ending://h/abort", status=-signal.SIGABRT)
+    assert "modular_tf: SIGABRT in plugin ending" in ended.stderr
+
+
+def test_the_ends_of_a_plugins_own_children_are_not_told(run_python, library):
+    assert "modular_tf:" not in run_python(READ, library, "ending://h/children").stderr
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended"))
+
+
+def test_a_call_of_a_forked_child_of_the_application_is_told(run_python, library):
+    ended = run_python(FORKED, library, "ending://h/segv")
+    assert "modular_tf: SIGSEGV in plugin ending" in ended.stderr
+
+
+def test_notes_stay_for_the_next_look_where_one_cannot_be_read_now(
+    run_python, library, monkeypatch
+):
+    run_python(READ, library, "ending://h/exit", status=3)
+    (note,) = Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended")
+    shutil.copy2(note, note.with_name(f"0{note.name}"))
+    read = OwnDirectory.read
+    read_before: list[str] = []
+
+    def second_fails(self: OwnDirectory, name: str, most: int) -> bytes | None:
+        read_before.append(name)
+        if len(read_before) == 2:
+            raise_shortage(OSError(errno.EMFILE, "too many"))
+        return read(self, name, most)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnDirectory, "read", second_fails)
+        with pytest.raises(ShortageError):
+            take_ended_calls()
+    assert len(take_ended_calls()) == 2
 
 
 def test_exit_in_a_call_is_told(run_python, library):

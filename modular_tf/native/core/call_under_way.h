@@ -30,6 +30,9 @@ class CallUnderWay {
   // The innermost call of this thread; NULL: it is in none. [signal handlers]
   static const CallUnderWay* of_this_thread() noexcept { return innermost_; }
 
+  // For a child that is forked in the middle of a call: the call goes on in the parent alone.
+  static void leave_all() noexcept { innermost_ = nullptr; }
+
   const mtf_plugin* const plugin;
   const char* const operation;
   const char* const subject;

@@ -2,6 +2,7 @@
 #include "ended_calls.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -34,6 +35,7 @@ FatalSignal fatal[] = {{SIGSEGV, "SIGSEGV", {}}, {SIGBUS, "SIGBUS", {}}, {SIGILL
 char note_directory[kMostOfAPath] = "";
 std::atomic<bool> is_watching{false};
 std::atomic<bool> is_told{false};  // of one call in the life of a process
+const int watching_forks = pthread_atfork(nullptr, nullptr, CallUnderWay::leave_all);
 
 struct sigaction interrupt_before = {};
 char interrupted_program[64] = "";
@@ -41,9 +43,15 @@ int interrupt_status = 0;
 pid_t interrupt_owner = 0;
 volatile sig_atomic_t interrupts = 0;
 
-// Text that is composed without the C library's formatting; what does not fit is left out.
+// Text that is composed without the C library's formatting; what does not fit is left out. Not for
+// the stack: that of handlers may be smaller than one of these, and end where others' memory begins.
 class Text {
  public:
+  Text& start() {
+    used_ = 0;
+    return *this;
+  }
+
   Text& add(const char* words) {
     while (*words != '\0' && used_ < sizeof bytes_ - 1) bytes_[used_++] = *words++;
     bytes_[used_] = '\0';
@@ -100,9 +108,12 @@ class Text {
   }
 
  private:
-  char bytes_[4 * kMostOfAPath];
+  char bytes_[4 * kMostOfAPath] = "";
   size_t used_ = 0;
 };
+
+Text end_line, note_path, note;  // of whoever has set `is_told`
+Text interrupt_line;             // of the main thread
 
 void leave_note(const CallUnderWay& call, int number, int status) {
   if (note_directory[0] == '\0' || call.plugin == nullptr || call.plugin->record[0] == '\0') return;
@@ -110,13 +121,13 @@ void leave_note(const CallUnderWay& call, int number, int status) {
   clock_gettime(CLOCK_REALTIME, &now);
   const auto seconds = static_cast<uint64_t>(now.tv_sec);
   const auto pid = static_cast<uint64_t>(getpid());
-  Text path;
+  Text& path = note_path.start();
   path.add(note_directory).add("/").number(seconds).add(".");
   path.number(static_cast<uint64_t>(now.tv_nsec)).add("-").number(pid).add(".ended");
   const int file = open(path.get(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return;
-  Text note;
-  note.add(call.plugin->record).add(", \"call\": \"").add(call.operation).add("\", \"subject\": \"");
+  note.start().add(call.plugin->record).add(", \"call\": \"").add(call.operation);
+  note.add("\", \"subject\": \"");
   note.hexadecimal(call.subject == nullptr ? "" : call.subject);
   note.add("\", \"signal\": ").number(static_cast<uint64_t>(number));
   note.add(", \"status\": ").number(static_cast<unsigned char>(status));
@@ -132,7 +143,7 @@ bool is_nameless(const CallUnderWay& call) {
 
 void tell_of_end(const CallUnderWay* call, const char* how, int number, int status) {
   if (call == nullptr || is_nameless(*call) || is_told.exchange(true)) return;
-  Text line;
+  Text& line = end_line.start();
   line.add("modular_tf: ").add(how);
   if (number == 0) line.number(static_cast<unsigned char>(status)).add(")");
   line.add(" in ").call(*call).add(": the process ends [LD-130]\n");
@@ -142,14 +153,17 @@ void tell_of_end(const CallUnderWay* call, const char* how, int number, int stat
 
 bool is_own(const siginfo_t& info) { return info.si_code > 0 || info.si_pid == getpid(); }
 
+// To the kernel they are no handlers with SA_SIGINFO either.
+bool is_default(const struct sigaction& action) { return action.sa_handler == SIG_DFL; }
+bool is_ignored(const struct sigaction& action) { return action.sa_handler == SIG_IGN; }
+
 // Returns where the handler that was there before returns, too.
 void pass_on(const FatalSignal& which, siginfo_t* info, void* context) {
   const struct sigaction& before = which.before;
-  const bool is_default = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
-  if (is_default || (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
+  if (is_default(before) || (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
     signal(which.number, SIG_DFL);
   }
-  if (is_default) {
+  if (is_default(before)) {
     raise(which.number);  // takes effect on return
   } else if ((before.sa_flags & SA_SIGINFO) != 0) {
     before.sa_sigaction(which.number, info, context);
@@ -190,7 +204,7 @@ void make_stack() {
 bool watch(FatalSignal* which) {
   if (sigaction(which->number, nullptr, &which->before) != 0) return false;
   const struct sigaction& before = which->before;
-  if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return true;
+  if (is_ignored(before)) return true;
   struct sigaction action = before;
   action.sa_sigaction = on_fatal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | (before.sa_flags & (SA_RESTART | SA_NODEFER));
@@ -208,7 +222,7 @@ void on_interrupt(int number, siginfo_t* info, void* context) {
   const CallUnderWay* call = CallUnderWay::of_this_thread();
   const bool is_second = is_here && interrupts++ > 0;
   if (is_here && (call != nullptr || is_second)) {
-    Text line;
+    Text& line = interrupt_line.start();
     line.add(interrupted_program).add(is_second ? ": left" : ": waiting");
     if (call != nullptr) line.add(is_second ? " in " : " for ").call(*call);
     line.add(is_second ? ", on the second Ctrl-C\n" : "; Ctrl-C again leaves at once\n");
@@ -231,6 +245,7 @@ extern "C" int mtf_tell_of_ended_calls(const char* directory) {
   }
   if (is_watching.exchange(true)) return 0;
   if (is_main_thread()) make_stack();
+  if (watching_forks != 0) return -1;
 #ifdef __GLIBC__
   if (on_exit(on_exit_called, nullptr) != 0) return -1;
 #endif
@@ -244,9 +259,7 @@ extern "C" int mtf_leave_on_second_interrupt(const char* program, int status) {
   struct sigaction found = {};
   if (sigaction(SIGINT, nullptr, &found) != 0) return -1;
   const bool is_ours = (found.sa_flags & SA_SIGINFO) != 0 && found.sa_sigaction == on_interrupt;
-  const bool has_none = (found.sa_flags & SA_SIGINFO) == 0 &&
-                        (found.sa_handler == SIG_IGN || found.sa_handler == SIG_DFL);
-  if (is_ours || has_none) return 0;
+  if (is_ours || is_ignored(found) || is_default(found)) return 0;
   interrupt_before = found;
   interrupt_status = status;
   interrupt_owner = getpid();
