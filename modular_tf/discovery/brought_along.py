@@ -62,6 +62,8 @@ def _variable(name: str) -> str:
 def _linked_files(library_path: str, preload: str) -> set[str]:
     """Return the files of the libraries that this program is linked with, without links.
 
+    Where the linker would go on looking is among them: what it found there may have been removed.
+
     Raises:
         ElfError: They cannot be read.
     """
@@ -69,7 +71,8 @@ def _linked_files(library_path: str, preload: str) -> set[str]:
 
     scope = ProcessScope(library_path=library_path, preload=preload)
     try:
-        return {os.path.realpath(library.elf.path) for library in scope.others}
+        found = [library.elf.path for library in scope.others]
+        return set(map(os.path.realpath, (*found, *scope.passed_over)))
     finally:
         scope.close()
 

@@ -164,6 +164,19 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     assert run_python(code, tool, env=by_path(tool)).stdout == f"('{tool} (deleted)',)\n"
 
 
+@WAYS
+def test_one_that_was_removed_since_is_refused(way, tool, run_python):
+    code = """
+        import os, sys
+        os.unlink(sys.argv[1])
+        from modular_tf.discovery.brought_along import brought_along
+        print(brought_along())
+    """
+    environment = way(tool)
+
+    assert run_python(code, tool, env=environment).stdout == f"('{tool} (deleted)',)\n"
+
+
 def test_libraries_of_the_system_and_of_the_package_need_no_lock(load, locked, run_python):
     from modular_tf.native.preloading import SIGNAL_STACKS, preload
 
