@@ -12,6 +12,7 @@ from functools import cache
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.search_paths import package_directories
 from modular_tf.discovery.system_libraries import is_of_system
+from modular_tf.rules.shortage import raise_shortage
 
 __all__ = ["VARIABLES", "brought_along"]
 
@@ -53,7 +54,8 @@ def _variable(name: str) -> str:
         with open(_START, "rb") as stream:
             pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))
         found = {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
-    except OSError:
+    except OSError as error:
+        raise_shortage(error)  # else what the program has hidden since would be kept as nothing
         found = {}
     # A program that shows another name of itself writes over those of the start.
     return linker_variable(name, found) or linker_variable(name, os.environ)
@@ -62,6 +64,8 @@ def _variable(name: str) -> str:
 def _linked_files(library_path: str, preload: str) -> set[str]:
     """Return the files of the libraries that this program is linked with, without links.
 
+    Where the linker would go on looking is among them: what it found there may have been removed.
+
     Raises:
         ElfError: They cannot be read.
     """
@@ -69,7 +73,8 @@ def _linked_files(library_path: str, preload: str) -> set[str]:
 
     scope = ProcessScope(library_path=library_path, preload=preload)
     try:
-        return {os.path.realpath(library.elf.path) for library in scope.others}
+        found = [library.elf.path for library in scope.others]
+        return set(map(os.path.realpath, (*found, *scope.passed_over)))
     finally:
         scope.close()
 

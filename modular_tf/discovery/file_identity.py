@@ -187,6 +187,9 @@ def see_library(path: str) -> SeenFile | None:
 
     Returns:
         As `see`; without a hash for what is no library, or a longer file than any.
+
+    Raises:
+        ShortageError: Nothing can be said of it now.
     """
     seen_ns = time_ns()
     try:
@@ -198,7 +201,8 @@ def see_library(path: str) -> SeenFile | None:
             if magic == ELF_MAGIC and status.st_size <= MOST_BYTES:
                 return _read(path, file.fileno(), seen_ns)
             return SeenFile(path, FileIdentity.of(status), None, seen_ns)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        raise_shortage(error)
         return None
 
 

@@ -8,6 +8,7 @@ where it looks last, was fixed when it was built.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ElfError
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,13 +57,18 @@ def running_linker() -> LinkerCustoms:
     """Return what the linker of this process does; it is asked once. [any thread]
 
     Nothing of it is known where it cannot be asked, as with another C library than glibc, or where
-    no process can be started now.
+    this process may start no others.
+
+    Raises:
+        ShortageError: It cannot be asked now. It would take libraries from directories that nobody
+            looked into, so no plugin is judged without its answer.
     """
     tunables = linker_variable("GLIBC_TUNABLES", os.environ)
     if tunables not in _known:
         try:
             answer = _ask(os.readlink(_PROGRAM), tunables)
-        except (OSError, ElfError):  # it may be possible later
+        except (OSError, ElfError) as error:
+            raise_shortage(error)
             return _UNKNOWN
         _known[tunables] = _read(answer)
     return _known[tunables]
@@ -94,7 +101,7 @@ def _ask(program: str, tunables: str) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise TimeoutError(str(error)) from error
+        raise OSError(errno.EAGAIN, str(error), linker) from error
     return os.fsdecode(done.stderr)
 
 

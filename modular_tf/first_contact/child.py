@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
-_MOST_DESCRIPTORS = 4096
+_MOST_DESCRIPTORS = 4099  # more than 4096, which a plugin may set: that would not show
 _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512

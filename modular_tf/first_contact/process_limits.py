@@ -42,9 +42,13 @@ def limit_changes(
         after: Those that it left.
     """
     for name in _NAMES:
-        soft, _ = after[name]
+        soft, hard = after[name]
         own_soft, _ = own[name]
-        if after[name] == taken[name] or soft == own_soft:
+        if after[name] == taken[name]:
+            continue
+        if hard < taken[name][1]:
+            yield "LD-069", f"lowered how far {name} may be raised, to {_shown(hard)}"
+        if soft == own_soft:
             continue
         how = "lowered" if soft < own_soft else "raised"
         harms = name in _NEEDED and how == "lowered"

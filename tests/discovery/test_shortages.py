@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.discovery import linker_cache
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.file_identity import see, see_library
 from modular_tf.discovery.linker_cache import read_linker_cache
 from modular_tf.rules.shortage import ShortageError, names_shortage, raise_shortage, shortage_of
 
@@ -56,6 +56,8 @@ def test_a_library_that_cannot_be_opened_now_is_not_unreadable(monkeypatch, numb
         ElfFile(str(library))
     with pytest.raises(ShortageError):
         see(str(library))
+    with pytest.raises(ShortageError):
+        see_library(str(library))
 
 
 def test_the_linkers_cache_that_cannot_be_read_now_is_not_empty(monkeypatch):

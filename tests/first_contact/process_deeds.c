@@ -36,6 +36,13 @@ void limit(int kind, unsigned long limit) {
   need(setrlimit(kind, &limits) == 0);
 }
 
+void pin_limit(int kind) {
+  struct rlimit limits;
+  need(getrlimit(kind, &limits) == 0);
+  limits.rlim_max = limits.rlim_cur;
+  need(setrlimit(kind, &limits) == 0);
+}
+
 void set_alarm(int seconds, int is_handled) {
   if (is_handled) signal(SIGALRM, on_alarm);
   alarm(seconds);

@@ -3,6 +3,7 @@
 #define TESTS_FIRST_CONTACT_PROCESS_DEEDS_H_
 
 void limit(int kind, unsigned long limit);
+void pin_limit(int kind);
 void set_alarm(int seconds, int is_handled);
 void create_timer(int number);
 void change_user(void);

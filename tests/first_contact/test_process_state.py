@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,17 @@ def test_what_takes_others_down_is_quarantine(deed, rule, said, place):
     assert not incident.untried
 
 
+def test_a_usual_number_of_descriptors_is_less_than_the_application_may_have():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, before[1]))
+    try:
+        incident = find_one("USUAL_FILES").incident
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    assert incident.violation.message.startswith("lowered RLIMIT_NOFILE from 5000 to 4096")
+
+
 @pytest.mark.parametrize(
     ("deed", "said"),
     [
@@ -61,6 +73,7 @@ def test_what_takes_others_down_is_quarantine(deed, rule, said, place):
         ("ADOPT_ORPHANS", "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
         ("NOT_DUMPABLE", "changed who may look at the process (PR_SET_DUMPABLE)"),
         ("RENAME", "changed the name of the process from "),
+        ("PIN_STACK", "lowered how far RLIMIT_STACK may be raised, to "),
         ("NICE", "changed the nice value from "),
         ("AFFINITY", "changed the processors that the process may use from "),
         ("LOCK_MEMORY", "locks all memory of the process (mlockall)"),

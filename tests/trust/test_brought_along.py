@@ -164,6 +164,49 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     assert run_python(code, tool, env=by_path(tool)).stdout == f"('{tool} (deleted)',)\n"
 
 
+@WAYS
+def test_one_that_was_removed_since_is_refused(way, tool, run_python):
+    code = """
+        import os, sys
+        os.unlink(sys.argv[1])
+        from modular_tf.discovery.brought_along import brought_along
+        print(brought_along())
+    """
+    environment = way(tool)
+
+    assert run_python(code, tool, env=environment).stdout == f"('{tool} (deleted)',)\n"
+
+
+def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
+    """The program has taken its variables away, and the system's list of them comes later."""
+    code = """
+        import os, sys
+        from modular_tf.configuration import Config
+        from modular_tf.discovery import brought_along as asked
+        from modular_tf.service import PluginService
+
+        def open_none(path, *arguments):
+            if shortage and path.startswith("/proc/self/"):
+                raise OSError(24, os.strerror(24), path)
+            return open(path, *arguments)
+
+        os.environ.pop("LD_PRELOAD")
+        asked.open, shortage = open_none, True
+        config = Config(first_contact="never", load="eager")
+        with PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False) as service:
+            service.load()
+            for shortage in (True, False):
+                service.refresh()
+                (record,) = service.plugins()
+                print(record.state, *(reason.rule for reason in record.reasons))
+        print(asked.brought_along())
+    """
+
+    said = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
+
+    assert said == ["failed LD-113", "loaded", f"('{tool}',)"]
+
+
 def test_libraries_of_the_system_and_of_the_package_need_no_lock(load, locked, run_python):
     from modular_tf.native.preloading import SIGNAL_STACKS, preload
 

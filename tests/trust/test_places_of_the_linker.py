@@ -34,6 +34,13 @@ _LOAD = """
     reasons = [*record.reasons, *record.warnings]
     print(json.dumps([record.state.value, [[r.rule, r.message] for r in reasons]]))
 """
+_NO_PROCESSES = """
+    import errno, os, subprocess
+
+    def fail(*_, **__):
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    subprocess.run = fail
+"""
 _LEVELS = tuple(name for name in running_linker().subdirectories if name.startswith("glibc-hwcaps"))
 _LEGACY = tuple(name for name in running_linker().subdirectories if "hwcaps" not in name)
 
@@ -182,6 +189,27 @@ def test_what_is_put_in_front_of_a_companion_is_refused_where_plugins_are_frozen
 
     assert (state, rule, traces) == ("rejected", "LD-080", [])
     assert str(place) in message
+
+
+def test_nothing_is_mapped_while_the_linker_cannot_be_asked_where_it_looks(
+    run_python, locked, traces, tmp_path
+):
+    """What it would take from a directory for this processor would not be judged."""
+    options = ["-Wl,--no-as-needed", "-lresolv", "-Wl,-rpath,$ORIGIN/libs"]
+    case = Case(opening_plugin(tmp_path / "libx.so", options=options), tmp_path, {})
+    lock = locked(case)
+    place = tmp_path / "libs" / _LEVELS[-1] / "libresolv.so.2"
+    opened_library(place, "evil", soname="libresolv.so.2")
+    given = json.dumps([str(case.plugin), str(lock)])
+    env = {"TRACES": str(traces), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    now = json.loads(run_python(_NO_PROCESSES + _LOAD, given, env=env).stdout)
+    later = json.loads(run_python(_LOAD, given, env=env).stdout)
+
+    assert [(state, reasons[0][0]) for state, reasons in (now, later)] == [
+        ("failed", "LD-113"), ("rejected", "LD-080"),
+    ]  # fmt: skip
+    assert list(traces.iterdir()) == []
 
 
 def test_a_filter_that_appears_is_noticed(load, locked, tmp_path):

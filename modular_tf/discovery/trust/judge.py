@@ -198,6 +198,7 @@ class TrustJudge:
         try:
             files = [(file, None) for file in brought_along()]
         except (OSError, ElfError) as error:
+            raise_shortage(error)
             message = f"what {brought} cannot be found out: {error}"
             return TrustVerdict.of_problem(Problem.of(rules.MAPPED_AS_JUDGED, message))
         return self._judge_others(candidate, verdict, files, f"which {brought}")
