@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,6 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
-from modular_tf.rules.shortage import ShortageError
 from modular_tf.signal_names import signal_name
 from modular_tf.storage.own_directory import OwnDirectory
 
@@ -95,29 +93,16 @@ def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[Ended
     Raises:
         ShortageError: They cannot be read now; all of them stay.
     """
-<<<<<<< HEAD
     directory = _directory(environment)
     names = [name for name in directory.changed_at() if name.endswith(_SUFFIX)]
     notes = {name: _note(directory.read(name, _MOST_BYTES)) for name in names}
     found = []
     for name, note in notes.items():
-=======
-    found: list[EndedCall] = []
-    with suppress(ShortageError):  # of the rest nobody can tell now
-        _take(_directory(environment), found)
-    return sorted(found, key=lambda ended: ended.time)
-
-
-def _take(directory: OwnDirectory, found: list[EndedCall]) -> None:
-    for name in directory.changed_at():
-        if not name.endswith(_SUFFIX):
-            continue
-        note = _note(directory.read(name, _MOST_BYTES))
->>>>>>> i12-review-b
         if note is not None and note["machine"] != _machine():
             continue  # a home directory that machines share
         if directory.remove(name) and note is not None:
             found.append(EndedCall(**{key: note[key] for key in EndedCall._fields}))
+    return sorted(found, key=lambda ended: ended.time)
 
 
 def _directory(environment: Mapping[str, str] | None = None) -> OwnDirectory:

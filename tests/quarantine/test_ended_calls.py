@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import errno
-=======
 import json
->>>>>>> i12-review-b
 import os
 import shutil
 import signal
@@ -16,13 +13,8 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from modular_tf.ended_calls import take_ended_calls
-from modular_tf.rules.shortage import ShortageError, raise_shortage
-=======
 from modular_tf.ended_calls import record_of, take_ended_calls
-from modular_tf.rules.shortage import ShortageError
->>>>>>> i12-review-b
+from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.storage.own_directory import OwnDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.quarantine.conftest import SHA256
@@ -233,19 +225,3 @@ def test_a_note_with_an_impossible_number_says_nothing(own_state, field, number)
     leave_note(own_state, **{field: number})
 
     assert take_ended_calls() == []
-
-
-def test_a_shortage_loses_none_of_the_notes(own_state, monkeypatch):
-    for name in ("first", "second"):
-        leave_note(own_state, name)
-    read, asked = OwnDirectory.read, []
-
-    def fails_after_the_first(self, name, most):
-        asked.append(name)
-        if len(asked) == 2:
-            raise ShortageError("too many open files")
-        return read(self, name, most)
-
-    monkeypatch.setattr(OwnDirectory, "read", fails_after_the_first)
-
-    assert [len(take_ended_calls()) for _ in range(3)] == [1, 1, 0]
