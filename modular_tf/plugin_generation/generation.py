@@ -17,6 +17,7 @@ from modular_tf.plugin_file import PluginFile, unmarked
 from modular_tf.plugin_generation.loaded_library import load_library
 from modular_tf.registrations import Registrations
 from modular_tf.report import Reason, State
+from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -227,10 +228,11 @@ class Generation:
     def _load(self) -> LoadedLibrary:
         if self._loaded is not None:
             return self._loaded
-        name_library(self.file.path, self.file.plugin)
-        from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
-
-        name_plugin(self.file.plugin, self.file.path, self._record())
+        try:
+            self._name()
+        except OSError as error:  # also of an import
+            raise_shortage(error)
+            raise
         with self._mark(self.file):
             loaded = load_library(self.file, self._config, self._registered.why_taken)
         if self._loaded is None:
@@ -238,6 +240,13 @@ class Generation:
         else:  # a signal handler came in the middle
             loaded.close()
         return self._loaded
+
+    def _name(self) -> None:
+        """Make known whose library it is, before its code runs."""
+        name_library(self.file.path, self.file.plugin)
+        from modular_tf.native.plugin_names import name_plugin  # noqa: PLC0415  (not for listing)
+
+        name_plugin(self.file.plugin, self.file.path, self._record())
 
     def _record(self) -> str:
         """Have it told of calls in which the process ends; return what the note begins with."""
