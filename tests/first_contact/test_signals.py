@@ -19,6 +19,7 @@ STOPS = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _APPLICATION = """
     import faulthandler, os, signal, sys
     faulthandler.disable()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # who began this process may ignore it
     for number in map(int, sys.argv[1:]):
         pid = os.fork()
         if pid == 0:
