@@ -146,9 +146,12 @@ void release_fetched(Queue& its) {
 // exit() called by a plugin, or whatever else ends the process without Python's taking part.
 void write_out_at_exit() {
   Queue& its = *queue;
-  const mtf::LockGuard lock(its.lock);
+  mtf::UniqueLock lock(its.lock);
   its.open = false;
   write_out_rest(its, nullptr);
+  // A reader may be at what it has fetched, for a while; this thread will not go on with its own.
+  const size_t own = own_fetched == nullptr ? 0 : 1;
+  its.emptied.wait_for(lock, kPatienceAtTheEnd, [&] { return its.fetched <= own; });
 }
 
 }  // namespace
