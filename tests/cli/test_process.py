@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,22 @@ def test_what_is_not_needed_is_not_imported(run_python, words):
     )
 
     assert child.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_list_of_known_plugins_loads_no_native_core(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("MODULAR_TF_")}
+    for kind in ("CACHE", "STATE"):
+        environment[f"XDG_{kind}_HOME"] = str(tmp_path)
+    command = [sys.executable, "-v", "-m", "modular_tf", "list"]
+    for _ in range(3):  # what has just been written is not believed yet
+        time.sleep(0.1)
+        listed = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+        )
+
+    assert "ram_filesystem" in listed.stdout
+    assert "import 'modular_tf.plugin_service'" in listed.stderr
+    assert "import 'modular_tf.native._core'" not in listed.stderr
 
 
 def test_help_loads_no_plugin_host(run_python):
