@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.native import when_loaded
+from modular_tf.native.load_callbacks import when_loaded
 
 _wanted = False
 
