@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "handler_text.h"
 #include "library.h"
 
 namespace {
@@ -60,48 +61,11 @@ bool has_report() {
          found.st_ino == report_file.st_ino;
 }
 
-// One line of the report, composed without the C library's formatting.
-class Line {
- public:
-  Line& text(const char* words) {
-    while (*words != '\0' && used_ < sizeof bytes_) bytes_[used_++] = *words++;
-    return *this;
-  }
+using Line = mtf::HandlerText<4 * kMostOfAName + 128>;
 
-  Line& number(uint64_t value) {
-    char digits[21];
-    size_t at = sizeof digits - 1;
-    digits[at] = '\0';
-    do {
-      digits[--at] = static_cast<char>('0' + value % 10);
-      value /= 10;
-    } while (value != 0);
-    return text(digits + at);
-  }
-
-  Line& hexadecimal(const char* bytes, size_t size) {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    for (size_t i = 0; i < size && i < kMostOfAName; ++i) {
-      const auto byte = static_cast<unsigned char>(bytes[i]);
-      const char pair[] = {kDigits[byte >> 4], kDigits[byte & 15], '\0'};
-      text(pair);
-    }
-    return *this;
-  }
-
-  void write_out() {
-    if (!has_report()) return;
-    for (size_t done = 0; done < used_;) {
-      const ssize_t written = write(report_descriptor, bytes_ + done, used_ - done);
-      if (written <= 0) return;
-      done += static_cast<size_t>(written);
-    }
-  }
-
- private:
-  char bytes_[4 * kMostOfAName + 128];
-  size_t used_ = 0;
-};
+void report(const Line& line) {
+  if (has_report()) line.write_to(report_descriptor);
+}
 
 // The lines of /proc/self/maps, read without the C library's streams.
 class MapsReader {
@@ -170,21 +134,21 @@ size_t name_of(const Dl_info& info, char* name, size_t room) {
 // `address` is told; `inside` lies within the function, where a return address may lie behind it.
 void write_frame(uintptr_t address, uintptr_t inside) {
   Line line;
-  line.text("{\"frame\": [\"");
+  line.add("{\"frame\": [\"");
   Dl_info info;
   uintptr_t start = 0;
   if (dladdr(reinterpret_cast<void*>(inside), &info) != 0 && info.dli_fname != nullptr) {
     char name[kMostOfAName];
-    line.hexadecimal(name, name_of(info, name, sizeof name)).text("\", \"");
+    line.hexadecimal(name, name_of(info, name, sizeof name)).add("\", \"");
     start = reinterpret_cast<uintptr_t>(info.dli_fbase);
     if (info.dli_sname != nullptr) {
-      line.hexadecimal(info.dli_sname, std::strlen(info.dli_sname));
+      line.hexadecimal(info.dli_sname, strnlen(info.dli_sname, kMostOfAName));
       start = reinterpret_cast<uintptr_t>(info.dli_saddr);
     }
   } else {
-    line.text("\", \"");
+    line.add("\", \"");
   }
-  line.text("\", ").number(address - start).text("]}\n").write_out();
+  report(line.add("\", ").number(address - start).add("]}\n"));
 }
 
 struct Place {
@@ -233,7 +197,7 @@ void write_trace_from(const Place& place) {
   }
 }
 
-void write_end() { Line().text("{\"traced\": 1}\n").write_out(); }
+void write_end() { report(Line().add("{\"traced\": 1}\n")); }
 
 bool is_overflow(int number, const siginfo_t* info, const Place& place) {
   if (number != SIGSEGV || place.stack == 0) return false;
@@ -246,10 +210,10 @@ void on_fatal(int number, siginfo_t* info, void* context) {
   if (getpid() == owner && claim_report()) {  // for good: the process ends
     const Place place = place_of(context);
     Line line;
-    line.text("{\"signal\": ").number(static_cast<uint64_t>(number));
-    line.text(", \"errno\": ").number(static_cast<uint64_t>(found_errno));
-    line.text(", \"overflow\": ").number(is_overflow(number, info, place) ? 1 : 0);
-    line.text("}\n").write_out();
+    line.add("{\"signal\": ").number(static_cast<uint64_t>(number));
+    line.add(", \"errno\": ").number(static_cast<uint64_t>(found_errno));
+    line.add(", \"overflow\": ").number(is_overflow(number, info, place) ? 1 : 0);
+    report(line.add("}\n"));
     write_trace_from(place);
     write_end();
   }
@@ -267,7 +231,7 @@ void on_question(int number, siginfo_t* info, void* context) {
   }
   const int found_errno = errno;
   if (getpid() == owner && claim_report()) {
-    Line().text("{\"asked\": 1}\n").write_out();
+    report(Line().add("{\"asked\": 1}\n"));
     write_trace_from(place_of(context));
     write_end();
     reporter = 0;
@@ -278,7 +242,7 @@ void on_question(int number, siginfo_t* info, void* context) {
 void on_exit_called(int status, void*) {
   if (getpid() != owner || !claim_report()) return;
   const auto shown = static_cast<unsigned char>(status);
-  Line().text("{\"exits\": ").number(shown).text("}\n").write_out();
+  report(Line().add("{\"exits\": ").number(shown).add("}\n"));
   void* frames[kMostFrames];
   write_frames(frames, 1, backtrace(frames, kMostFrames));
   write_end();

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "call_under_way.h"
+#include "handler_text.h"
 
 namespace {
 
@@ -43,74 +44,15 @@ int interrupt_status = 0;
 pid_t interrupt_owner = 0;
 volatile sig_atomic_t interrupts = 0;
 
-// Text that is composed without the C library's formatting; what does not fit is left out. Not for
-// the stack: that of handlers may be smaller than one of these, and end where others' memory begins.
-class Text {
- public:
-  Text& start() {
-    used_ = 0;
-    return *this;
-  }
+using Text = mtf::HandlerText<4 * kMostOfAPath>;
 
-  Text& add(const char* words) {
-    while (*words != '\0' && used_ < sizeof bytes_ - 1) bytes_[used_++] = *words++;
-    bytes_[used_] = '\0';
-    return *this;
-  }
-
-  Text& number(uint64_t value) {
-    char digits[21];
-    size_t at = sizeof digits - 1;
-    digits[at] = '\0';
-    do {
-      digits[--at] = static_cast<char>('0' + value % 10);
-      value /= 10;
-    } while (value != 0);
-    return add(digits + at);
-  }
-
-  Text& hexadecimal(const char* text) {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    for (; *text != '\0'; ++text) {
-      const auto byte = static_cast<unsigned char>(*text);
-      const char pair[] = {kDigits[byte >> 4], kDigits[byte & 15], '\0'};
-      add(pair);
-    }
-    return *this;
-  }
-
-  // Without what could steer a terminal.
-  Text& shown(const char* text) {
-    for (; *text != '\0'; ++text) {
-      const auto byte = static_cast<unsigned char>(*text);
-      const char one[] = {byte < 0x20 || byte == 0x7f ? '?' : *text, '\0'};
-      add(one);
-    }
-    return *this;
-  }
-
-  Text& call(const CallUnderWay& call) {
-    if (call.plugin != nullptr) add("plugin ").shown(call.plugin->name).add(", ");
-    add(call.operation);
-    if (call.subject != nullptr) add(" of '").shown(call.subject).add("'");
-    if (call.plugin != nullptr) add(" (").shown(call.plugin->path).add(")");
-    return *this;
-  }
-
-  const char* get() const { return bytes_; }
-
-  void write_to(int descriptor) const {
-    for (size_t done = 0; done < used_;) {
-      const ssize_t written = write(descriptor, bytes_ + done, used_ - done);
-      if (written <= 0) return;
-      done += static_cast<size_t>(written);
-    }
-  }
-
- private:
-  char bytes_[4 * kMostOfAPath] = "";
-  size_t used_ = 0;
-};
+Text& add_call(Text& text, const CallUnderWay& call) {
+  if (call.plugin != nullptr) text.add("plugin ").shown(call.plugin->name).add(", ");
+  text.add(call.operation);
+  if (call.subject != nullptr) text.add(" of '").shown(call.subject).add("'");
+  if (call.plugin != nullptr) text.add(" (").shown(call.plugin->path).add(")");
+  return text;
+}
 
 Text end_line, note_path, note;  // of whoever has set `is_told`
 Text interrupt_line;             // of the main thread
@@ -128,7 +70,7 @@ void leave_note(const CallUnderWay& call, int number, int status) {
   if (file < 0) return;
   note.start().add(call.plugin->record).add(", \"call\": \"").add(call.operation);
   note.add("\", \"subject\": \"");
-  note.hexadecimal(call.subject == nullptr ? "" : call.subject);
+  if (call.subject != nullptr) note.hexadecimal(call.subject, std::strlen(call.subject));
   note.add("\", \"signal\": ").number(static_cast<uint64_t>(number));
   note.add(", \"status\": ").number(static_cast<unsigned char>(status));
   note.add(", \"pid\": ").number(pid).add(", \"time\": ").number(seconds).add("}\n");
@@ -146,7 +88,7 @@ void tell_of_end(const CallUnderWay* call, const char* how, int number, int stat
   Text& line = end_line.start();
   line.add("modular_tf: ").add(how);
   if (number == 0) line.number(static_cast<unsigned char>(status)).add(")");
-  line.add(" in ").call(*call).add(": the process ends [LD-130]\n");
+  add_call(line.add(" in "), *call).add(": the process ends [LD-130]\n");
   line.write_to(STDERR_FILENO);
   leave_note(*call, number, status);
 }
@@ -224,7 +166,7 @@ void on_interrupt(int number, siginfo_t* info, void* context) {
   if (is_here && (call != nullptr || is_second)) {
     Text& line = interrupt_line.start();
     line.add(interrupted_program).add(is_second ? ": left" : ": waiting");
-    if (call != nullptr) line.add(is_second ? " in " : " for ").call(*call);
+    if (call != nullptr) add_call(line.add(is_second ? " in " : " for "), *call);
     line.add(is_second ? ", on the second Ctrl-C\n" : "; Ctrl-C again leaves at once\n");
     line.write_to(STDERR_FILENO);
   }
