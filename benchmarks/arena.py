@@ -24,12 +24,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import HostMemory
-from modular_tf.device.executor_arena import ExecutorArena
-from modular_tf.device.memory import DeviceMemory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import HostMemory
+from modular_tf.device.memory.device_memory import DeviceMemory
+from modular_tf.device.memory.executor_arena import ExecutorArena
 from modular_tf.native.ffi import ffi, lib
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "modular_tf" / "native" / "core"

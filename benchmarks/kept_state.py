@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import host_fingerprint
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import discover
-from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
-from modular_tf.load_marks import LoadMarks
-from modular_tf.scan_cache import ScanCache
+from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.scan_cache import ScanCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable

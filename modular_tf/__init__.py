@@ -18,99 +18,100 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from modular_tf import config, dlpack, errors, fsspec, gfile
-    from modular_tf.codes import Code
-    from modular_tf.configuration import Config
-    from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
-    from modular_tf.device.array import DeviceArray
+    from modular_tf.abi.status_codes import Code
+    from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.details import DeviceDetails
     from modular_tf.device.device import Device
-    from modular_tf.device.event import Event, EventStatus
     from modular_tf.device.factory import DeviceFactory
-    from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
-    from modular_tf.device.memory_settings import MemorySettings
+    from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
+    from modular_tf.device.memory.memory_settings import MemorySettings
     from modular_tf.device.registry import PhysicalDevice
-    from modular_tf.device.stream import Stream
-    from modular_tf.device.timer import Timer
+    from modular_tf.device.streams.event import Event, EventStatus
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.device.streams.timer import Timer
     from modular_tf.discovery.candidate import Candidate, Source, Twin
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.problem import Problem
-    from modular_tf.discovery.search_log import SearchedPlace
+    from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
-    from modular_tf.explanation.answer import Explanation, Fact
     from modular_tf.filesystem.configuration import Option
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
-    from modular_tf.log_output import configure_logging
-    from modular_tf.plugin_change import PluginChange
-    from modular_tf.plugin_watch import Watch
-    from modular_tf.report import Decision, PluginRecord, Reason, Report, State
     from modular_tf.rules import Rule, Severity, Violation
-    from modular_tf.service import PluginService, default_service
-    from modular_tf.tensorflow_habits import (
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.default import default_service
+    from modular_tf.service.log_output import configure_logging
+    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.reload.plugin_watch import Watch
+    from modular_tf.service.reload.watching.change import ChangeKind
+    from modular_tf.service.report import Decision, PluginRecord, Reason, Report, State
+    from modular_tf.service.service import PluginService
+    from modular_tf.service.tensorflow_names import (
         load_pluggable_device_library,
         register_filesystem_plugin,
     )
-    from modular_tf.watching.change import ChangeKind
+    from modular_tf.service.why.answer import Explanation, Fact
 
 __version__ = "0.1.0"
 
 _ORIGINS = {
-    "AllocatorStats": "modular_tf.device.allocator_stats",
+    "AllocatorStats": "modular_tf.device.memory.allocator_stats",
     "Candidate": "modular_tf.discovery.candidate",
-    "ChangeKind": "modular_tf.watching.change",
-    "Code": "modular_tf.codes",
-    "Config": "modular_tf.configuration",
-    "Decision": "modular_tf.report",
+    "ChangeKind": "modular_tf.service.reload.watching.change",
+    "Code": "modular_tf.abi.status_codes",
+    "Config": "modular_tf.service.configuration",
+    "Decision": "modular_tf.service.report",
     "DeletedCounts": "modular_tf.filesystem.statistics",
     "Device": "modular_tf.device.device",
-    "DeviceArray": "modular_tf.device.array",
+    "DeviceArray": "modular_tf.device.arrays.array",
     "DeviceDetails": "modular_tf.device.details",
     "DeviceFactory": "modular_tf.device.factory",
-    "DeviceMemory": "modular_tf.device.memory",
-    "Event": "modular_tf.device.event",
-    "EventStatus": "modular_tf.device.event",
-    "Explanation": "modular_tf.explanation.answer",
-    "Fact": "modular_tf.explanation.answer",
+    "DeviceMemory": "modular_tf.device.memory.device_memory",
+    "Event": "modular_tf.device.streams.event",
+    "EventStatus": "modular_tf.device.streams.event",
+    "Explanation": "modular_tf.service.why.answer",
+    "Fact": "modular_tf.service.why.answer",
     "FileStatistics": "modular_tf.filesystem.statistics",
     "Filesystem": "modular_tf.filesystem.filesystem",
-    "HostMemory": "modular_tf.device.memory",
-    "MemorySettings": "modular_tf.device.memory_settings",
-    "MemoryUsage": "modular_tf.device.allocator_stats",
+    "HostMemory": "modular_tf.device.memory.device_memory",
+    "MemorySettings": "modular_tf.device.memory.memory_settings",
+    "MemoryUsage": "modular_tf.device.memory.allocator_stats",
     "ModularTFError": "modular_tf.errors",
     "Option": "modular_tf.filesystem.configuration",
     "PhysicalDevice": "modular_tf.device.registry",
-    "PluginChange": "modular_tf.plugin_change",
-    "PluginRecord": "modular_tf.report",
-    "PluginService": "modular_tf.service",
+    "PluginChange": "modular_tf.service.plugin_change",
+    "PluginRecord": "modular_tf.service.report",
+    "PluginService": "modular_tf.service.service",
     "Probe": "modular_tf.discovery.probe",
     "Problem": "modular_tf.discovery.problem",
     "RandomAccessFile": "modular_tf.filesystem.files",
     "ReadOnlyMemoryRegion": "modular_tf.filesystem.files",
-    "Reason": "modular_tf.report",
-    "Report": "modular_tf.report",
+    "Reason": "modular_tf.service.report",
+    "Report": "modular_tf.service.report",
     "Rule": "modular_tf.rules",
-    "SearchedPlace": "modular_tf.discovery.search_log",
+    "SearchedPlace": "modular_tf.discovery.sources.search_log",
     "Severity": "modular_tf.rules",
     "Source": "modular_tf.discovery.candidate",
-    "State": "modular_tf.report",
-    "Stream": "modular_tf.device.stream",
-    "Timer": "modular_tf.device.timer",
+    "State": "modular_tf.service.report",
+    "Stream": "modular_tf.device.streams.stream",
+    "Timer": "modular_tf.device.streams.timer",
     "Transaction": "modular_tf.filesystem.transactions",
     "TrustPolicy": "modular_tf.discovery.trust.policy",
     "Twin": "modular_tf.discovery.candidate",
-    "UnifiedMemory": "modular_tf.device.memory",
+    "UnifiedMemory": "modular_tf.device.memory.device_memory",
     "Violation": "modular_tf.rules",
-    "Watch": "modular_tf.plugin_watch",
+    "Watch": "modular_tf.service.reload.plugin_watch",
     "WritableFile": "modular_tf.filesystem.files",
-    "configure_logging": "modular_tf.log_output",
-    "default_service": "modular_tf.service",
+    "configure_logging": "modular_tf.service.log_output",
+    "default_service": "modular_tf.service.default",
     "include_directory": "modular_tf.headers",
-    "load_pluggable_device_library": "modular_tf.tensorflow_habits",
-    "register_filesystem_plugin": "modular_tf.tensorflow_habits",
+    "load_pluggable_device_library": "modular_tf.service.tensorflow_names",
+    "register_filesystem_plugin": "modular_tf.service.tensorflow_names",
 }
 _MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 

@@ -19,6 +19,6 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     Returns:
         Pairs of `name` (`/physical_device:TYPE:n`) and `device_type`.
     """
-    from modular_tf.service import default_service  # noqa: PLC0415  (loads the native core)
+    from modular_tf.service.default import default_service  # noqa: PLC0415  (loads the native core)
 
     return default_service().device_registry.physical_devices(device_type)

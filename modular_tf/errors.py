@@ -32,7 +32,7 @@ import errno
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

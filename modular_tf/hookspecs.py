@@ -1,57 +1,27 @@
-"""What an installed package may do to a service: pluggy hooks.
-
-A package announces an object or module with these functions under the entry point group
-`modular_tf.hooks`, or the application passes it to `PluginService(hooks=[...])`; each function is
-marked with `modular_tf.hookspecs.hookimpl`.
-"""
+"""The hooks by which an installed package takes part in a service, and the mark of hooks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from modular_tf.service.hookspecs import (
+    ENTRY_POINT_GROUP,
+    PROJECT,
+    hookimpl,
+    modular_tf_change,
+    modular_tf_device_factories,
+    modular_tf_filesystems,
+    modular_tf_outcome,
+    modular_tf_plugin_paths,
+    modular_tf_veto,
+)
 
-import pluggy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from modular_tf.configuration import Config
-    from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.probe import Probe
-    from modular_tf.plugin_change import PluginChange
-    from modular_tf.report import PluginRecord
-
-PROJECT = "modular_tf"
-ENTRY_POINT_GROUP = "modular_tf.hooks"
-
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)
-
-
-@hookspec
-def modular_tf_plugin_paths(config: Config) -> Iterable[str]:  # type: ignore[empty-body]
-    """Return files or directories to search too, with the precedence of configured ones."""
-
-
-@hookspec(firstresult=True)
-def modular_tf_veto(candidate: Candidate, probe: Probe) -> str | None:
-    """Return why a candidate must not be loaded, None to let it pass. Nothing of it has run."""
-
-
-@hookspec
-def modular_tf_filesystems() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Return filesystems to register, by scheme: `Filesystem`-like or fsspec objects."""
-
-
-@hookspec
-def modular_tf_device_factories() -> Iterable[Any]:  # type: ignore[empty-body]
-    """Return device factories to register (`modular_tf.device.factory.DeviceFactory`)."""
-
-
-@hookspec
-def modular_tf_outcome(record: PluginRecord) -> None:
-    """Take note of what became of a plugin."""
-
-
-@hookspec
-def modular_tf_change(change: PluginChange) -> None:
-    """Take note of a plugin file that came, was replaced or went while the service runs."""
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "PROJECT",
+    "hookimpl",
+    "modular_tf_change",
+    "modular_tf_device_factories",
+    "modular_tf_filesystems",
+    "modular_tf_outcome",
+    "modular_tf_plugin_paths",
+    "modular_tf_veto",
+]

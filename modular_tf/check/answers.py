@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Deviation, Unsupported
-from modular_tf.codes import Code
 
 
 @dataclass(frozen=True, slots=True)

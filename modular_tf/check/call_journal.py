@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.announcement import announce
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import discover
-from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.errors import NotFoundError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import CheckRun, InterruptedRun, run_checks
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 
 if TYPE_CHECKING:

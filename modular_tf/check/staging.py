@@ -35,12 +35,12 @@ def stage_of(target: Target) -> Stage:
 
 
 _IMPORTED_LATE = (
-    "modular_tf.filesystem.answered",
-    "modular_tf.filesystem.answered_filesystem",
-    "modular_tf.filesystem.descriptor_check",
-    "modular_tf.filesystem.endpoint_check",
-    "modular_tf.filesystem.library_check",
-    "modular_tf.filesystem.store_lookup",
+    "modular_tf.filesystem.workarounds.selection",
+    "modular_tf.filesystem.workarounds.filesystem",
+    "modular_tf.filesystem.workarounds.descriptor_check",
+    "modular_tf.filesystem.workarounds.endpoint_check",
+    "modular_tf.filesystem.workarounds.library_check",
+    "modular_tf.filesystem.workarounds.store_lookup",
 )
 """What opening a filesystem through the host imports when it is needed."""
 

@@ -12,7 +12,7 @@ from modular_tf.check.sequences.replaying import replay
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.text import harmless
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
 

@@ -17,7 +17,11 @@ from modular_tf.check.report.text import (
     total_line,
 )
 from modular_tf.errors import ConfigError
-from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
+from modular_tf.service.kept.storage.output_file import (
+    STANDARD_OUTPUT,
+    refuse_special,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace

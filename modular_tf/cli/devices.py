@@ -17,7 +17,7 @@ from modular_tf.cli.text import size
 from modular_tf.cli.time_limit import TimeLimit, seconds
 from modular_tf.discovery.candidate import Source
 from modular_tf.errors import NotFoundError
-from modular_tf.report import State
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from modular_tf.cli.printer import Printer
     from modular_tf.cli.smoke_trial import Trial
     from modular_tf.device.device import Device
-    from modular_tf.report import PluginRecord
-    from modular_tf.service import PluginService
+    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.service import PluginService
 
 _SHOWN = (
     "name", "platform", "priority", "plugin", "hardware_name", "vendor", "memory", "streams",

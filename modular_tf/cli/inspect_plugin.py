@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import PluginEntry
 
 
 def add_arguments(parser: ArgumentParser) -> None:

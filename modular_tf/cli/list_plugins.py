@@ -8,13 +8,13 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
-from modular_tf.report import Reason, State
+from modular_tf.service.report import Reason, State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.report import PluginRecord
+    from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
 _NOT_ASKED = Reason("load", None, "nobody asked to load it", None)

@@ -14,18 +14,22 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.session import session
-from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
+from modular_tf.service.kept.storage.output_file import (
+    STANDARD_OUTPUT,
+    refuse_special,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.configuration import Config
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.lock_file import LockedFile, LockedPlugin, LockFile
-    from modular_tf.report import PluginRecord
-    from modular_tf.service import PluginService
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.service import PluginService
 
 _ACCEPTED = ("found", "loaded", "shadowed")
 
@@ -53,7 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Do it."""
-    from modular_tf.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
+    from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
     if options.output == STANDARD_OUTPUT and (options.check or options.json):
         complain(f"--output {STANDARD_OUTPUT} writes the lock file alone: no --check, no --json")
@@ -104,8 +108,8 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
-    from modular_tf.discovery.brought_along import brought_along  # noqa: PLC0415
-    from modular_tf.discovery.installed import installed_distributions  # noqa: PLC0415
+    from modular_tf.discovery.linking.brought_along import brought_along  # noqa: PLC0415
+    from modular_tf.discovery.sources.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}

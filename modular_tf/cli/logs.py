@@ -21,7 +21,7 @@ def set_up(output: str | None, verbosity: int) -> None:
         # What a user must know is in the result, and a log costs time.
         logging.getLogger("modular_tf").setLevel(logging.CRITICAL)
         return
-    from modular_tf.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
+    from modular_tf.service.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
 
     if from_environment:
         follow_environment()

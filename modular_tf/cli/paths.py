@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.cli.settings import Setting
-    from modular_tf.discovery.search_log import SearchedPlace
+    from modular_tf.discovery.sources.search_log import SearchedPlace
 
 
 def add_arguments(_: ArgumentParser) -> None:
@@ -30,8 +30,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         settings_of,
         unused_places,
     )
-    from modular_tf.configuration import config_path  # noqa: PLC0415
     from modular_tf.discovery.user_directories import ignored_variables  # noqa: PLC0415
+    from modular_tf.service.configuration import config_path  # noqa: PLC0415
 
     with session(options, load=False) as service:
         report = service.report()

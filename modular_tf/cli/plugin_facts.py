@@ -55,7 +55,7 @@ def _elf(elf: ElfFacts) -> dict[str, Any]:
 
 def _undefined(probe: Probe) -> dict[str, list[str]]:
     """Group what the plugin leaves to others by who could provide it."""
-    from modular_tf.discovery.symbol_families import family_of  # noqa: PLC0415  (only here)
+    from modular_tf.discovery.linking.symbol_families import family_of  # noqa: PLC0415  (only here)
 
     groups: dict[str, list[str]] = {}
     for symbol in sorted(probe.elf.undefined if probe.elf else ()):
@@ -65,7 +65,7 @@ def _undefined(probe: Probe) -> dict[str, list[str]]:
 
 def lines_of(facts: dict[str, Any]) -> dict[str, str]:
     """Return the facts as names and one-line values for people."""
-    from modular_tf.discovery.symbol_families import readable_name  # noqa: PLC0415  (only here)
+    from modular_tf.discovery.linking.symbol_families import readable_name  # noqa: PLC0415  (only here)
 
     elf = facts["elf"] or {}
     missing = [lost["readable"] for lost in facts["missing_symbols"]]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from modular_tf.configuration import Config
-    from modular_tf.service import PluginService
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.service import PluginService
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def session(
         frozen: Whether plugins need to be in the lock file; by default as the options or the
             configuration say.
     """
-    from modular_tf.service import PluginService  # noqa: PLC0415  (loads the native core)
+    from modular_tf.service.service import PluginService  # noqa: PLC0415  (loads the native core)
 
     with PluginService(
         config=_config(frozen=frozen if frozen is not None else options.frozen or None),
@@ -47,7 +47,7 @@ def session(
 
 def _config(*, frozen: bool | None) -> Config:
     """Return the user's configuration, with another word on freezing if there is one."""
-    from modular_tf.configuration import load_config  # noqa: PLC0415  (the service loads it too)
+    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (the service loads it too)
 
     config = load_config(privileged=is_privileged())
     if frozen is None:

@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.configuration import (
-    CONFIG_VARIABLE,
-    FIRST_CONTACT_VARIABLE,
-    LOAD_VARIABLE,
-    TELL_VARIABLE,
-    Config,
-    load_config,
-)
-from modular_tf.device.memory_limit import (
+from modular_tf.device.memory.memory_limit import (
     GARBAGE_COLLECTION_VARIABLE,
     GROWTH_VARIABLE,
     HOST_LIMIT_VARIABLE,
@@ -21,7 +13,15 @@ from modular_tf.device.memory_limit import (
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
-from modular_tf.storage.own_ground import why_untrusted
+from modular_tf.service.configuration import (
+    CONFIG_VARIABLE,
+    FIRST_CONTACT_VARIABLE,
+    LOAD_VARIABLE,
+    TELL_VARIABLE,
+    Config,
+    load_config,
+)
+from modular_tf.service.kept.storage.own_ground import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

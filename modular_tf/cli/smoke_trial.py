@@ -17,14 +17,14 @@ from modular_tf.cli.device_details import described, undescribed
 from modular_tf.cli.device_smoke import CHECKS, Outcome, has_work, not_tried
 from modular_tf.cli.smoke_process import CLOSE, DETAILS
 from modular_tf.cli.time_limit import TimeLimit
-from modular_tf.configuration import TELL_VARIABLE
-from modular_tf.discovery.system_libraries import is_of_system
+from modular_tf.concurrency.owned_file import owned_pipe
+from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.first_contact.child_pipes import EntryReader
 from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
-from modular_tf.owned_file import owned_pipe
+from modular_tf.service.configuration import TELL_VARIABLE
 
 if TYPE_CHECKING:
     from argparse import Namespace

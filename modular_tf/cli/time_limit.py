@@ -9,8 +9,8 @@ from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.cli.failures import complain
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import DeadlineExceededError, ResourceExhaustedError
-from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.dlpack_devices import DeviceType
-from modular_tf.device.array import empty, put
+from modular_tf.device.arrays.array import empty, put
 from modular_tf.device.details import DeviceDetails
-from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
+from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import ModularTFError, UnimplementedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
-    from modular_tf.device.array import DeviceArray
-    from modular_tf.device.array_memory import MemoryKind
-    from modular_tf.device.device_context import DeviceContext
-    from modular_tf.device.event import Event
+    from modular_tf.device.arrays.array import DeviceArray
+    from modular_tf.device.arrays.array_memory import MemoryKind
     from modular_tf.device.executor import Executor
     from modular_tf.device.factory import DeviceFactory
-    from modular_tf.device.host_buffer import HostBuffer
-    from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
-    from modular_tf.device.stream import Stream
-    from modular_tf.device.timer import Timer
+    from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
+    from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
+    from modular_tf.device.memory.host_buffer import HostBuffer
+    from modular_tf.device.streams.device_context import DeviceContext
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.device.streams.timer import Timer
 
 
 class Device:

@@ -8,19 +8,26 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.codes import Code
-from modular_tf.device.allocator_stats import AllocatorStats, MemoryUsage
-from modular_tf.device.device_context import DeviceContext
-from modular_tf.device.event import Event, end_of
-from modular_tf.device.event_manager import EventManager
+from modular_tf.abi.status_codes import Code
+from modular_tf.concurrency.live_objects import LiveObjects
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.device.executor_end import close_executors
-from modular_tf.device.host_callback import running_executor
-from modular_tf.device.in_flight import InFlight
-from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory, host_memory_end
+from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
+from modular_tf.device.memory.device_memory import (
+    DeviceMemory,
+    HostMemory,
+    UnifiedMemory,
+    host_memory_end,
+)
 from modular_tf.device.native_object import call_and_own, owned
-from modular_tf.device.stream import Stream
-from modular_tf.device.stream_end import stream_end
-from modular_tf.device.timer import HostClockTimer, PluginTimer
+from modular_tf.device.streams.device_context import DeviceContext
+from modular_tf.device.streams.event import Event, end_of
+from modular_tf.device.streams.event_manager import EventManager
+from modular_tf.device.streams.host_callback import running_executor
+from modular_tf.device.streams.in_flight import InFlight
+from modular_tf.device.streams.stream import Stream
+from modular_tf.device.streams.stream_end import stream_end
+from modular_tf.device.streams.timer import HostClockTimer, PluginTimer
 from modular_tf.errors import (
     ClosedError,
     FailedPreconditionError,
@@ -30,19 +37,17 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.live_objects import LiveObjects
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
 from modular_tf.native.strings import encode
-from modular_tf.threads import start_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.device.executor_arenas import ExecutorArenas
-    from modular_tf.device.host_callback import HostCallbacks
-    from modular_tf.device.timer import Timer
+    from modular_tf.device.memory.executor_arenas import ExecutorArenas
+    from modular_tf.device.streams.host_callback import HostCallbacks
+    from modular_tf.device.streams.timer import Timer
     from modular_tf.loading.plugin_allocator import PluginAllocator
 
 _MOST_BYTES = (1 << 63) - 1

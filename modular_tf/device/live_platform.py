@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.factory import checked_count
 from modular_tf.device.plugin_device import PluginDevice
 from modular_tf.errors import ClosedError, ModularTFError, NotFoundError
-from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import (
     ENTRY_POINT,
     RefusedDeviceTables,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, final
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.executor import Executor
-from modular_tf.device.executor_arenas import ExecutorArenas
 from modular_tf.device.executor_end import close_executors
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
-from modular_tf.device.memory_settings import MemorySettings
+from modular_tf.device.memory.executor_arenas import ExecutorArenas
+from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError
-from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.device_loader import RefusedDeviceTables
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.abi.dlpack_devices import DeviceType
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.device.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
 from modular_tf.device.visible import CPU, VisibleDevices
 from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
 from modular_tf.events import EventLog
-from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -14,9 +14,9 @@ import stat
 from time import time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.boot_id import boot_id
 from modular_tf.discovery.library_bounds import ELF_MAGIC, MOST_BYTES
-from modular_tf.owned_file import open_owned
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from modular_tf import __version__
 from modular_tf.discovery.privileges import linker_variable
-from modular_tf.discovery.search_paths import package_directories
+from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from modular_tf.discovery.candidate import Source
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from modular_tf.discovery.search_log import Sighting
+    from modular_tf.discovery.sources.search_log import Sighting
 
 __all__ = ["file_stem", "plugin_names"]
 

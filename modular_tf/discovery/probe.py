@@ -13,14 +13,14 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.elf_facts import ElfFacts, read_facts
 from modular_tf.discovery.init_symbols import init_symbols_of
 from modular_tf.discovery.kinds import SERVED_KINDS, Kind
-from modular_tf.discovery.link_check import (
+from modular_tf.discovery.linking.link_check import (
     LinkCheck,
     MissingSymbol,
     ResolvedLibrary,
     check_link,
     size_problems,
 )
-from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.errors import ElfError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.elf import Symbol
-    from modular_tf.discovery.host_offer import HostOffer
+    from modular_tf.discovery.linking.host_offer import HostOffer
 
 __all__ = ["Probe", "Prober", "probe"]
 

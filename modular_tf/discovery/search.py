@@ -10,26 +10,26 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
-from modular_tf.discovery.distributions import search_distributions
-from modular_tf.discovery.entry_points import search_entry_points
-from modular_tf.discovery.installed import installed_distributions
-from modular_tf.discovery.named_paths import (
+from modular_tf.discovery.naming import plugin_names
+from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.sources.distributions import search_distributions
+from modular_tf.discovery.sources.entry_points import search_entry_points
+from modular_tf.discovery.sources.installed import installed_distributions
+from modular_tf.discovery.sources.named_paths import (
     search_arguments,
     search_config,
     search_environment,
     search_tf_environment,
 )
-from modular_tf.discovery.naming import plugin_names
-from modular_tf.discovery.own_directories import search_bundled, search_user_directories
-from modular_tf.discovery.problem import Problem
-from modular_tf.discovery.search_log import SearchedPlace, SearchLog, Sighting
-from modular_tf.discovery.tensorflow_plugins import search_tensorflow_plugins
+from modular_tf.discovery.sources.own_directories import search_bundled, search_user_directories
+from modular_tf.discovery.sources.search_log import SearchedPlace, SearchLog, Sighting
+from modular_tf.discovery.sources.tensorflow_plugins import search_tensorflow_plugins
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from modular_tf.discovery.search_paths import SearchPaths
+    from modular_tf.discovery.sources.search_paths import SearchPaths
 
 __all__ = ["Discovery", "discover"]
 

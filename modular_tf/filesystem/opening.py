@@ -36,7 +36,7 @@ def open_filesystem(
     if bundled:
         return OpenedFilesystem(PluginFilesystem(tables, plugin), ())
     # Imported for other people's plugins only: ours have no row, and the data costs time.
-    from modular_tf.filesystem.answered import answered_filesystem  # noqa: PLC0415
+    from modular_tf.filesystem.workarounds.selection import answered_filesystem  # noqa: PLC0415
     from modular_tf.loading.known_defects import answers_for  # noqa: PLC0415
 
     answers = answers_for(path, tables.scheme)

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError, collected
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.open_writers import OpenWriters

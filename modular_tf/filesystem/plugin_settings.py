@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.configuration import Option, OptionsForC, option_from_c
 from modular_tf.filesystem.filesystem import Filesystem

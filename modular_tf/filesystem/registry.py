@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -13,7 +14,6 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.scheme import match_scheme, scheme_of
-from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

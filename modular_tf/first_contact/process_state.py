@@ -21,7 +21,7 @@ from modular_tf.first_contact.timers import Timer, timer_changes, timers_of_proc
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
-from modular_tf.signal_names import signal_name
+from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

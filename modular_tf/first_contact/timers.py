@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.native.crash_report import signal_handlers
-from modular_tf.signal_names import signal_name
+from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import os
 from importlib import import_module
 from typing import Any, NoReturn
 
-from modular_tf.discovery.search_paths import package_directories
+from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.first_contact.descendants import adopt_orphans
 from modular_tf.first_contact.fork_handlers import fork_handler_count
 from modular_tf.first_contact.fork_server import ForkServer, reset_signals
@@ -75,7 +75,7 @@ def _warm_up() -> None:
     loader_rules()
     # What opening a filesystem imports late, for plugins with known defects alone; and what looking
     # at a young file does.
-    import_module("modular_tf.filesystem.answered")
+    import_module("modular_tf.filesystem.workarounds.selection")
     import_module("hashlib")
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.owned_file import owned, owned_pipe
+from modular_tf.concurrency.threads import call_out_of_signals_reach
 from modular_tf.first_contact.escapees import end_marked
 from modular_tf.first_contact.interpreter import (
     child_environment,
@@ -18,8 +20,6 @@ from modular_tf.first_contact.interpreter import (
 )
 from modular_tf.first_contact.seclusion import SECLUDED
 from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
-from modular_tf.owned_file import owned, owned_pipe
-from modular_tf.threads import call_out_of_signals_reach
 
 if TYPE_CHECKING:
     import subprocess

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.threads import map_at_once
 from modular_tf.errors import ModularTFError, NotFoundError
-from modular_tf.threads import map_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

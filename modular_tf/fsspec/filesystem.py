@@ -33,7 +33,7 @@ class ModularFileSystem(Changes):
     Args:
         scheme: The scheme, when the class does not say it (`filesystem_class`).
         service: The service that has it. Default: the one given to `register`, else
-            `modular_tf.service.default_service()`.
+            `modular_tf.service.default.default_service()`.
         plugin: Path of a plugin to load instead, in a service of its own.
         config: Configuration of that service.
         auto_mkdir: Make missing parent directories when writing or copying, as a store without

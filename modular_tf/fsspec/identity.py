@@ -13,7 +13,7 @@ from modular_tf.fsspec.origin import Origin, service_for
 
 if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 
 class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is untyped

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.fork_lock import ForkLock
 
 if TYPE_CHECKING:
-    from modular_tf.service import LoadedOnce, PluginService
+    from modular_tf.service.default import LoadedOnce
+    from modular_tf.service.service import PluginService
 
 _lock = ForkLock()
 _keys: WeakKeyDictionary[PluginService, str] = WeakKeyDictionary()
@@ -76,7 +77,7 @@ def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
         return _start(plugin, config)
     registered = _registered.get(scheme)
     if registered is None:
-        from modular_tf.service import default_service  # noqa: PLC0415  (loads the native core)
+        from modular_tf.service.default import default_service  # noqa: PLC0415  (loads the native core)
 
         return default_service()
     if registered.closed:
@@ -97,7 +98,8 @@ def remember(scheme: str, service: PluginService | None) -> None:
 
 def _start(plugin: str | None, config: Any) -> PluginService:
     """Return this process's own service for one plugin, or for all that discovery finds."""
-    from modular_tf.service import LoadedOnce, PluginService  # noqa: PLC0415  (the native core)
+    from modular_tf.service.default import LoadedOnce  # noqa: PLC0415  (the native core)
+    from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
     paths = () if plugin is None else (plugin,)
     once = LoadedOnce(

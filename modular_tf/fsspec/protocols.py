@@ -11,14 +11,14 @@ from fsspec.registry import (  # type: ignore[import-untyped]
 )
 from fsspec.spec import AbstractFileSystem  # type: ignore[import-untyped]
 
-from modular_tf.fork_lock import ForkLock
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.fsspec import origin
 from modular_tf.fsspec.filesystem import ModularFileSystem, filesystem_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 
 @dataclass(frozen=True, eq=False)

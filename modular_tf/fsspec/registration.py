@@ -21,7 +21,7 @@ from modular_tf.fsspec.filesystem import ModularFileSystem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 _log = EventLog("fsspec")
 

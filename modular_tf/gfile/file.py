@@ -20,7 +20,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.files import is_failure_of
 from modular_tf.gfile.path_arguments import PathArgument, as_uri
 from modular_tf.gfile.read_buffer import ReadBuffer
-from modular_tf.service import default_service
+from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
     from collections.abc import Buffer, Iterable  # type: ignore[attr-defined,unused-ignore]

@@ -18,7 +18,7 @@ from modular_tf.filesystem import copying
 from modular_tf.gfile import moving
 from modular_tf.gfile.file import GFile
 from modular_tf.gfile.path_arguments import PathArgument, as_uri, join
-from modular_tf.service import default_service
+from modular_tf.service.default import default_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

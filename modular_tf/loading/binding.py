@@ -7,10 +7,10 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
-from modular_tf.fork_lock import ForkLock
 from modular_tf.loading.bound_files import (
     Bound,
     Newcomers,

@@ -45,8 +45,9 @@ class Answers:
         mtime_is_unknown: The time of change is reported as 0.
         mtime_counts_from_year_one: The time of change counts nanoseconds from the year 1, and
             overflowed.
-        lookup: How to find out what is at a path (`modular_tf.filesystem.store_lookup`); with one,
-            the host enforces the rules of directories, which a store of objects does not have.
+        lookup: How to find out what is at a path
+            (`modular_tf.filesystem.workarounds.store_lookup`); with one, the host enforces the
+            rules of directories, which a store of objects does not have.
         root_depth: How many levels of a URI's path name the store's root.
         directory_marker: Directories are made by an empty object whose name ends in a slash.
         mark_parents: Before a directory is made, so are all above it: the plugin sees none that is

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modular_tf.abi.layouts import Dialect, layout
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading import device_tables as checks
 from modular_tf.loading.device_dialect import (

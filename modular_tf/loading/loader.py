@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.discovery.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
 from modular_tf.loading.bound_files import newcomers_with, refused

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.library_search import expand
+from modular_tf.discovery.linking.library_search import expand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,10 +16,11 @@ from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see
+from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.problem import Problem
-from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
@@ -27,7 +28,6 @@ from modular_tf.loading.bound_files import by_init, own_paths, refused
 from modular_tf.loading.opened_file import OpenDescriptor
 from modular_tf.loading.origin_folder import file_behind
 from modular_tf.native.library import Library, mapped_objects, mapped_since
-from modular_tf.owned_file import open_owned
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage

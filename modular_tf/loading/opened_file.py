@@ -14,9 +14,9 @@ from functools import partial
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.owned_file import open_owned, owned
 from modular_tf.discovery.file_identity import FileIdentity, sha256_of
 from modular_tf.errors import PluginError
-from modular_tf.owned_file import open_owned, owned
 
 if TYPE_CHECKING:
     from io import FileIO

@@ -16,8 +16,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.owned_file import open_owned
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.owned_file import owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import sha256_of
 from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.loading.search_path import without_relative
 from modular_tf.native.runtime_library import SONAME
-from modular_tf.owned_file import owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

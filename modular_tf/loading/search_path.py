@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.discovery.library_search import is_relative
+from modular_tf.discovery.linking.library_search import is_relative
 
 
 def without_relative(search_path: bytes) -> bytes:

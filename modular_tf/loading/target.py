@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.library_search import is_relative
+from modular_tf.discovery.linking.library_search import is_relative
 from modular_tf.loading.origin_folder import levels_asked_for
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.host_offer import HOST_RUNTIME, STAND_IN_SONAMES
-from modular_tf.discovery.search_log import is_plugin_file_name
+from modular_tf.discovery.linking.host_offer import HOST_RUNTIME, STAND_IN_SONAMES
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.native.library import mapped_objects
 from modular_tf.rules import Violation

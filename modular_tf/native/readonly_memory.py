@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from modular_tf.fork_lock import ForkLock
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.status import check
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from modular_tf.fork_lock import ForkLock
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.native.library import Library
 from modular_tf.native.plugin_messages import attach_messages
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from modular_tf.device.memory_settings import DEVICE_TYPE
+from modular_tf.device.memory.memory_settings import DEVICE_TYPE
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.scheme import scheme_of
 

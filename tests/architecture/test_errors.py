@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf import errors
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.headers import include_directory
 
 CLASSES = [

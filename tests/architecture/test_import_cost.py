@@ -39,7 +39,7 @@ def test_no_room_but_the_service_is_loaded_by_an_import(run_python):
 def test_discovery_maps_no_native_code(run_python):
     subject = """
         import modular_tf.discovery.search, modular_tf.discovery.probe
-        from modular_tf.discovery.search_paths import SearchPaths
+        from modular_tf.discovery.sources.search_paths import SearchPaths
         found = modular_tf.discovery.search.discover(SearchPaths.of_process())
         assert found.candidates
         with open("/proc/self/maps") as maps:

@@ -7,7 +7,7 @@ import ast
 from tests.architecture.imports import Module, modules
 
 # The command that checks plugins has processes of its own, and starts no threads in applications.
-_STARTERS = ("modular_tf.threads", "modular_tf.check")
+_STARTERS = ("modular_tf.concurrency.threads", "modular_tf.check")
 
 
 def _threads_started(module: Module) -> list[int]:

@@ -27,7 +27,7 @@ NOT_OF_PLUGINS = {
     "modular_tf.abi.dlpack_devices": {"cuda", "metal", "rocm"},  # DLPack's list of device types
     "modular_tf.discovery.elf.machine": {"cuda"},  # a processor in the ELF standard's list
     "modular_tf.discovery.host_fingerprint": {"nvidia"},  # the kernel's device files and modules
-    "modular_tf.discovery.symbol_families": {"google"},  # the C++ namespace of protobuf
+    "modular_tf.discovery.linking.symbol_families": {"google"},  # the C++ namespace of protobuf
 }
 VENDOR_PARTS = ("tensorflow_io", "tensorflow-io")
 C_FOLDERS = ("modular_tf/include", "modular_tf/native", "contrib")

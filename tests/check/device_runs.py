@@ -9,7 +9,7 @@ from modular_tf.check.candidates import candidates_of
 from modular_tf.check.planning import plan_of
 from modular_tf.check.report.report import PluginReport
 from modular_tf.check.run import jobs_of
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Deviation, Unsupported
 from modular_tf.check.filesystem.glob_model import level_matches
@@ -17,7 +18,6 @@ from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from modular_tf.codes import Code
 from tests.contrib.plugin_process import installed_plugin
 
 _STEPS = 1500

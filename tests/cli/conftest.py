@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from modular_tf.cli.main import run
-from modular_tf.discovery import own_directories
+from modular_tf.discovery.sources import own_directories
 from tests.fixtures.process_group import run_in_group
 
 

@@ -226,7 +226,7 @@ def test_a_path_that_does_not_exist_is_told(mtf, tmp_path):
 def test_a_device_that_only_describes_itself_has_nothing_to_try(capsys):
     from modular_tf.cli import devices
     from modular_tf.cli.printer import Printer
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     class Described:
         device_type, platform = "NPU", "SIMULATED"

@@ -14,7 +14,7 @@ from modular_tf.cli.fs.moving import move_file
 from modular_tf.cli.fs.place import Place
 from modular_tf.errors import FailedPreconditionError, ResourceExhaustedError
 from modular_tf.filesystem.files import WritableFile
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.filesystem.careless import careless_service
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 

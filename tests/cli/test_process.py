@@ -160,7 +160,7 @@ def test_a_list_of_known_plugins_loads_no_native_core(tmp_path):
         )
 
     assert "ram_filesystem" in listed.stdout
-    assert "import 'modular_tf.plugin_service'" in listed.stderr
+    assert "import 'modular_tf.service.service'" in listed.stderr
     assert "import 'modular_tf.native._core'" not in listed.stderr
 
 
@@ -170,7 +170,7 @@ def test_help_loads_no_plugin_host(run_python):
         import sys
         from modular_tf.cli.main import run
         assert run(["fs", "cp", "--help"]) == 0
-        assert "modular_tf.service" not in sys.modules
+        assert "modular_tf.service.default" not in sys.modules
         assert "modular_tf.native._core" not in sys.modules
         """
     )

@@ -10,10 +10,10 @@ import pytest
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
-from modular_tf.load_marks import LoadMarks
-from modular_tf.quarantine_memory import QuarantineMemory
 from modular_tf.rules import Violation
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,7 @@ def test_list_shows_signals_without_a_name(mtf, signal):
 def test_list_names_what_ended_a_process_that_loaded_it(mtf, run_python, tmp_path):
     code = """
         import os, sys
-        from modular_tf.load_marks import LoadMarks
+        from modular_tf.service.kept.load_marks import LoadMarks
         with LoadMarks.of_process().around("plug", "/plug.so", "loading plug", "ab" * 32):
             os._exit(1)
     """

@@ -11,7 +11,7 @@ from tests.fixtures.compiler import compile_object, link_library
 WORK = """
 import os, sys, tempfile
 import numpy as np
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 def use_files(service, scheme, root):
     fs = service.filesystem(scheme)

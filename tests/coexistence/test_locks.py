@@ -7,7 +7,7 @@ def test_an_interrupt_at_any_moment_leaves_the_lock_free(run_python):
     run_python(
         """
         import random, signal
-        from modular_tf.fork_lock import ForkLock
+        from modular_tf.concurrency.fork_lock import ForkLock
 
         class Interrupt(BaseException):
             pass
@@ -34,7 +34,7 @@ def test_a_signal_handler_may_take_the_lock_that_its_thread_holds(run_python):
     run_python(
         """
         import signal
-        from modular_tf.fork_lock import ForkLock
+        from modular_tf.concurrency.fork_lock import ForkLock
 
         lock, taken = ForkLock(), []
 
@@ -54,7 +54,7 @@ def test_a_child_has_what_its_thread_holds_and_nothing_of_others(run_python):
     run_python(
         """
         import os, threading
-        from modular_tf.fork_lock import ForkLock
+        from modular_tf.concurrency.fork_lock import ForkLock
 
         others, own = ForkLock(), ForkLock()
         held, stop = threading.Event(), threading.Event()

@@ -9,7 +9,7 @@ import pytest
 
 _BEGIN = """
 import os, sys, threading
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 service = PluginService(plugin_paths=sys.argv[1:])
 service.load()
 fs = service.filesystem("restless")

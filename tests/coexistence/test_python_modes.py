@@ -69,7 +69,7 @@ except ImportError:
 other = interpreters.create()
 interpreters.run_string(other, '''if True:
     try:
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         PluginService().load()
     except ImportError as error:
         print(error, flush=True)

@@ -6,7 +6,7 @@ import pytest
 
 _BEGIN = """
 import os, signal, subprocess, sys, threading, time
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 service = PluginService(plugin_paths=sys.argv[1:])
 service.load()
@@ -105,7 +105,7 @@ signal.signal(signal.SIGUSR1, print)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 before = [signal.getsignal(number) for number in numbers]
 mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 with PluginService(plugin_paths=sys.argv[1:]) as service:
     service.load()
     assert {"restless", "fixture"} <= service.schemes().keys() and service.devices()

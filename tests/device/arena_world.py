@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import RegionSource
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import RegionSource
 from modular_tf.native.ffi import ffi
 
 KIB = 1 << 10

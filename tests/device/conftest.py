@@ -105,7 +105,7 @@ def device(recording: RecordingPlugin) -> Iterator[Device]:
 @pytest.fixture
 def host_device() -> Iterator[Device]:
     """Return the bundled host device, whose streams are threads."""
-    from modular_tf.service import PluginService  # (most tests here do without a service)
+    from modular_tf.service.service import PluginService  # (most tests here do without a service)
 
     with PluginService() as service:
         service.discover()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.memory_settings import MemorySettings
+from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.device.platform import load_device_platform
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.loading.binding import bind

@@ -12,8 +12,8 @@ from tests.device.order_model import SEEN, STREAMS, THREADS, Kind, Program, Step
 
 if TYPE_CHECKING:
     from modular_tf.device.device import Device
-    from modular_tf.device.event import Event
-    from modular_tf.device.stream import Stream
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
 
 _NAP_S = 0.0003
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.device import Device
-    from modular_tf.device.memory_settings import MemorySettings
+    from modular_tf.device.memory.memory_settings import MemorySettings
     from modular_tf.native.library import Library
 
 SOURCE = Path(__file__).parent / "recording_plugin.cc"

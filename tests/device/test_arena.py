@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import HostMemory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import (
     OutOfMemoryError,
 )

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import HostMemory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import (
     ClosedError,
     InvalidArgumentError,
@@ -77,8 +77,8 @@ def test_a_source_serves_several_arenas(run_python):
     """In a child process: what is released once too often is used after it was freed."""
     child = run_python(
         "import gc\n"
-        "from modular_tf.device.arena import Arena\n"
-        "from modular_tf.device.arena_source import HostMemory\n"
+        "from modular_tf.device.memory.arena import Arena\n"
+        "from modular_tf.device.memory.arena_source import HostMemory\n"
         "memory = HostMemory()\n"
         "source = memory.source\n"
         "for _ in range(3):\n"

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import HostMemory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import ClosedError, FailedPreconditionError, OutOfMemoryError
 from modular_tf.native.ffi import ffi
 from tests.device.arena_world import GIB, KIB, MIB, PaperMemory

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
-from modular_tf.device.array import DeviceArray
+from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.errors import InvalidArgumentError, OutOfMemoryError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 
 MIB = 1 << 20

@@ -17,7 +17,7 @@ from modular_tf.errors import (
     ModularTFError,
     OutOfMemoryError,
 )
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 VALUES = np.arange(24, dtype="f4").reshape(2, 3, 4)
 

@@ -10,7 +10,7 @@ import pytest
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.dlpack.memory import CPU, Memory
 from tests.dlpack.packing_model import DTYPES, lane_values, packed, padded
 

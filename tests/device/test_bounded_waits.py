@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from modular_tf.errors import DeadlineExceededError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 
 class Interrupted(Exception):  # noqa: N818  (what a signal handler raises)

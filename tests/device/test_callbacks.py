@@ -8,8 +8,8 @@ import weakref
 
 import pytest
 
-from modular_tf.codes import Code
-from modular_tf.device.timer import HostClockTimer
+from modular_tf.abi.status_codes import Code
+from modular_tf.device.streams.timer import HostClockTimer
 from modular_tf.errors import (
     ClosedError,
     DataLossError,
@@ -347,7 +347,7 @@ def test_using_a_closing_device_in_a_callback_fails_as_closed(host_device):
 def test_the_interpreter_ends_with_callbacks_outstanding(run_python, left):
     result = run_python(
         "import threading\n"
-        "from modular_tf.service import PluginService\n"
+        "from modular_tf.service.service import PluginService\n"
         "service = PluginService(); service.discover(); service.load('host_device')\n"
         "device = service.device('CPU:0')\n"
         "streams = [device.create_stream() for _ in range(4)]\n"
@@ -388,7 +388,7 @@ def test_the_interpreter_ends_while_a_plugin_calls(run_python, recording_library
 def test_the_interpreter_ends_while_a_dropped_stream_waits_for_a_callback(run_python):
     result = run_python(
         "import threading\n"
-        "from modular_tf.service import PluginService\n"
+        "from modular_tf.service.service import PluginService\n"
         "service = PluginService(); service.load('host_device')\n"
         "device, memory = service.device('CPU:0'), service.device('CPU:0').allocate(4)\n"
         "stream, other = device.create_stream(), device.create_stream()\n"

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from modular_tf.codes import Code
-from modular_tf.device.event import EventStatus
+from modular_tf.abi.status_codes import Code
+from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import ClosedError, DeadlineExceededError, InternalError, ModularTFError
 from tests.device.recording import THROWS
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from modular_tf.abi.layouts import LAYOUTS
-from modular_tf.codes import Code
-from modular_tf.device.event import EventStatus
+from modular_tf.abi.status_codes import Code
+from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import (
     FailedPreconditionError,
     InternalError,
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from modular_tf.device.device import Device
-    from modular_tf.device.event import Event
-    from modular_tf.device.memory import DeviceMemory
-    from modular_tf.device.stream import Stream
+    from modular_tf.device.memory.device_memory import DeviceMemory
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
     from tests.device.recording import RecordingPlugin
 
 

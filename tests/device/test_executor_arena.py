@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modular_tf import fork_lock
-from modular_tf.codes import Code
-from modular_tf.device.event import EventStatus
-from modular_tf.device.memory_settings import MemorySettings
+from modular_tf.abi.status_codes import Code
+from modular_tf.concurrency import fork_lock
+from modular_tf.device.memory.memory_settings import MemorySettings
+from modular_tf.device.streams.event import EventStatus
 from modular_tf.errors import ClosedError, InternalError, OutOfMemoryError
 from tests.device.arena_world import KIB, MIB
 from tests.device.conftest import ROOT

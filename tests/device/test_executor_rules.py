@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import Dialect, layout
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import InternalError
 from tests.device.steering import RAISES_STANDARD_EXCEPTION
 

@@ -7,7 +7,7 @@ import pytest
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.platform import load_device_platform
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.discovery.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
 from modular_tf.errors import InternalError
 from modular_tf.loading.binding import bind
 from modular_tf.loading.device_loader import RefusedDevicePluginError

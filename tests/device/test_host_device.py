@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 
 @pytest.fixture

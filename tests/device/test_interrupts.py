@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.device.platform import load_device_platform
-from modular_tf.threads import start_thread
 from tests.device.lifetimes import await_ends
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -57,7 +57,7 @@ def test_what_the_plugin_has_is_held(lifetime, name):
 
 
 def test_full_batches_are_held_too(lifetime, monkeypatch):
-    monkeypatch.setattr("modular_tf.device.in_flight._BATCH_BYTES", 1)
+    monkeypatch.setattr("modular_tf.device.streams.in_flight._BATCH_BYTES", 1)
     with lifetime.devices() as [device, _]:
         for point in points():
             stream, memory = device.create_stream(), device.allocate(SIZE)
@@ -114,7 +114,7 @@ def test_an_interrupted_wait_at_the_end_of_a_stream_does_not_lose_it(lifetime, m
         stream, memory = device.create_stream(), device.allocate(SIZE)
         stream.memset(memory, 1)
         with monkeypatch.context() as patched:
-            patched.setattr("modular_tf.device.stream_end._is_done", interrupted)
+            patched.setattr("modular_tf.device.streams.stream_end._is_done", interrupted)
             stream.close()
         assert lifetime.alive("stream") == 0
 

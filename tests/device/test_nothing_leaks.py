@@ -83,7 +83,7 @@ with recording.devices() as [device, _]:
 """
 
 _HOST = """
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 forget = lambda: None
 with PluginService() as service:
     service.load("host_device")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from modular_tf.device.stream import Stream
+from modular_tf.device.streams.stream import Stream
 from tests.device.order_model import (
     Kind,
     Trace,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import (
     InternalError,

@@ -75,7 +75,7 @@ def test_a_callback_allocates_while_unused_regions_go_back(lifetime, recorded_li
 
 @pytest.fixture
 def recorded_limit(lifetime):
-    from modular_tf.device.memory_settings import MemorySettings
+    from modular_tf.device.memory.memory_settings import MemorySettings
 
     lifetime.use_bfc_allocator()
     with lifetime.devices(MemorySettings(limit_bytes=6 * MIB)) as [first, _]:

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.device.platform import load_device_platform
 from modular_tf.errors import PluginError
 from tests.device.steering import RAISES_INT, RAISES_STANDARD_EXCEPTION

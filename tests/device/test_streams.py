@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import (
     ClosedError,
     DataLossError,

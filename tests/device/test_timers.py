@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import (
     ClosedError,
     FailedPreconditionError,

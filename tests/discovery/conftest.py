@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
-from modular_tf.discovery.host_offer import HostOffer
+from modular_tf.discovery.linking.host_offer import HostOffer
 from modular_tf.discovery.probe import Prober
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.discovery.entry_point_file import entries_of_group
+from modular_tf.discovery.sources.entry_point_file import entries_of_group
 
 GROUP = "modular_tf.plugins"
 

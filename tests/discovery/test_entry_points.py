@@ -9,7 +9,7 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import Discovery, discover
-from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.site_folder import install
 
 if TYPE_CHECKING:

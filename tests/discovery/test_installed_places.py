@@ -9,9 +9,9 @@ import platformdirs
 import pytest
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.distributions import libraries_in_record
 from modular_tf.discovery.search import discover
-from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.sources.distributions import libraries_in_record
+from modular_tf.discovery.sources.search_paths import SearchPaths
 from tests.discovery.conftest import DEVICE
 from tests.discovery.elf_builder import ElfBuilder
 from tests.discovery.site_folder import install

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.library_search import LibrarySearch, LinkedLibrary
-from modular_tf.discovery.link_scope import LinkScope, MissingLibrary, ProcessScope
-from modular_tf.discovery.linker_cache import read_linker_cache
-from modular_tf.discovery.linker_customs import LinkerCustoms, running_linker
-from modular_tf.discovery.system_libraries import default_library_directories, is_of_system
+from modular_tf.discovery.linking.library_search import LibrarySearch, LinkedLibrary
+from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
+from modular_tf.discovery.linking.linker_cache import read_linker_cache
+from modular_tf.discovery.linking.linker_customs import LinkerCustoms, running_linker
+from modular_tf.discovery.linking.system_libraries import default_library_directories, is_of_system
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def test_the_linker_is_asked_once_and_its_tunables_count(
 ) -> None:
     code = """
         import subprocess
-        from modular_tf.discovery.linker_customs import running_linker
+        from modular_tf.discovery.linking.linker_customs import running_linker
 
         known = running_linker()
         subprocess.run = None
@@ -151,7 +151,7 @@ def test_a_linker_that_cannot_be_asked_now_is_asked_again(run_python: PythonRunn
     """No process can be started at the moment, or it does not end."""
     code = """
         import subprocess
-        from modular_tf.discovery.linker_customs import LinkerCustoms, running_linker
+        from modular_tf.discovery.linking.linker_customs import LinkerCustoms, running_linker
         from modular_tf.rules.shortage import ShortageError
 
         start = subprocess.run

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery import link_check
-from modular_tf.discovery.library_search import LibrarySearch
+from modular_tf.discovery.linking import link_check
+from modular_tf.discovery.linking.library_search import LibrarySearch
 from tests.discovery.conftest import make_candidate
 from tests.discovery.elf_builder import ElfBuilder
 

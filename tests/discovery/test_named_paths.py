@@ -10,8 +10,8 @@ import pytest
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.search import discover
-from modular_tf.discovery.search_log import is_plugin_file_name
-from modular_tf.discovery.search_paths import SearchPaths
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.discovery.sources.search_paths import SearchPaths
 
 if TYPE_CHECKING:
     from modular_tf.discovery.search import Discovery

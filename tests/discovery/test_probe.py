@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.host_offer import HostOffer, host_offer
 from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.link_check import running_glibc
+from modular_tf.discovery.linking.host_offer import HostOffer, host_offer
+from modular_tf.discovery.linking.link_check import running_glibc
+from modular_tf.discovery.linking.symbol_families import SymbolFamily
 from modular_tf.discovery.probe import Prober, probe
-from modular_tf.discovery.symbol_families import SymbolFamily
 from modular_tf.errors import NotFoundError
 from modular_tf.rules import Severity, rule
 from tests.discovery.conftest import DEVICE, FILESYSTEM, make_candidate
@@ -199,7 +199,7 @@ def test_a_device_plugin_may_ask_for_functions_for_kernels(
 def test_an_old_glibc_takes_nothing_in_their_place(
     compile_library: LibraryCompiler, prober: Prober, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("modular_tf.discovery.link_check.running_glibc", lambda: "2.27")
+    monkeypatch.setattr("modular_tf.discovery.linking.link_check.running_glibc", lambda: "2.27")
     source = """
         void SE_InitPlugin(void *p, void *s) {}
         void TF_NewKernelBuilder(void); void use(void) { TF_NewKernelBuilder(); }

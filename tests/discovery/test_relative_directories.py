@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.library_search import LinkedLibrary, is_relative
-from modular_tf.discovery.link_scope import LinkScope, ProcessScope
+from modular_tf.discovery.linking.library_search import LinkedLibrary, is_relative
+from modular_tf.discovery.linking.link_scope import LinkScope, ProcessScope
 from tests.discovery.conftest import FILESYSTEM, make_candidate
 
 if TYPE_CHECKING:

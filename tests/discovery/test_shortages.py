@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from modular_tf.discovery import linker_cache
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see, see_library
-from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.linking import linker_cache
+from modular_tf.discovery.linking.linker_cache import read_linker_cache
 from modular_tf.rules.shortage import ShortageError, names_shortage, raise_shortage, shortage_of
 
 SHORTAGES = [errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM]

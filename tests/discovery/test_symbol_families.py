@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from modular_tf.discovery.elf import UndefinedSymbol
-from modular_tf.discovery.host_offer import host_offer
-from modular_tf.discovery.symbol_families import SymbolFamily, family_of, readable_name
+from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 
 
 @pytest.mark.parametrize(

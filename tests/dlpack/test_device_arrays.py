@@ -9,11 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from modular_tf.configuration import Config
-from modular_tf.device.array import DeviceArray
+from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
 from modular_tf.errors import ConfigError
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
 from tests.dlpack.consumers import CONSUMERS
 
 CPU = (1, 0)
@@ -115,7 +115,7 @@ def test_torch_sees_device_memory_once_it_knows_such_devices(run_python):
     """Registering one is for a whole process and cannot be undone."""
     code = """
         import types, numpy, torch
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         torch.utils.rename_privateuse1_backend("plugins")
         torch._register_device_module("plugins", types.ModuleType("plugins"))
         with PluginService() as service:

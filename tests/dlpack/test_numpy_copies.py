@@ -9,7 +9,7 @@ from modular_tf.abi.dlpack_devices import HOST
 from modular_tf.abi.dlpack_elements import ELEMENT_TYPES, by_name
 from modular_tf.errors import ClosedError
 from modular_tf.native.tensor import Tensor
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 OF_NUMPY = [element for element in ELEMENT_TYPES if element.module is not None]
 VALUES = np.arange(6, dtype="f4").reshape(2, 3)

@@ -12,8 +12,8 @@ from tests.service.conftest import device_file, make_service, plugin_file, site
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.explanation import Fact
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
+    from modular_tf.service.why import Fact
 
 __all__ = ["device_file", "make_service", "plugin_file", "site"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modular_tf.configuration import Config
-from modular_tf.explanation.visible_hardware import Hardware, hardware_of
 from modular_tf.loading.known_packages import known_packages, proper_scheme
+from modular_tf.service.configuration import Config
+from modular_tf.service.why.visible_hardware import Hardware, hardware_of
 
 
 def distribution(site, name, *libraries):

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from modular_tf.configuration import Config
-from modular_tf.explanation import Fact
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
+from modular_tf.service.configuration import Config
+from modular_tf.service.why import Fact
 from tests.explanation.test_what_is_absent import distribution
 
 TRIED = Config(first_contact="new")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.filesystem.ended_child import BEGIN
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 BEGIN = """
 import gc, os, sys
 from modular_tf.errors import ClosedError, ModularTFError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 def begin():
     service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)

@@ -10,7 +10,7 @@ from tests.fixtures.compiler import compile_object, link_library
 
 _CODE = """
 import sys, threading
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 service, other = (PluginService(plugin_paths=sys.argv[1:2], bundled=False) for _ in range(2))
 service.load(), other.load()

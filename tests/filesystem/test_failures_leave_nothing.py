@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.errors import ModularTFError
 from modular_tf.native.ffi import lib
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 from tests.fixtures.native_errors import errors_alive, none_is_left
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.filesystem.forgotten_descriptors import ForgottenDescriptors
+from modular_tf.filesystem.workarounds.forgotten_descriptors import ForgottenDescriptors
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_a_forked_child_that_ends_leaves_the_parents_files_alone(tmp_path, run_p
     run_python(
         """
         import os, sys
-        from modular_tf.service import default_service
+        from modular_tf.service.default import default_service
         fs = default_service().filesystem("")
         writer = fs.new_writable_file(sys.argv[1])
         writer.append(b"one ")
@@ -85,7 +85,7 @@ def test_buffered_data_of_the_parent_is_written_once(tmp_path, run_python):
     run_python(
         """
         import os, sys
-        from modular_tf.service import default_service
+        from modular_tf.service.default import default_service
         stream = default_service().filesystem("").open(sys.argv[1], "wb")
         stream.write(b"once")
         pid = os.fork()

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import UnimplementedError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 _BEGIN = """
 import gc, sys
 from modular_tf.errors import InternalError, ModularTFError
 from modular_tf.filesystem.configuration import Option
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)
 service.load()

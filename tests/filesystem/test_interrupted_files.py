@@ -11,7 +11,7 @@ import pytest
 from modular_tf.errors import ModularTFError, ResourceExhaustedError
 from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import WritableFile
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 # What a child measures: descriptors, mappings, and memory in KiB.
 _MEASURE = """
 import gc, os, sys
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 def measure():
     gc.collect()

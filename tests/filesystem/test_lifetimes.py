@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf.errors import ClosedError, FailedPreconditionError
 from modular_tf.filesystem.plugin_files import PluginWritableFile
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.filesystem.ended_child import assert_ended
 
 
@@ -104,7 +104,7 @@ def test_what_is_written_at_the_end_of_the_process_arrives(tmp_path, run_python)
     run_python(
         """
         import sys
-        from modular_tf.service import default_service
+        from modular_tf.service.default import default_service
         stream = default_service().filesystem("").open(sys.argv[1], "w")
         stream.write("kept")
         """,
@@ -249,7 +249,7 @@ def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
         """
         import threading
         from modular_tf import plugin_service as module
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         module._PATIENCE_AT_EXIT_S = 0.1
         stuck, other = PluginService(), PluginService()
         stuck.load(), other.load()
@@ -272,7 +272,7 @@ def test_threads_with_open_files_get_to_know_the_end(run_python):
         """
         import os, threading
         from modular_tf.errors import ModularTFError
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         service = PluginService()
         service.load()
         fs = service.filesystem("ram")
@@ -379,7 +379,7 @@ def test_what_the_collector_finds_in_a_cycle_is_written_out(scheme, run_python, 
     run_python(
         """
         import gc, sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         with PluginService() as service:
             service.load()

@@ -13,7 +13,7 @@ from modular_tf import gfile
 from modular_tf.errors import FailedPreconditionError, NotFoundError
 from modular_tf.filesystem.copying import copy
 from modular_tf.filesystem.python_filesystem import PythonFilesystem, as_filesystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.filesystem.careless import careless_service
 from tests.filesystem.memory_store import ESSENTIAL, MemoryStore, Only
 

@@ -90,7 +90,7 @@ def test_a_failed_init_is_not_shared(fixture_plugin, plugin_report, run_python):
     run_python(
         f"""
 import sys
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 {_SHARING}
 for _ in range(2):
     service = PluginService(plugin_paths=sys.argv[1:2], bundled=False)

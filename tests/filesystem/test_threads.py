@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, NotFoundError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 _THREADS = 8

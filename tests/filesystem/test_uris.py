@@ -25,7 +25,7 @@ from modular_tf.filesystem.uri import (
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import encode
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 # URI, its scheme, host and path, and the default translation.
 _TABLE = [

@@ -14,7 +14,7 @@ import pytest
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.scan_cache import ScanCache
+from modular_tf.service.kept.scan_cache import ScanCache
 from tests.fixtures.compiler import compile_object, link_library
 from tests.trust.opening import opened_library, opening_plugin
 
@@ -50,9 +50,9 @@ def tried(*plugins):
 
 _LOAD = """
     import json, sys
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     plugin, load, policy = json.loads(sys.argv[1])
     config = Config(load=load, trust=TrustPolicy(**policy))

@@ -12,7 +12,7 @@ import modular_tf
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineMemory
 from tests.fixtures.compiler import compile_object, link_library
 
 MANY = 60
@@ -51,7 +51,7 @@ def test_nobody_reports_for_another(good, forger, fixture_plugin):
 
 _LISTED = """
     import json, sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(plugin_dirs=sys.argv[1:]) as service:
         print(json.dumps({p.name: p.state.value for p in service.load().plugins}))
 """

@@ -10,8 +10,8 @@ import pytest
 
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, build_misdeed, find_one
 from tests.fixtures.compiler import compile_object, link_library
 

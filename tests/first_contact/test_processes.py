@@ -20,8 +20,8 @@ from modular_tf.first_contact.child_pipes import ChildPipes
 from modular_tf.first_contact.interpreter import child_environment, find_interpreter
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, processes_with
 
 CHECKOUT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.load_marks import LoadMarks
+from modular_tf.service.kept.load_marks import LoadMarks
 
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """
@@ -110,7 +110,7 @@ _WITHOUT_SECLUSION = """
     APPLICATION = '''
     import sys
     from modular_tf.first_contact import zygote_process
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     zygote_process._SECLUDES = False
     with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
         print(*(f"{p.name}: {p.state} {p.reason.rule if p.reason else None}"
@@ -149,7 +149,7 @@ def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_py
 _KILLED_BY_SOMEBODY_ELSE = """
     import os, signal, sys, threading, time
     from modular_tf.first_contact import zygote_process
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     zygote_process._SECLUDES = False
 
     def kill_once_it_hangs():

@@ -8,13 +8,13 @@ import shutil
 import pytest
 
 import modular_tf as mtf
-from modular_tf.configuration import Config, load_config, parse_config
 from modular_tf.errors import ConfigError, PluginError
 from modular_tf.first_contact.finding import Finding, Incident
 from modular_tf.hookspecs import hookimpl
-from modular_tf.report import State
 from modular_tf.rules import Violation
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config, load_config, parse_config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.cli.conftest import mtf as mtf_command  # noqa: F401  (a fixture under another name)
 from tests.plugins.matrix import variants
 
@@ -125,7 +125,7 @@ def test_hooks_hear_of_the_quarantine(rfc_example):
 
 def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
     with PluginService(bundled=False) as service:
-        monkeypatch.setattr("modular_tf.tensorflow_habits.default_service", lambda: service)
+        monkeypatch.setattr("modular_tf.service.tensorflow_names.default_service", lambda: service)
 
         with pytest.raises(PluginError, match="crashed with SIGSEGV") as failure:
             mtf.load_pluggable_device_library(rfc_example)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 from tests.plugins.build import build_plugin, framework_stub
 from tests.plugins.matrix import variants

@@ -10,7 +10,7 @@ import pytest
 from fsspec.registry import _registry
 
 from modular_tf.fsspec import ModularFileSystem, origin, protocols
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.children import describe
 from tests.fixtures.process_group import run_in_group
 

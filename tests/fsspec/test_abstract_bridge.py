@@ -6,7 +6,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fsspec.abstract_suites import AllAbstractSuites
 
 

@@ -9,7 +9,7 @@ from fsspec.registry import known_implementations
 
 from modular_tf import errors
 from modular_tf.filesystem.fsspec_bridge import FsspecOps
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fsspec.kinds import KINDS, NOT_HERE, TREE, WITHOUT_TREES, web_server
 
 

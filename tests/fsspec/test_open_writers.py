@@ -8,7 +8,7 @@ import pytest
 
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 CONTENT = b"written and not closed\n" * 5000
 
@@ -145,7 +145,7 @@ def test_a_fork_leaves_what_is_open_to_the_parent(run_python, tmp_path):
         """
         import os, sys
         from modular_tf.fsspec import ModularFileSystem
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         with PluginService() as service:
             service.load()

@@ -10,7 +10,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 
 def test_within_the_process_the_same_service_serves_on(service, ram, ram_path):
@@ -67,7 +67,7 @@ def test_a_plugin_that_is_gone_is_named(run_python, tmp_path):
         """
         import pickle, shutil, sys, os
         from modular_tf.fsspec import ModularFileSystem
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         with PluginService() as service:
             service.discover(); service.load()
             plugin = next(p.path for p in service.plugins() if "ram" in p.schemes)

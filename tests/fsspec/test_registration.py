@@ -14,7 +14,7 @@ from fsspec.registry import known_implementations
 
 from modular_tf import errors
 from modular_tf.fsspec import ModularFileSystem, register
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
 pytestmark = pytest.mark.usefixtures("untouched_registry")

@@ -12,9 +12,9 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from modular_tf import configuration
-from modular_tf.configuration import Config, load_config
 from modular_tf.errors import ConfigError
+from modular_tf.service import configuration
+from modular_tf.service.configuration import Config, load_config
 from tests.fuzz.config_texts import KEYS, make
 
 if sys.version_info >= (3, 11):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import Config
+from modular_tf.service.configuration import Config
 
 if TYPE_CHECKING:
     import random

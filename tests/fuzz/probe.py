@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.probe import Prober
 from tests.discovery.conftest import make_candidate
 from tests.fuzz.elf_bases import Base, bases

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf import quarantine_memory
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
-from modular_tf.quarantine_memory import Entry, QuarantineMemory
 from modular_tf.rules import Violation
+from modular_tf.service.kept import quarantine as quarantine_memory
+from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:

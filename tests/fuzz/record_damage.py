@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.storage.own_directory import OwnDirectory
-from modular_tf.storage.record_file import RecordFile
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
     import random

@@ -19,7 +19,7 @@ from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.problem import Problem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.rules.loading import INIT_SYMBOL, KERNEL_FUNCTIONS_OFFERED
-from modular_tf.scan_cache import Remembered, ScanCache
+from modular_tf.service.kept.scan_cache import Remembered, ScanCache
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:

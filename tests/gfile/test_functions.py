@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from modular_tf.gfile import GfileFunctions
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     from tests.fixtures.children import PythonRunner
 
 

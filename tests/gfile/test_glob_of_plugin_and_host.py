@@ -14,7 +14,7 @@ from modular_tf.filesystem.glob import matching_paths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 LETTERS = ["a", "b", "ü", "-", "]", "[", "*", "?", "\\", "^", "!", ".", "\udcff"]
 PIECES = [*LETTERS, "*", "?", "/", "[a-z]", "[^a]", "[!ü]", "[b-a]", "[]a]", "\\*", "[\\]a]"]

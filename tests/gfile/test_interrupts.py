@@ -10,7 +10,7 @@ from modular_tf import gfile
 from modular_tf.errors import UnavailableError
 from modular_tf.filesystem import plugin_files
 from modular_tf.filesystem.files import RandomAccessFile
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import interrupt, points
 
 if TYPE_CHECKING:

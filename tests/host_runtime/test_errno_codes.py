@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 
 if TYPE_CHECKING:
     from tests.host_runtime.conftest import CaseRunner

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.report import PluginRecord
+    from modular_tf.service.report import PluginRecord
 
 SOURCE = Path(__file__).with_name("odd_plugin.c")
 
@@ -75,7 +75,7 @@ def load_beside_good_ones(fixture_plugin) -> Callable[[Path], PluginRecord]:
 
 _LOAD_AND_TELL = """
 import json, sys
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 with PluginService(plugin_paths=sys.argv[1:]) as service:
     odd, *others = service.load().plugins

@@ -8,15 +8,15 @@ import shutil
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.configuration import Config
 from modular_tf.device.platform import load_device_platform
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
 from modular_tf.loading.stub_library import stub_library
 from modular_tf.native.library import Library, absent_function
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.device.dialects.building import LAYOUTS, Build
 
 KERNEL_FUNCTIONS = ["TF_GetStream", "TF_NewKernelBuilder", "TF_RegisterKernelBuilder"]

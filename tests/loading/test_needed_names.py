@@ -254,7 +254,7 @@ def test_a_library_of_the_system_that_needs_tensorflow_is_led_to_the_host(
     child = run_python(
         """
         import sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
             (record,) = service.load().plugins

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 
 @pytest.mark.parametrize("folder", ["$ORIGIN", "a $LIB b", "with:colon", "blank and ünïcode"])

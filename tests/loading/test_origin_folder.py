@@ -228,8 +228,8 @@ def test_what_living_processes_use_stays(asking, temporary, run_python):
 
 
 def test_first_contact_leaves_no_folders(folder, put, temporary):
-    from modular_tf.configuration import Config
-    from modular_tf.service import PluginService
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.service import PluginService
 
     put(built(NEIGHBOUR), folder)
     library = put(built("libx.so", "ASKS_DLADDR"), folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
 from modular_tf.loading.binding import bind
 from modular_tf.loading.loader import init_filesystems
 from modular_tf.native.library import address_owner

@@ -11,7 +11,7 @@ from modular_tf.abi.layouts import FILESYSTEM_OPS, FILESYSTEM_OPS_V222, FILESYST
 from modular_tf.errors import NotFoundError, UnimplementedError
 from modular_tf.filesystem.configuration import Option
 from modular_tf.native.library import address_owner
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 _ROOT = "fixture://h"
 
@@ -39,7 +39,7 @@ def test_a_write_to_an_accepted_table_faults(offset, fixture_plugin, run_python)
     child = run_python(
         """
         import ctypes, sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         service = PluginService(plugin_paths=[sys.argv[1]], bundled=False)
         service.load()
         (entry,) = [service.entry(record.name) for record in service.plugins()]

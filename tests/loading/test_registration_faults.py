@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from modular_tf.report import State
 from modular_tf.rules import rule
-from modular_tf.service import PluginService
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.fixtures.broken_libraries import BROKEN_LIBRARIES
 from tests.loading.conftest import odd_plugin
 from tests.plugins.matrix import variants
@@ -221,7 +221,7 @@ def test_the_first_of_two_plugins_keeps_the_scheme_and_the_second_is_never_initi
     run_python(
         """
         import sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         service = PluginService(plugin_paths=sys.argv[1:], bundled=False)
         service.load()
         first, second = service.plugins()
@@ -260,7 +260,7 @@ def test_an_exception_thrown_by_the_init_function_is_a_reason(fixture_plugin, ru
     run_python(
         """
         import sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
         with PluginService(plugin_paths=sys.argv[1:]) as service:
             record = service.load().plugins[0]
             assert record.state.value == "failed", record

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from modular_tf.discovery.library_search import is_relative
+from modular_tf.discovery.linking.library_search import is_relative
 from modular_tf.loading.search_path import without_relative
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
-from modular_tf.discovery.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading import binding, opened_file, private_copy
 from modular_tf.loading.loader import map_file

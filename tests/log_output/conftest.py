@@ -27,7 +27,7 @@ _FROM_FIXTURE = ("files.c", "good_filesystem.c", "ledger.c", "options.c", "plan.
 PREAMBLE = """
 import os, sys
 import modular_tf as mtf
-from modular_tf.configuration import Config
+from modular_tf.service.configuration import Config
 
 CONFIG = Config(first_contact="never", load="eager")
 

@@ -11,13 +11,13 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.arena_source import HostMemory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.arena_source import HostMemory
 from modular_tf.errors import ModularTFError
 from modular_tf.native.ffi import lib
 from modular_tf.native.library import Library
 from modular_tf.native.readonly_memory import ReadOnlyCopy
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.fixtures.native_errors import none_is_left
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.native.ffi import lib
 from tests.fixtures.compiler import compile_object, link_program
 

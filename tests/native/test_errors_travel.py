@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from modular_tf import errors
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 
 
 def test_what_could_not_be_deleted_travels():

@@ -7,7 +7,7 @@ from tests.plugins.matrix import variants
 _EXERCISE = """
 import contextlib, sys
 from modular_tf.errors import ModularTFError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
     for library in sys.argv[1:]:

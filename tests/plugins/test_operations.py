@@ -16,7 +16,7 @@ from modular_tf.errors import (
     UnavailableError,
     UnknownError,
 )
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.plugins.matrix import variants
 
 _ROOT = "fixture://host"
@@ -266,7 +266,7 @@ def test_the_host_keeps_its_own_copy_of_the_tables(filesystem):
 _EXERCISE = """
 import contextlib, sys
 from modular_tf.errors import ModularTFError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 service = PluginService(plugin_paths=sys.argv[1:], bundled=False)
 for library in sys.argv[1:]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import InternalError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.plugins.matrix import Variant, variants
 
 _FILESYSTEMS = list(variants("filesystem").values())

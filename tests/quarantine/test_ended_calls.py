@@ -13,22 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.ended_calls import record_of, take_ended_calls
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.ended_calls import record_of, take_ended_calls
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.quarantine.conftest import SHA256
 
 READ = """
     import sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(plugin_paths=[sys.argv[1]]) as service:
         service.load()
         print(service.filesystem("ending").new_random_access_file(sys.argv[2]).read(0, 8))
 """
 STATE = """
     import sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(plugin_paths=[sys.argv[1]]) as service:
         service.load()
         (record,) = [record for record in service.plugins() if record.name == "ending"]
@@ -37,7 +37,7 @@ STATE = """
 """
 HANDLERS = """
     import ctypes, sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     libc.signal(6, ctypes.cast(libc._exit, ctypes.c_void_p))
@@ -47,7 +47,7 @@ HANDLERS = """
 """
 KILLED = """
     import os, signal, sys, threading
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(plugin_paths=[sys.argv[1]]) as service:
         service.load()
         child = os.fork()
@@ -61,7 +61,7 @@ KILLED = """
 """
 FORKED = """
     import os, sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(plugin_paths=[sys.argv[1]]) as service:
         service.load()
         service.filesystem("ending")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf import load_marks
 from modular_tf.first_contact.task import Task
-from modular_tf.load_marks import Culprit, LoadMarks
-from modular_tf.quarantine_memory import QuarantineMemory
+from modular_tf.service.kept import load_marks
+from modular_tf.service.kept.load_marks import Culprit, LoadMarks
+from modular_tf.service.kept.quarantine import QuarantineMemory
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOADING = """
     import os, signal, sys
-    from modular_tf.load_marks import LoadMarks
+    from modular_tf.service.kept.load_marks import LoadMarks
     with LoadMarks.of_process().around("plug", "/where/plug.so", "loading plug.so", sys.argv[1]):
         {deed}
 """

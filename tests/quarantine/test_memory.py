@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf import quarantine_memory
 from modular_tf.discovery.host_fingerprint import HostFingerprint, host_fingerprint
 from modular_tf.first_contact.finding import Incident
-from modular_tf.load_marks import Culprit
-from modular_tf.quarantine_memory import Entry, QuarantineMemory
 from modular_tf.rules import Violation
-from modular_tf.storage import record_file
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept import quarantine as quarantine_memory
+from modular_tf.service.kept.load_marks import Culprit
+from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
+from modular_tf.service.kept.storage import record_file
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 

@@ -25,7 +25,7 @@ __attribute__((constructor)) static void crash_here(void) {{
 """
 APPLICATION = """
     import sys
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
     with PluginService(bundled=False) as service:
         service.load(sys.argv[1])
         (record,) = [record for record in service.plugins() if record.path == sys.argv[1]]

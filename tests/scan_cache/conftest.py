@@ -11,11 +11,11 @@ import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.host_offer import HostOffer
-from modular_tf.discovery.link_scope import ProcessScope
+from modular_tf.discovery.linking.host_offer import HostOffer
+from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
-from modular_tf.scan_cache import Remembered, ScanCache, dependencies
+from modular_tf.service.kept.scan_cache import Remembered, ScanCache, dependencies
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:

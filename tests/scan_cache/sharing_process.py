@@ -14,9 +14,9 @@ from pathlib import Path
 
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer
-from modular_tf.scan_cache import Remembered, ScanCache
-from modular_tf.storage import own_directory
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.scan_cache import Remembered, ScanCache
+from modular_tf.service.kept.storage import own_directory
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 from tests.scan_cache.conftest import look_into, write_library
 
 EXPORTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}

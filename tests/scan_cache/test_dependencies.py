@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.host_offer import HostOffer
-from modular_tf.discovery.linker_customs import running_linker
+from modular_tf.discovery.linking.host_offer import HostOffer
+from modular_tf.discovery.linking.linker_customs import running_linker
 from modular_tf.discovery.probe import Prober
-from modular_tf.scan_cache import ScanCache, dependencies
-from modular_tf.scan_cache import cache as cache_module
+from modular_tf.service.kept.scan_cache import ScanCache, dependencies
+from modular_tf.service.kept.scan_cache import cache as cache_module
 from tests.scan_cache.conftest import (
     candidate,
     is_not_kept,

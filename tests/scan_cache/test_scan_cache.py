@@ -12,8 +12,8 @@ import pytest
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.kinds import Kind
-from modular_tf.scan_cache import Remembered, ScanCache, remembered
-from modular_tf.scan_cache import cache as cache_module
+from modular_tf.service.kept.scan_cache import Remembered, ScanCache, remembered
+from modular_tf.service.kept.scan_cache import cache as cache_module
 from tests.scan_cache.conftest import (
     FINDING,
     fill,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

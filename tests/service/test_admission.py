@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
-from modular_tf.load_marks import LoadMarks
-from modular_tf.quarantine_memory import QuarantineMemory
-from modular_tf.report import State
 from modular_tf.rules import Violation
-from modular_tf.scan_cache import ScanCache
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -193,8 +193,8 @@ def test_what_it_changes_of_a_process_is_told_once_it_is_mapped_too(plugin_file,
 
 ENDS_WHILE_IT_LOADS = """
 import os, sys
-from modular_tf.configuration import Config
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
 
 service = PluginService(
     config=Config(first_contact="never"), plugin_paths=sys.argv[1:], bundled=False
@@ -218,7 +218,7 @@ def test_a_plugin_that_ended_its_process_is_named_by_the_next(fixture_plugin, ru
 ENDED_AT_ONCE = """
 import os, sys
 from contextlib import ExitStack
-from modular_tf.load_marks import LoadMarks
+from modular_tf.service.kept.load_marks import LoadMarks
 
 path, sha256, count = sys.argv[1:]
 with ExitStack() as stack:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf import Config, PluginService
-from modular_tf.configuration import load_config, parse_config
 from modular_tf.errors import ClosedError, ConfigError, DeadlineExceededError
+from modular_tf.service.configuration import load_config, parse_config
 from tests.filesystem.ending import ending_plugin
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.device import live_platform
 from modular_tf.errors import ClosedError
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+from modular_tf.service.configuration import Config
 
 PATIENCE_S = 60.0  # what nobody needs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import ClosedError, ResourceExhaustedError
-from modular_tf.retired_generation import RetiredGeneration
-from modular_tf.service import PluginService
+from modular_tf.service.reload.retired_library import RetiredGeneration
+from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
 CONTENT = b"written and not closed\n" * 1000

@@ -9,10 +9,10 @@ import pwd
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.configuration import Config, config_path, load_config, parse_config
-from modular_tf.device.memory_settings import MemorySettings
+from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import ConfigError
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config, config_path, load_config, parse_config
+from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
 
 _FULL = """

@@ -9,7 +9,7 @@ def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
     run_python(
         """
         from concurrent.futures import ThreadPoolExecutor
-        from modular_tf.service import default_service
+        from modular_tf.service.default import default_service
         with ThreadPoolExecutor(8) as pool:
             made = set(pool.map(lambda _: default_service(), range(50)))
         (service,) = made
@@ -39,7 +39,8 @@ def test_a_forked_child_loads_and_closes_by_itself(run_python, fixture_plugin):
         """
         import os, sys, threading
         from modular_tf.loading import binding
-        from modular_tf.service import PluginService, default_service
+        from modular_tf.service.service import PluginService
+        from modular_tf.service.default import default_service
 
         default_service()
         hold, stop = threading.Event(), threading.Event()
@@ -75,7 +76,7 @@ def test_multiprocessing_children_use_the_parents_service(run_python, tmp_path):
     run_python(
         """
         import multiprocessing, sys
-        from modular_tf.service import default_service
+        from modular_tf.service.default import default_service
 
         def read(uri):
             with default_service().filesystem_for(uri).open(uri) as file:
@@ -100,7 +101,7 @@ def test_exit_handlers_can_use_it_whenever_they_were_registered(
 
         def save(name):
             from modular_tf import gfile
-            from modular_tf.service import default_service
+            from modular_tf.service.default import default_service
             assert not default_service().closed
             with gfile.GFile(f"{sys.argv[1]}/{name}", "w") as file:
                 file.write("saved")
@@ -164,7 +165,7 @@ _USES_GFILE = """
     import modular_tf
     from modular_tf import gfile
     from modular_tf.hookspecs import hookimpl
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     faulthandler.dump_traceback_later(60, exit=True)
     used = []
@@ -179,7 +180,7 @@ _AFTERWARDS = """
     assert gfile.exists(sys.argv[1])
     assert used and all(used), used
     assert gfile.exists("ram://host/folder")
-    services = {modular_tf.service.default_service() for _ in range(2)}
+    services = {modular_tf.service.default.default_service() for _ in range(2)}
     assert len(services) == 1 and services.pop().devices()
 """
 
@@ -290,7 +291,7 @@ def test_a_signal_handler_may_use_it_while_it_is_made(run_python, tmp_path, step
             signal.raise_signal(signal.SIGALRM)
 
     signal.signal(signal.SIGALRM, lambda *_: use())
-    import modular_tf.service
+    import modular_tf.service.default
     sys.setprofile(profile)
     gfile.exists(sys.argv[1])
     sys.setprofile(None)

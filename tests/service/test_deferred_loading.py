@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.configuration import Config, load_config
 from modular_tf.errors import ConfigError, PluginError, UnimplementedError
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -134,8 +134,8 @@ def test_the_next_service_knows_it(plugin_file, serve, config, run_python):
     serve(config, path)
     told = run_python(
         "import sys\n"
-        "from modular_tf.configuration import Config\n"
-        "from modular_tf.service import PluginService\n"
+        "from modular_tf.service.configuration import Config\n"
+        "from modular_tf.service.service import PluginService\n"
         f"config = Config(first_contact={config.first_contact!r}, load='lazy')\n"
         "import modular_tf.first_contact.trials as trials; trials.try_plugins = None\n"
         "service = PluginService(config=config, plugin_paths=sys.argv[1:], bundled=False)\n"
@@ -240,8 +240,8 @@ def test_threads_that_want_it_at_once_get_the_same(plugin_file, serve):
 def test_a_forked_child_opens_for_itself(plugin_file, run_python):
     told = run_python(
         "import os, sys\n"
-        "from modular_tf.configuration import Config\n"
-        "from modular_tf.service import PluginService\n"
+        "from modular_tf.service.configuration import Config\n"
+        "from modular_tf.service.service import PluginService\n"
         "config = Config(first_contact='new', load='lazy')\n"
         "service = PluginService(config=config, plugin_paths=sys.argv[1:], bundled=False)\n"
         "service.load()\n"

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from modular_tf.report import State
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
 
 
 def test_a_library_dropped_into_tensorflow_plugins_appears_everywhere(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.hookspecs import hookimpl
-from modular_tf.report import State
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
 from tests.filesystem.memory_store import MemoryStore
 from tests.service.test_devices import Factory
 

@@ -11,14 +11,14 @@ from contextlib import suppress
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import ClosedError
 from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
-from modular_tf.plugin_generation import Generation
-from modular_tf.report import State
-from modular_tf.scan_cache import ScanCache, cache
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.kept.scan_cache import ScanCache, cache
+from modular_tf.service.mapped_library import Generation
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -39,21 +39,21 @@ DEVICE_STEPS = [
     "modular_tf.device.registry:DeviceRegistry.fulfil",
 ]
 STEPS_OF_ALL = [
-    "modular_tf.known_plugins:discover",
-    "modular_tf.known_plugins:scan",
-    "modular_tf.known_plugins:KnownPlugins.meet",
+    "modular_tf.service.plugins:discover",
+    "modular_tf.service.plugins:scan",
+    "modular_tf.service.plugins:KnownPlugins.meet",
     "modular_tf.hooks:Hooks.filesystems",
-    "modular_tf.python_contributions:PythonContributions._register",
+    "modular_tf.service.python_objects:PythonContributions._register",
     "modular_tf.first_contact.trials:try_plugins",
-    "modular_tf.admission:Admission.recall",
-    "modular_tf.admission:Admission.conclude",
-    "modular_tf.plugin_entry:PluginEntry.acquit",
-    "modular_tf.plugin_entry:PluginEntry.register",
-    "modular_tf.plugin_entry:Generation",
-    "modular_tf.plugin_generation:Generation.defer",
+    "modular_tf.service.admission:Admission.recall",
+    "modular_tf.service.admission:Admission.conclude",
+    "modular_tf.service.plugin:PluginEntry.acquit",
+    "modular_tf.service.plugin:PluginEntry.register",
+    "modular_tf.service.plugin:Generation",
+    "modular_tf.service.mapped_library:Generation.defer",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.device.registry:DeviceRegistry.enter",
-    "modular_tf.scan_cache:ScanCache.save",
+    "modular_tf.service.kept.scan_cache:ScanCache.save",
 ]
 
 
@@ -281,9 +281,9 @@ def test_a_child_that_is_forked_while_another_thread_opens_opens_by_itself(run_p
     run_python(
         """
         import os, sys, threading
-        from modular_tf.configuration import Config
+        from modular_tf.service.configuration import Config
         from modular_tf.loading import loader
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
         service.load()

@@ -10,13 +10,13 @@ import shutil
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.discovery import file_identity, library_bounds
 from modular_tf.discovery.file_identity import see, see_library
 from modular_tf.discovery.trust import judged_file
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.trust.opening import opened_library, opening_plugin
 
 LONG = 10 << 30

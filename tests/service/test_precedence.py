@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import NotFoundError, UnimplementedError
-from modular_tf.report import State
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
 
 
 def _states(service):

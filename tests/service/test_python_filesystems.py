@@ -5,7 +5,6 @@ from __future__ import annotations
 import fsspec
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import (
     AlreadyExistsError,
     ClosedError,
@@ -14,7 +13,8 @@ from modular_tf.errors import (
     UnimplementedError,
     UnknownError,
 )
-from modular_tf.report import State
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
 from tests.filesystem.memory_store import MemoryStore
 
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import ResourceExhaustedError
-from modular_tf.threads import start_thread
 
 
 class Interrupt(BaseException):

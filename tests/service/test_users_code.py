@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from modular_tf import fork_lock
-from modular_tf.configuration import Config
+from modular_tf.concurrency import fork_lock
 from modular_tf.hookspecs import hookimpl
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -176,9 +176,9 @@ def test_a_handler_and_whoever_logs_may_both_wait_for_a_plugin(run_python, plugi
     run_python(
         """
         import faulthandler, logging, sys, threading
-        from modular_tf.configuration import Config
+        from modular_tf.service.configuration import Config
         from modular_tf.loading import loader
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         faulthandler.dump_traceback_later(60, exit=True)
         service = PluginService(config=Config(), plugin_paths=sys.argv[1:], bundled=False)
@@ -212,7 +212,7 @@ def test_a_hook_may_close_the_service_during_a_watch(run_python, plugin_file):
         """
         import faulthandler, sys, threading
         from modular_tf.hookspecs import hookimpl
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         faulthandler.dump_traceback_later(60, exit=True)
 

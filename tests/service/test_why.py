@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from modular_tf.configuration import Config
+from modular_tf.service.configuration import Config
 
 
 def _text(service, name):

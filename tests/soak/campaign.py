@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.soak import coming_and_going, device_work, filesystem_work
 from tests.soak.measures import Sample, take_sample
 from tests.soak.watched_folder import WatchedFolder

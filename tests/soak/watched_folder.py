@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ClosedError, ModularTFError, PluginError, UnimplementedError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 from tests.soak import filesystem_work

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,11 @@ import socket
 
 import pytest
 
-from modular_tf.storage.output_file import STANDARD_OUTPUT, refuse_special, write_output
+from modular_tf.service.kept.storage.output_file import (
+    STANDARD_OUTPUT,
+    refuse_special,
+    write_output,
+)
 
 
 def link_to_file(path):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.storage import own_directory
-from modular_tf.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage import own_directory
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -303,7 +303,7 @@ def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
     """A limit on the size of files fails a write in its middle, as a full disk does."""
     subject = """
         import os, resource, sys
-        from modular_tf.storage.own_directory import OwnDirectory
+        from modular_tf.service.kept.storage.own_directory import OwnDirectory
         directory = OwnDirectory(sys.argv[1])
         assert directory.replace("file", b"old")
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.owned_file import open_owned
+from modular_tf.concurrency.owned_file import open_owned
 
 # Each is an expression of `path`, a file, and of `spare`, a path where nothing is.
 WORK = {
@@ -36,10 +36,10 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.discovery.file_identity import of_same_file, see, sha256_of
         from modular_tf.loading.opened_file import OpenedFile
         from modular_tf.loading.private_copy import in_memory
-        from modular_tf.owned_file import open_owned, owned, owned_pipe
-        from modular_tf.storage.output_file import write_output
-        from modular_tf.watching.open_for_writing import is_open_for_writing
-        from modular_tf.storage.own_directory import OwnDirectory
+        from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
+        from modular_tf.service.kept.storage.output_file import write_output
+        from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
+        from modular_tf.service.kept.storage.own_directory import OwnDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():

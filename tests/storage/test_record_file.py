@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.storage import record_file
-from modular_tf.storage.record_file import RecordFile
+from modular_tf.service.kept.storage import record_file
+from modular_tf.service.kept.storage.record_file import RecordFile
 from tests.stress.moments import MomentOfStep
 
 if TYPE_CHECKING:
-    from modular_tf.storage.own_directory import OwnDirectory
+    from modular_tf.service.kept.storage.own_directory import OwnDirectory
 
 NAME = "some.records"
 VALUES: dict[str, Any] = {

@@ -17,10 +17,10 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.device.arena import Arena
-from modular_tf.device.executor_arena import executor_memory
+from modular_tf.device.memory.arena import Arena
+from modular_tf.device.memory.executor_arena import executor_memory
 from modular_tf.device.platform import load_device_platform
-from modular_tf.device.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
+from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import FailedPreconditionError, ModularTFError
 from modular_tf.native.ffi import lib
 from tests.device.lifetimes import LifetimePlugin, await_ends, build_lifetime_plugin

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Callable

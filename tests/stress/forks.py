@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import modular_tf as mtf
 from modular_tf.errors import ModularTFError
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.log_output import configure_logging
+from modular_tf.service.log_output import configure_logging
 from tests.stress.filesystem_closes import watchful_plugin
 
 if TYPE_CHECKING:

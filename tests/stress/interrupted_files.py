@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf import gfile
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Callable

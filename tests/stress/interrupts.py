@@ -20,9 +20,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modular_tf import fork_lock
-from modular_tf import service as service_module
-from modular_tf.service import LoadedOnce, PluginService
+from modular_tf.concurrency import fork_lock
+from modular_tf.service import default as service_module
+from modular_tf.service.default import LoadedOnce
+from modular_tf.service.service import PluginService
 from tests.stress.library_folder import SLOTS, LibraryFolder
 from tests.stress.moments import InterruptError, MomentOfStep, MomentOfTime, cost_of
 from tests.stress.service_round import ACTIONS, ServiceRound

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import ModularTFError
-from modular_tf.service import PluginService
+from modular_tf.service.service import PluginService
 from tests.stress.library_folder import SLOTS, LibraryFolder
 from tests.stress.service_round import ServiceRound
 from tests.watching.numbered import number_in, scheme_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from modular_tf.first_contact.finding import Finding
-    from modular_tf.plugin_entry import PluginEntry
+    from modular_tf.service.plugin import PluginEntry
 
 PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.2

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from modular_tf import gfile
 from modular_tf.errors import UnimplementedError
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.quarantine_memory import QuarantineMemory
-from modular_tf.report import State
-from modular_tf.scan_cache import ScanCache
-from modular_tf.service import PluginService
+from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.stress.library_folder import SLOTS
 from tests.watching.numbered import number_in, scheme_of
 

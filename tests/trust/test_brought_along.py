@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery.linker_cache import read_linker_cache
+from modular_tf.discovery.linking.linker_cache import read_linker_cache
 from tests.trust.opening import opened_library, opening_plugin
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _LOAD = """
     import json, os, sys
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     plugin, lock, changes, bundled = json.loads(sys.argv[1])
     for name in changes:  # as programs do, so that those which they start are without
@@ -146,7 +146,7 @@ def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python
     code = """
         import os, sys
         os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
-        from modular_tf.discovery.brought_along import brought_along
+        from modular_tf.discovery.linking.brought_along import brought_along
         print(brought_along())
     """
     assert run_python(code, tool).stdout == "()\n"
@@ -156,7 +156,7 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     code = """
         import os, sys
         os.replace(sys.argv[1] + ".good", sys.argv[1])
-        from modular_tf.discovery.brought_along import brought_along
+        from modular_tf.discovery.linking.brought_along import brought_along
         print(brought_along())
     """
     opened_library(tool.with_name("libtool.so.good"), "good")
@@ -169,7 +169,7 @@ def test_one_that_was_removed_since_is_refused(way, tool, run_python):
     code = """
         import os, sys
         os.unlink(sys.argv[1])
-        from modular_tf.discovery.brought_along import brought_along
+        from modular_tf.discovery.linking.brought_along import brought_along
         print(brought_along())
     """
     environment = way(tool)
@@ -181,9 +181,9 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
     """The program has taken its variables away, and the system's list of them comes later."""
     code = """
         import os, sys
-        from modular_tf.configuration import Config
+        from modular_tf.service.configuration import Config
         from modular_tf.discovery import brought_along as asked
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         def open_none(path, *arguments):
             if shortage and path.startswith("/proc/self/"):
@@ -235,7 +235,7 @@ def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_pyt
     code = """
         import sys
         from modular_tf.discovery import brought_along
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         maps, brought_along._MAPS = brought_along._MAPS, "/nowhere"
         for _ in range(2):

@@ -14,9 +14,9 @@ from tests.trust.opening import opened_library, opening_plugin
 
 _LOAD = """
     import json, os, sys
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     plugin, begins_in, is_used_in, first_contact = json.loads(sys.argv[1])
     config = Config(first_contact=first_contact, load="lazy")

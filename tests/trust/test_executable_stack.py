@@ -21,9 +21,9 @@ PT_GNU_STACK, PT_NULL = 0x6474E551, 0
 
 _LOAD = """
     import json, sys
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     def stack():
         with open("/proc/self/maps") as maps:

@@ -21,7 +21,7 @@ _SCRIPT = """
 
     from modular_tf.discovery.host_fingerprint import host_fingerprint
     from modular_tf.errors import ConfigError
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     try:
         with PluginService(plugin_paths=sys.argv[1:]) as service:

@@ -16,9 +16,9 @@ from tests.trust.opening import opened_library, opening_plugin
 
 _LOAD = """
     import json, os, sys, threading, types
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     os.environ.pop("LD_LIBRARY_PATH", None)  # the linker goes on with it
     policy, has_thread, imported, *plugins = json.loads(sys.argv[1])
@@ -292,9 +292,9 @@ def test_threads_that_open_libraries_meanwhile_do_not_matter(run_python, tmp_pat
     others = [opened_library(tmp_path / "others" / f"lib{n}.so", f"o{n}") for n in range(200)]
     code = """
         import ctypes, json, sys, threading
-        from modular_tf.configuration import Config
+        from modular_tf.service.configuration import Config
         from modular_tf.discovery.trust.policy import TrustPolicy
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         policy, plugin, *others = json.loads(sys.argv[1])
         config = Config(first_contact="never", load="eager", trust=TrustPolicy(**policy))

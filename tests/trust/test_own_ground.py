@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.storage import own_ground
-from modular_tf.storage.own_directory import OwnDirectory
-from modular_tf.storage.own_ground import why_untrusted
+from modular_tf.service.kept.storage import own_ground
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.own_ground import why_untrusted
 from tests.trust.conftest import STRANGER
 
 

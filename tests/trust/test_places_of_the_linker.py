@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from modular_tf.discovery.linker_customs import running_linker
+from modular_tf.discovery.linking.linker_customs import running_linker
 from tests.trust.opening import opened_library, opening_plugin
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 _LOAD = """
     import json, sys
-    from modular_tf.configuration import Config
+    from modular_tf.service.configuration import Config
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     plugin, lock = json.loads(sys.argv[1])
     policy = TrustPolicy(frozen=lock is not None, lock=lock)

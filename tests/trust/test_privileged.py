@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.configuration import Config, lock_path
 from modular_tf.discovery import privileges
 from modular_tf.discovery.privileges import is_privileged, linker_variable
 from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.service.configuration import Config, lock_path
 from tests.trust.conftest import STRANGER
 
 _BY_USER = """
@@ -52,7 +52,7 @@ _BY_CAPABILITY = """
     arguments = sys.argv[2:]
 """
 _SCRIPT = """
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
     with PluginService(plugin_paths=arguments) as service:
         report = service.load()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf import plugin_scan
-from modular_tf.configuration import Config
-from modular_tf.discovery.library_search import LibrarySearch
+from modular_tf.discovery.linking.library_search import LibrarySearch
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.errors import ModularTFError
 from modular_tf.loading import loader
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service import plugin_scan
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.fixtures.compiler import compile_object, link_library
 
 TRACING = Path(__file__).parents[1] / "loading" / "tracing_plugin.c"

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from modular_tf.configuration import Config
-from modular_tf.service import PluginService
-from modular_tf.watching.reconciler import Patience
-from modular_tf.watching.snapshot import take_snapshot
-from modular_tf.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.configuration import Config
+from modular_tf.service.reload.watching.reconciler import Patience
+from modular_tf.service.reload.watching.snapshot import take_snapshot
+from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.plugin_change import PluginChange
-    from modular_tf.watching.change import Change
+    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.reload.watching.change import Change
 
 PATIENCE_S = 60.0  # what nobody needs
 

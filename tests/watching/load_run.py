@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from modular_tf.configuration import load_config
 from modular_tf.errors import UnimplementedError
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import load_config
+from modular_tf.service.service import PluginService
 from tests.watching.numbered import DIGITS, SIZE, number_in, numbered_library, scheme_of
 
 if TYPE_CHECKING:

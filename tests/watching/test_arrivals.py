@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.watching import reconciler
-from modular_tf.watching.reconciler import Patience
+from modular_tf.service.reload.watching import reconciler
+from modular_tf.service.reload.watching.reconciler import Patience
 from tests.watching.conftest import Told
 
 PIECES = 12

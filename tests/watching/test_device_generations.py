@@ -6,9 +6,9 @@ import gc
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import ClosedError, ModularTFError
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
 
 
 @pytest.fixture

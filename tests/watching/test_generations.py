@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import ModularTFError, PluginError
-from modular_tf.report import State
-from modular_tf.service import PluginService
-from modular_tf.watching.change import Change, ChangeKind
-from modular_tf.watching.snapshot import file_identity
+from modular_tf.service.configuration import Config
+from modular_tf.service.reload.watching.change import Change, ChangeKind
+from modular_tf.service.reload.watching.snapshot import file_identity
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.watching.conftest import told, write
 
 

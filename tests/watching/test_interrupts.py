@@ -8,7 +8,7 @@ def test_the_next_close_ends_the_watch(run_python, tmp_path):
         """
         import sys
         from tests.stress.moments import InterruptError, MomentOfStep
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         def interrupt():
             raise InterruptError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.watching.mounts import Mount, must_be_polled, read_mounts
+from modular_tf.service.reload.watching.mounts import Mount, must_be_polled, read_mounts
 
 MOUNTINFO = r"""
 22 28 0:20 / /proc rw,nosuid shared:5 - proc proc rw

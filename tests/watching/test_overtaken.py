@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.plugin_generation import Generation
-from modular_tf.report import State
+from modular_tf.service.mapped_library import Generation
+from modular_tf.service.report import State
 from tests.watching.conftest import told, write
 
 
@@ -143,23 +143,23 @@ def replace(put, scheme):
 # ---- Interrupts ----------------------------------------------------------------------------------
 
 STEPS = [
-    "modular_tf.followed_files:discover",
-    "modular_tf.known_plugins:scan",
-    "modular_tf.known_plugins:KnownPlugins.meet",
-    "modular_tf.known_plugins:KnownPlugins.replace",
-    "modular_tf.known_plugins:KnownPlugins.forget",
-    "modular_tf.admission:Admission.recall",
-    "modular_tf.admission:Admission.try_out",
-    "modular_tf.admission:Admission.conclude",
-    "modular_tf.plugin_entry:PluginEntry.register",
-    "modular_tf.plugin_generation:Generation.open_now",
-    "modular_tf.plugin_generation:Generation.give_up_taken",
-    "modular_tf.plugin_generation:Generation.take_over",
-    "modular_tf.plugin_generation:Generation.retired",
-    "modular_tf.plugin_generation:Generation.forget",
+    "modular_tf.service.reload.followed_files:discover",
+    "modular_tf.service.plugins:scan",
+    "modular_tf.service.plugins:KnownPlugins.meet",
+    "modular_tf.service.plugins:KnownPlugins.replace",
+    "modular_tf.service.plugins:KnownPlugins.forget",
+    "modular_tf.service.admission:Admission.recall",
+    "modular_tf.service.admission:Admission.try_out",
+    "modular_tf.service.admission:Admission.conclude",
+    "modular_tf.service.plugin:PluginEntry.register",
+    "modular_tf.service.mapped_library:Generation.open_now",
+    "modular_tf.service.mapped_library:Generation.give_up_taken",
+    "modular_tf.service.mapped_library:Generation.take_over",
+    "modular_tf.service.mapped_library:Generation.retired",
+    "modular_tf.service.mapped_library:Generation.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",
-    "modular_tf.retired_generation:RetiredGeneration.close",
+    "modular_tf.service.reload.retired_library:RetiredGeneration.close",
 ]
 
 
@@ -224,7 +224,7 @@ def test_closing_closes_the_old_generation_of_an_interrupted_succession(service,
     held_back = old.open("one://host/other", "wb")
     held_back.write(b"held back")
     put(variant="versioned-symbols", scheme="one")
-    interrupt_once(monkeypatch, "modular_tf.known_plugins:KnownPlugins.replace", "after")
+    interrupt_once(monkeypatch, "modular_tf.service.plugins:KnownPlugins.replace", "after")
     with pytest.raises(KeyboardInterrupt):
         service.refresh()
 
@@ -249,7 +249,9 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
         return loaded
 
     monkeypatch.setattr(Generation, "_load", remove_it)
-    interrupt_once(monkeypatch, "modular_tf.plugin_generation:Generation._differences", "before")
+    interrupt_once(
+        monkeypatch, "modular_tf.service.mapped_library:Generation._differences", "before"
+    )
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("one")
 

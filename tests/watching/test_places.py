@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from modular_tf.watching.reconciler import Patience
+from modular_tf.service.reload.watching.reconciler import Patience
 from tests.watching.conftest import Told
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modular_tf.discovery.file_identity import FileIdentity
-from modular_tf.watching import reconciler as module
-from modular_tf.watching.change import Change, ChangeKind
-from modular_tf.watching.reconciler import Patience, Reconciler
+from modular_tf.service.reload.watching import reconciler as module
+from modular_tf.service.reload.watching.change import Change, ChangeKind
+from modular_tf.service.reload.watching.reconciler import Patience, Reconciler
 
 PATIENCE = Patience(settled_s=1.0, closed_s=0.5, unfinished_s=10.0)
 

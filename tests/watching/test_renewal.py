@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.configuration import Config
 from modular_tf.errors import ClosedError, UnimplementedError
 from modular_tf.hookspecs import hookimpl
-from modular_tf.report import State
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 from tests.watching.conftest import PATIENCE_S, told, write
 
 
@@ -255,8 +255,8 @@ def test_a_plugin_that_hangs_does_not_hold_up_the_next(run_python, fixture_plugi
     child = run_python(
         """
         import shutil, sys, threading, time
-        from modular_tf.configuration import Config
-        from modular_tf.service import PluginService
+        from modular_tf.service.configuration import Config
+        from modular_tf.service.service import PluginService
 
         folder, hanging, good = sys.argv[1:]
         done = threading.Event()

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from modular_tf.errors import ResourceExhaustedError
-from modular_tf.service import PluginService
-from modular_tf.watching.snapshot import take_snapshot
-from modular_tf.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.reload.watching.snapshot import take_snapshot
+from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt
 from tests.fixtures.thread_starts import FAILURES
 from tests.watching.conftest import PATIENCE_S
@@ -64,7 +64,7 @@ def test_a_change_that_no_thread_could_deal_with_is_brought_again(
 
 @pytest.mark.parametrize("method", ["start", "schedule"])
 def test_without_threads_for_hints_places_are_polled(method, folder, library, monkeypatch):
-    inotify_hints = pytest.importorskip("modular_tf.watching.inotify_hints")
+    inotify_hints = pytest.importorskip("modular_tf.service.reload.watching.inotify_hints")
     told, done = [], threading.Event()
 
     def deliver(changes):

@@ -120,7 +120,7 @@ def test_the_end_of_a_process_that_watches(run_python, folder, drop):
     child = run_python(
         """
         import sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         service = PluginService(plugin_dirs=[sys.argv[1]], bundled=False)
         watch = service.watch()
@@ -138,7 +138,7 @@ def test_a_forked_child_does_not_watch(run_python, folder, drop):
     child = run_python(
         """
         import os, sys
-        from modular_tf.service import PluginService
+        from modular_tf.service.service import PluginService
 
         with PluginService(plugin_dirs=[sys.argv[1]], bundled=False) as service:
             with service.watch() as watch:
@@ -163,10 +163,10 @@ def test_a_process_ends_while_a_change_is_being_dealt_with(run_python, folder, f
     child = run_python(
         """
         import shutil, sys, threading, time
-        from modular_tf.service import PluginService
-        import modular_tf.plugin_service
+        from modular_tf.service.service import PluginService
+        import modular_tf.service.service
 
-        modular_tf.plugin_service._PATIENCE_AT_EXIT_S = 0.2
+        modular_tf.service.service._PATIENCE_AT_EXIT_S = 0.2
         begun = threading.Event()
 
         def on_change(change):

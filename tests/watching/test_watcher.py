@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.watching.snapshot import take_snapshot
-from modular_tf.watching.watcher import Watcher, WatcherSettings
+from modular_tf.service.reload.watching.snapshot import take_snapshot
+from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
 from tests.watching.conftest import PATIENCE_S, Told
 
 
@@ -55,7 +55,7 @@ def test_a_receiver_that_raises_is_told_again(start, folder, library, caplog):
 
 
 def test_lost_events_lose_no_change(start, folder, library, monkeypatch):
-    inotify_hints = pytest.importorskip("modular_tf.watching.inotify_hints")
+    inotify_hints = pytest.importorskip("modular_tf.service.reload.watching.inotify_hints")
     monkeypatch.setattr(inotify_hints.InotifyHints, "dispatch", lambda _self, _event: None)
     told, done = [], threading.Event()
 
@@ -70,9 +70,9 @@ def test_lost_events_lose_no_change(start, folder, library, monkeypatch):
 @pytest.mark.parametrize("fault", ["no watches", "no watchdog"])
 def test_without_events_it_polls_and_says_so(start, folder, library, monkeypatch, caplog, fault):
     if fault == "no watchdog":
-        monkeypatch.setitem(sys.modules, "modular_tf.watching.inotify_hints", None)
+        monkeypatch.setitem(sys.modules, "modular_tf.service.reload.watching.inotify_hints", None)
     else:
-        from modular_tf.watching.inotify_hints import InotifyObserver
+        from modular_tf.service.reload.watching.inotify_hints import InotifyObserver
 
         def refuse(*_args, **_options):
             raise OSError(errno.ENOSPC, "inotify watch limit reached")

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from modular_tf.watching.completeness import why_incomplete
-from modular_tf.watching.open_for_writing import is_open_for_writing
+from modular_tf.service.reload.watching.completeness import why_incomplete
+from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_writer_that_comes_in_that_instant_kills_nobody(run_python, file, libr
     run_python(
         """
         import os, sys, threading
-        from modular_tf.watching.open_for_writing import is_open_for_writing
+        from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
 
         stop, path = threading.Event(), sys.argv[1]
 

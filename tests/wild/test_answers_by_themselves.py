@@ -14,13 +14,13 @@ from modular_tf.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from modular_tf.filesystem.answered_readers import BlockReader, PiecewiseReader
-from modular_tf.filesystem.answered_writer import AnsweredWriter
-from modular_tf.filesystem.descriptor_check import DescriptorCheck
-from modular_tf.filesystem.endpoint_check import EndpointCheck
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
-from modular_tf.filesystem.library_check import LibraryCheck
-from modular_tf.filesystem.store_lookup import depth_of, store_uri
+from modular_tf.filesystem.workarounds.descriptor_check import DescriptorCheck
+from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
+from modular_tf.filesystem.workarounds.library_check import LibraryCheck
+from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
+from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
+from modular_tf.filesystem.workarounds.writer import AnsweredWriter
 from modular_tf.loading.defect_answers import Answers
 
 CONTENT = bytes(range(200))

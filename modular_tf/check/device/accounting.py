@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.abi.layouts import layout
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.raw_subject import raw_subject
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, expect_in, note
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 from modular_tf.native.host_struct import unpack_field
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround
-    from modular_tf.device.allocator_stats import AllocatorStats
+    from modular_tf.device.memory.allocator_stats import AllocatorStats
 
 CHECKS = CheckList("device", "accounting")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
@@ -17,7 +18,6 @@ from modular_tf.check.device.held_stream import expect_waits, held
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.expectation import Blocked, Deviation
-from modular_tf.device.event import EventStatus
+from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround

@@ -24,7 +24,7 @@ from modular_tf.check.device.held_stream import expect_prompt, expect_waits, hel
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import expect
 from modular_tf.check.level import Level
-from modular_tf.device.event import EventStatus
+from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround, Gate

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.address_ranges import expect_apart
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround

@@ -6,10 +6,10 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     import random

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from modular_tf.check.device.host_memory import HostedMemory
     from modular_tf.check.device.subject import Answer, Bytes
     from modular_tf.device.device import Device
-    from modular_tf.device.stream import Stream
+    from modular_tf.device.streams.stream import Stream
 
 
 class HostCopies:

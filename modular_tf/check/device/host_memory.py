@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from modular_tf.device.memory import DeviceMemory, HostMemory, UnifiedMemory
+    from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
 
 
 class HostedMemory:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from modular_tf.check.call_journal import CallJournal
     from modular_tf.check.device.subject import Work
     from modular_tf.device.device import Device
-    from modular_tf.device.event import Event
     from modular_tf.device.platform import DevicePlatform
-    from modular_tf.device.stream import Stream
-    from modular_tf.device.timer import Timer
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.device.streams.timer import Timer
 
 _UNIFIED = frozenset({"unified_memory_allocate", "unified_memory_deallocate"})
 

@@ -8,7 +8,7 @@ from modular_tf.check.answers import code_found
 from modular_tf.check.device.host_buffer import HostBuffer
 from modular_tf.check.device.model import DeviceModel
 from modular_tf.check.expectation import Deviation
-from modular_tf.device.event import EventStatus
+from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

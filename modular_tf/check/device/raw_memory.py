@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.device.subject import Answer
-from modular_tf.codes import Code
 from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.raw_device import (
     ALLOCATOR,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.layouts import layout
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.device.raw_copies import RawCopies
 from modular_tf.check.device.raw_handles import RawHandle, handle_out, status_callback
 from modular_tf.check.device.raw_memory import RawAllocation, RawBlock, RawMemory
 from modular_tf.check.device.subject import Answer, DeviceFacts, PlatformFacts
 from modular_tf.check.expectation import Blocked
-from modular_tf.codes import Code
-from modular_tf.device.allocator_stats import AllocatorStats
+from modular_tf.device.memory.allocator_stats import AllocatorStats
 from modular_tf.native.host_struct import unpack_field
 from modular_tf.native.raw_device import DEVICE, TIMER, as_pointer
 from modular_tf.native.strings import read_string

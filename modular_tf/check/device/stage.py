@@ -126,9 +126,9 @@ def _hosted_device(
     target: Target, journal: CallJournal
 ) -> tuple[DeviceSubject, Callable[[], object]]:
     from modular_tf.check.device.host_subject import HostDeviceSubject  # noqa: PLC0415  (likewise)
-    from modular_tf.configuration import Config  # noqa: PLC0415  (likewise)
     from modular_tf.discovery.trust.policy import TrustPolicy  # noqa: PLC0415  (likewise)
-    from modular_tf.service import PluginService  # noqa: PLC0415  (likewise)
+    from modular_tf.service.configuration import Config  # noqa: PLC0415  (likewise)
+    from modular_tf.service.service import PluginService  # noqa: PLC0415  (likewise)
 
     # Who has a plugin checked trusts it: it ran already when the checks were planned.
     trust = TrustPolicy(allow_writable=("*",))

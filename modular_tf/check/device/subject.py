@@ -183,7 +183,7 @@ class DeviceSubject(Protocol):
         """
 
     def get_allocator_stats(self) -> Answer:
-        """Value: `modular_tf.device.allocator_stats.AllocatorStats`; as `device_memory_usage`.
+        """Value: `AllocatorStats` (`device.memory.allocator_stats`); as `device_memory_usage`.
 
         Through the host, they are the arena's where one serves.
         """

@@ -16,7 +16,7 @@ from modular_tf.check.device.process_end import BUSY, expect_clean_end
 from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_in
 from modular_tf.check.level import Level
-from modular_tf.device.event import EventStatus
+from modular_tf.device.streams.event import EventStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

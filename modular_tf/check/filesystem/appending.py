@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import expect, expect_equal
@@ -11,7 +12,6 @@ from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, writer_of
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

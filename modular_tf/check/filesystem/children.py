@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import rounds_of
-from modular_tf.codes import Code
 from modular_tf.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:

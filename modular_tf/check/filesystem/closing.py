@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, RAW, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
@@ -19,7 +20,6 @@ from modular_tf.check.filesystem.open_files import (
 )
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer

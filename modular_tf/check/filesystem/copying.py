@@ -6,6 +6,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
@@ -18,7 +19,6 @@ from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import file_size_limit, local_path
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
@@ -13,7 +14,6 @@ from modular_tf.check.filesystem.aftermath import expect_content, expect_directo
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import local_path
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

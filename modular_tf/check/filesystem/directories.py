@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
@@ -12,7 +13,6 @@ from modular_tf.check.expectation import Deviation, advise, expect, expect_equal
 from modular_tf.check.filesystem.aftermath import expect_content, expect_directory, expect_missing
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

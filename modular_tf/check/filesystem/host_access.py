@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.host_subject import HostFilesystem
 from modular_tf.check.own_state import nothing_remembered
-from modular_tf.configuration import Config
 from modular_tf.discovery.trust.policy import TrustPolicy
-from modular_tf.service import PluginService
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
     from modular_tf.check.call_journal import CallJournal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.call_journal import shown
-from modular_tf.codes import Code
 from modular_tf.native.raw_filesystem import buffer_address
 
 if TYPE_CHECKING:

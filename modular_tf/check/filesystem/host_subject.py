@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.call_journal import CallJournal, outcome_of, shown
@@ -14,7 +15,6 @@ from modular_tf.check.filesystem.host_files import HostReader, HostRegion, HostW
 from modular_tf.check.filesystem.host_offer import has_slot, host_offers
 from modular_tf.check.filesystem.subject import Stat
 from modular_tf.check.heap_watch import HeapWatch
-from modular_tf.codes import Code
 from modular_tf.errors import ModularTFError, NotFoundError
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, expect
 from modular_tf.check.level import Level
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.host_offer import host_offer
-from modular_tf.discovery.symbol_families import SymbolFamily, family_of, readable_name
+from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 from modular_tf.errors import PluginError
 
 if TYPE_CHECKING:

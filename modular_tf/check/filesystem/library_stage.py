@@ -15,7 +15,7 @@ from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by
 from modular_tf.discovery.candidate import Candidate, Source
-from modular_tf.discovery.host_offer import host_offer
+from modular_tf.discovery.linking.host_offer import host_offer
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.first_contact.limits import Limits

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import BOTH, RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
@@ -17,7 +18,6 @@ from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
 from modular_tf.check.filesystem.model_walk import OPERATIONS, OPERATIONS_ON_TWO, ModelWalk
 from modular_tf.check.filesystem.process_end import expect_clean_end
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import expect, expect_equal
@@ -12,7 +13,6 @@ from modular_tf.check.filesystem.open_files import reader_of
 from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.filesystem.glob_model import level_matches
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code
 from modular_tf.check.expectation import expect_equal
 from modular_tf.check.filesystem.model import Expected, FilesystemModel, ModelStat
 from modular_tf.check.filesystem.subject import Stat
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

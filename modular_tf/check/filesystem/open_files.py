@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

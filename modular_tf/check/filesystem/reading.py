@@ -6,6 +6,7 @@ from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
@@ -15,7 +16,6 @@ from modular_tf.check.filesystem.open_files import expect_refused, handle, reade
 from modular_tf.check.filesystem.prepared_files import long_content
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
@@ -13,7 +14,6 @@ from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, expect_step, region_of
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak, rounds_of
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, note
@@ -17,7 +18,6 @@ from modular_tf.check.filesystem.aftermath import (
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 from modular_tf.filesystem.configuration import Option
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.breach import Breach
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.removal import remove_tree
-from modular_tf.codes import Code
 from modular_tf.filesystem.uri import dirname
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal, expect_in, note
@@ -12,7 +13,6 @@ from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.subject import Stat
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect
@@ -11,7 +12,6 @@ from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.tour import failures, is_success, successes
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

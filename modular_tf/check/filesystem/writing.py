@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
@@ -22,7 +23,6 @@ from modular_tf.check.filesystem.open_files import (
     writer_of,
 )
 from modular_tf.check.level import Level
-from modular_tf.codes import Code
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer

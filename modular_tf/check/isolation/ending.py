@@ -11,7 +11,7 @@ from modular_tf.check.outcome import Incident, Outcome, Verdict
 from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.finding import MOST_FRAMES
 from modular_tf.first_contact.sanitizer_report import sanitizer_report
-from modular_tf.signal_names import signal_in_full
+from modular_tf.processes.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,7 +26,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.native.crash_report import QUESTION, report_crashes
 from modular_tf.native.parent_death import die_with_parent
-from modular_tf.signal_names import signal_in_full
+from modular_tf.processes.signal_names import signal_in_full
 
 if TYPE_CHECKING:
     from typing_extensions import Self

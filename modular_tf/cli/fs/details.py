@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.threads import map_at_once
 from modular_tf.errors import ModularTFError
-from modular_tf.threads import map_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.printer import Printer
     from modular_tf.filesystem.statistics import FileStatistics
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 _KINDS = {"f": "file", "d": "directory"}
 

@@ -10,7 +10,7 @@ from modular_tf.errors import NotFoundError, UnimplementedError
 if TYPE_CHECKING:
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.filesystem.statistics import FileStatistics
-    from modular_tf.service import PluginService
+    from modular_tf.service.service import PluginService
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.quarantine.memory import open_memory
-from modular_tf.signal_names import signal_name
+from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.quarantine_memory import Entry, QuarantineMemory
+    from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
 
 _HEADERS = ("name", "rule", "signal", "last call", "when", "path")
 

@@ -8,14 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.cli.failures import Failures
-    from modular_tf.quarantine_memory import Entry, QuarantineMemory
+    from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
 
 
 def open_memory() -> QuarantineMemory:
     """Return the user's quarantine, with what took down processes before this one."""
-    from modular_tf.ended_calls import take_ended_calls  # noqa: PLC0415
-    from modular_tf.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
-    from modular_tf.quarantine_memory import QuarantineMemory  # noqa: PLC0415
+    from modular_tf.service.kept.ended_calls import take_ended_calls  # noqa: PLC0415
+    from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
+    from modular_tf.service.kept.quarantine import QuarantineMemory  # noqa: PLC0415
 
     memory = QuarantineMemory.of_process()
     memory.add_culprits(LoadMarks.of_process().culprits())

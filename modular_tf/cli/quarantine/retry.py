@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from modular_tf.cli.exit_codes import Exit
     from modular_tf.cli.printer import Printer
-    from modular_tf.report import PluginRecord
+    from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "path", "reason")
 _GOOD_STATES = ("loaded", "shadowed", "disabled")
@@ -55,9 +55,9 @@ def _try_again(path: str) -> PluginRecord:
     Raises:
         NotFoundError: The file is not there any more.
     """
-    from modular_tf.configuration import load_config  # noqa: PLC0415  (not needed for help)
     from modular_tf.discovery.privileges import is_privileged  # noqa: PLC0415
-    from modular_tf.service import PluginService  # noqa: PLC0415
+    from modular_tf.service.configuration import load_config  # noqa: PLC0415  (not needed for help)
+    from modular_tf.service.service import PluginService  # noqa: PLC0415
 
     config = load_config(privileged=is_privileged())
     # It is mapped here too, at once: what the first process survives may end the second.

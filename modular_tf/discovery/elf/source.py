@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 
+from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.file_kind import kind_in_words
 from modular_tf.errors import ElfError
-from modular_tf.owned_file import open_owned
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 

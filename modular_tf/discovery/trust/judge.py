@@ -8,10 +8,10 @@ import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.brought_along import VARIABLES, brought_along
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.linking.brought_along import VARIABLES, brought_along
+from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.problem import Problem, problem_of
-from modular_tf.discovery.system_libraries import is_of_system
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.record import Records

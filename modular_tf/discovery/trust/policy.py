@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
-from modular_tf.unknown_keys import unknown_keys
+from modular_tf.rules.unknown_keys import unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,9 +7,9 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.installed import installed_distributions
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.record_rows import rows_that_name
+from modular_tf.discovery.sources.installed import installed_distributions
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
@@ -17,7 +17,7 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.discovery.installed import InstalledDistribution
+    from modular_tf.discovery.sources.installed import InstalledDistribution
     from modular_tf.discovery.trust.judged_file import JudgedFile
     from modular_tf.discovery.trust.paths import PathJudge
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.search_paths import package_directories
+from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.rules.shortage import raise_shortage, require_descriptor
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.announcement import listen
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.filesystem.raw_paths import default_name
 from modular_tf.check.filesystem.raw_subject import RawFilesystem
-from modular_tf.codes import Code
 from modular_tf.filesystem.filesystem import Filesystem
 from tests.check.subjects.conftest import FILE, ROOT
 

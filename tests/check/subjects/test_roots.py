@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Unsupported
@@ -12,7 +13,6 @@ from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from modular_tf.codes import Code
 
 
 class Store:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.abi.status_codes import Code
 from modular_tf.check.expectation import Unsupported
-from modular_tf.codes import Code
 from modular_tf.filesystem.configuration import Option
 from tests.check.subjects.conftest import FILE
 

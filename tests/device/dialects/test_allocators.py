@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from modular_tf.codes import Code
+from modular_tf.abi.status_codes import Code
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import (
     FailedPreconditionError,

@@ -1,0 +1,1 @@
+"""Threads, locks, descriptors and objects that forks, interrupts and other threads do not break."""

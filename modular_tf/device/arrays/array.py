@@ -1,0 +1,348 @@
+"""Arrays on devices."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.abi.dlpack_devices import HOST
+from modular_tf.abi.dlpack_elements import by_dtype
+from modular_tf.device.arrays import array_memory
+from modular_tf.device.arrays.array_content import ArrayContent, content_of
+from modular_tf.device.arrays.array_shape import checked_shape, element_type_of, n_bytes_of
+from modular_tf.device.arrays.dlpack_numbers import dlpack_device
+from modular_tf.device.arrays.host_tensor import new_host_tensor
+from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
+from modular_tf.device.memory.device_memory import HostMemory, UnifiedMemory
+from modular_tf.device.streams.stream import Stream
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.fresh_host_memory import fresh_host_memory
+from modular_tf.native.tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+    from modular_tf.device.arrays.array_memory import ArrayMemory, MemoryKind
+    from modular_tf.device.device import Device
+
+_NO_ORDER = -1  # what consumers give as a stream that order their work themselves (dlpack §1.2)
+
+
+class DeviceArray(Tensor):
+    """An array in C order on a device. [any thread].
+
+    `Device.put` and `Device.empty` make them. The attributes that describe it (`shape`, `strides`
+    in elements, `ndim`, `size`, `nbytes`, `dlpack_dtype`, `dlpack_device`) stay readable when it
+    is closed.
+
+    Other libraries take it by DLPack. Device memory is of type kDLExtDev there, which few of them
+    know, unless `dlpack_types` of the configuration says better; `to_host()` and
+    `numpy.from_dlpack(array, device="cpu")` make copies that all take. Pinned and unified memory
+    is the host's: they view it as it is. Whoever took the array keeps it and its memory; closing
+    the service ends device memory nevertheless, and only that: arrays in pinned and unified memory
+    stay readable until they are closed themselves.
+    """
+
+    __slots__ = ("__weakref__", "_device", "_executor", "_memory")
+
+    def __init__(
+        self,
+        device: Device,
+        memory: ArrayMemory,
+        shape: tuple[int, ...],
+        dtype: tuple[int, int, int],
+        *,
+        is_padded: bool = False,
+        is_copied: bool = False,
+    ) -> None:
+        """Describe memory as an array.
+
+        Args:
+            device: Where it is.
+            memory: Of that device, with as many bytes as the array; the array closes it.
+            shape: Sizes.
+            dtype: Code, bits and lanes of DLPack.
+            is_padded: Whether elements of less than 8 bits have bytes of their own.
+            is_copied: Whether the array is for a consumer who asked for a copy.
+
+        Raises:
+            InvalidArgumentError: The memory has more or fewer bytes.
+            ClosedError: The memory was closed.
+        """
+        n_bytes = n_bytes_of(shape, dtype, is_padded=is_padded)
+        if n_bytes != len(memory):
+            raise InvalidArgumentError(
+                f"an array of {n_bytes} bytes cannot lie in a memory of {len(memory)}"
+            )
+        is_host_readable = isinstance(memory, (HostMemory, UnifiedMemory))
+        place = dlpack_device(
+            device.platform, device.ordinal, is_host_readable=is_host_readable,
+            kind=device.dlpack_type,
+        )  # fmt: skip
+        # Closing a memory drops its own hold; consumers need it until they let the array go.
+        # (Not the view: whoever gets hold of that one could release it.)
+        kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
+        super().__init__(
+            memory.address, shape, None, dtype, place, kept, is_copied=is_copied,
+            is_padded=is_padded,
+        )  # fmt: skip
+        self._device = device
+        self._executor = device.executor
+        self._memory = memory
+        self._needs_sync = not is_host_readable
+
+    # -- what it is -------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return self._device
+
+    @property
+    def dtype(self) -> str:
+        """The name of its elements, as numpy or ml_dtypes call them."""
+        return by_dtype(self.dlpack_dtype).name
+
+    @property
+    def address(self) -> int:
+        """Of the first element, as the plugin calls it.
+
+        Raises:
+            ClosedError: The array was closed.
+        """
+        self._open()
+        return super().address
+
+    @property
+    def memory(self) -> ArrayMemory:
+        """Its memory, for the operations of streams.
+
+        The array cannot know what they do from then on: each export waits for the device first.
+
+        Raises:
+            ClosedError: The array was closed.
+        """
+        memory = self._open()
+        self._needs_sync = True
+        return memory
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; in device memory it also ends with the service."""
+        return array_memory.is_ended(self._memory)
+
+    def _open(self) -> ArrayMemory:
+        if self.closed:
+            raise array_memory.ended_error(self._memory, self._executor)
+        return self._memory
+
+    # -- copies -----------------------------------------------------------------------------------
+
+    def copy_from(self, source: Any) -> None:
+        """Overwrite the elements; done when it returns.
+
+        Args:
+            source: As `Device.put` takes it, of the same shape and element type. Elements of less
+                than 8 bits are packed or padded as the array has them.
+
+        Raises:
+            InvalidArgumentError: It has another shape or element type.
+            ClosedError: The array was closed.
+            ModularTFError: As the operations of `Stream`.
+        """
+        content = content_of(source)
+        if (content.shape, content.dtype) != (self.shape, self.dlpack_dtype):
+            raise InvalidArgumentError(
+                f"{_summary(content)} cannot be copied over an array of {_summary(self)}"
+            )
+        data = content.bytes_in_layout(is_padded=self.is_padded)
+        array_memory.overwrite(self._executor, self._open(), data)
+
+    def copy_to(self, device: Device) -> DeviceArray:
+        """Return a copy in device memory, on this device or another; through the host if need be.
+
+        Raises:
+            OutOfMemoryError: The other device has no room.
+            ClosedError: The array, or the other device, was closed.
+            ModularTFError: As the operations of `Stream`.
+        """
+        return self._copy(device, is_copied=False)
+
+    def _copy(self, device: Device, *, is_copied: bool) -> DeviceArray:
+        source = self._open()
+        target = device.allocate(self.nbytes)
+        try:
+            array_memory.copy(self._executor, source, device.executor, target)
+            return DeviceArray(
+                device, target, self.shape, self.dlpack_dtype,
+                is_padded=self.is_padded, is_copied=is_copied,
+            )  # fmt: skip
+        except BaseException:
+            target.close()
+            raise
+
+    def to_host(self) -> Tensor:
+        """Return a copy in host memory, which every DLPack consumer takes.
+
+        Raises:
+            ClosedError: The array was closed.
+            ModularTFError: As the operations of `Stream`.
+        """
+        return self._to_host(is_copied=False)
+
+    def _to_host(self, *, is_copied: bool) -> Tensor:
+        source = self._open()
+        tensor, data = new_host_tensor(self, is_copied=is_copied)
+        array_memory.read(self._executor, data, source)
+        return tensor
+
+    def to_bytes(self) -> bytes:
+        """Return the elements as bytes, in C order; raises as `to_host`."""
+        return bytes(self._read())
+
+    def to_memoryview(self) -> memoryview:
+        """Return a copy as Python's own kind of array, with shape and format; needs no numpy.
+
+        Raises:
+            BufferError: Python's buffers have no format for such elements.
+            ModularTFError: As `to_host`.
+        """
+        return memoryview(self.to_host())
+
+    def to_numpy(self, out: Any = None) -> Any:
+        """Return a copy as a numpy array.
+
+        Args:
+            out: An array in C order, of the same shape and element type, to copy into.
+
+        Raises:
+            InvalidArgumentError: `out` does not fit.
+            TypeError: Neither numpy nor ml_dtypes has such elements.
+            ModuleNotFoundError: numpy, or ml_dtypes for the types that only it has, is missing.
+            ModularTFError: As `to_host`.
+        """
+        numpy = import_module("numpy")
+        element = by_dtype(self.dlpack_dtype)
+        dtype = element.to_numpy()
+        if out is None:
+            out = numpy.empty(self.shape, dtype)
+        elif out.shape != self.shape or out.dtype != dtype or not out.flags.c_contiguous:
+            raise InvalidArgumentError(
+                f"out: expected {dtype} {self.shape} in C order, found {out.dtype} {out.shape}"
+            )
+        data = out.reshape(-1).view(numpy.uint8)
+        if has_two_layouts(self.dlpack_dtype) and not self.is_padded:
+            data[:] = in_other_layout(self._read(), self.shape, self.dlpack_dtype, is_padded=False)
+        else:
+            array_memory.read(self._executor, data, self._open())
+        return out
+
+    def _read(self) -> memoryview:
+        data = fresh_host_memory(self.nbytes)
+        array_memory.read(self._executor, data, self._open())
+        return data
+
+    # -- DLPack -----------------------------------------------------------------------------------
+
+    def _before_export(self, stream: Any, /) -> None:
+        """Wait until nothing writes to the memory; refuse where there is none any more.
+
+        A number is a stream of a vendor's, which nothing here can be ordered with: it may come
+        as early as it likes, once all is done. -1 says that the consumer orders the work itself.
+        """
+        self._open()
+        if stream is not None and not isinstance(stream, (Stream, int)):
+            raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
+        if stream != _NO_ORDER:
+            array_memory.settle(self._executor)
+            self._open()  # or it was closed meanwhile
+
+    def _export_elsewhere(
+        self,
+        stream: Any,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,  # noqa: FBT001  (the C part calls it so)
+        /,
+    ) -> Tensor:
+        """Copy to the host, or on the device; what lies in host memory needs no help."""
+        place = self.dlpack_device
+        wanted = place if dl_device is None else tuple(dl_device)
+        if place == HOST or wanted not in {place, HOST}:
+            return super()._export_elsewhere(stream, dl_device, copy)
+        if copy is False:
+            raise BufferError(
+                f"{self!r} gets to host memory by a copy only, and copy=False was asked for"
+            )
+        if wanted == HOST:
+            return self._to_host(is_copied=True)
+        return self._copy(self._device, is_copied=True)
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Give the memory back as soon as nobody uses it. Safe to call twice.
+
+        Memory that another library took goes when that has let it go; where it took a description
+        only, as C functions of tvm-ffi do, when the array is dropped too.
+        """
+        self._end_memory()
+        self._memory.close()
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<DeviceArray {_summary(self)} on {self._device.name}{state}>"
+
+
+def put(device: Device, source: Any, memory: MemoryKind) -> DeviceArray:
+    """Copy an array to a device; see `Device.put`."""
+    if isinstance(source, DeviceArray) and memory == "device":
+        return source.copy_to(device)
+    content = content_of(source)
+    array = _allocate(device, content.shape, content.dtype, memory, is_padded=content.is_padded)
+    try:
+        array_memory.write(device.executor, array._memory, content.data)  # noqa: SLF001  (sets no mark)
+    except BaseException:
+        array.close()
+        raise
+    return array
+
+
+def empty(
+    device: Device, shape: Sequence[int] | int, dtype: Any, memory: MemoryKind
+) -> DeviceArray:
+    """Allocate an array on a device; see `Device.empty`."""
+    element = element_type_of(dtype)
+    sizes = checked_shape(shape)
+    return _allocate(device, sizes, element.dtype, memory, is_padded=element.is_subbyte)
+
+
+def _allocate(
+    device: Device,
+    shape: tuple[int, ...],
+    dtype: tuple[int, int, int],
+    kind: MemoryKind,
+    *,
+    is_padded: bool,
+) -> DeviceArray:
+    size = n_bytes_of(shape, dtype, is_padded=is_padded)
+    memory = array_memory.allocate(device, size, kind)
+    return DeviceArray(device, memory, shape, dtype, is_padded=is_padded)
+
+
+def _summary(described: DeviceArray | ArrayContent) -> str:
+    dtype = described.dlpack_dtype if isinstance(described, DeviceArray) else described.dtype
+    return f"{by_dtype(dtype).name} {described.shape}"

@@ -1,0 +1,139 @@
+"""The three kinds of memory that arrays lie in, and whole copies to, from and between them.
+
+All copies are done when they return. Those of device memory go over the device context's streams,
+in the order that TensorFlow has them in; pinned memory is the host's, and needs no stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
+from modular_tf.device.memory.host_buffer import host_buffer, writable_host_buffer
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from modular_tf.device.device import Device
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.memory.host_buffer import HostBuffer
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.errors import ClosedError
+
+MemoryKind: TypeAlias = Literal["device", "host", "unified"]
+"""Device memory; pinned memory of the host; memory that both use."""
+
+ArrayMemory: TypeAlias = "DeviceMemory | HostMemory"
+"""Unified memory is a device memory that the host sees too."""
+
+
+def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
+    """Allocate memory of a kind.
+
+    Raises:
+        InvalidArgumentError: There is no such kind.
+        OutOfMemoryError: The plugin gave none.
+        UnimplementedError: The plugin has no memory of this kind.
+        ModularTFError: As `Device.executor`.
+    """
+    if kind == "device":
+        return device.allocate(n_bytes)
+    if kind == "host":
+        return device.allocate_host(n_bytes)
+    if kind == "unified":
+        return device.allocate_unified(n_bytes)
+    raise InvalidArgumentError(f"memory {kind!r}: expected 'device', 'host' or 'unified'")
+
+
+def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
+    """Copy bytes of the host into new memory; raises as the operations of `Stream`."""
+    if _is_reached_by_streams(target, executor):
+        context = executor.context
+        _finish(context.copy_host_to_device(target, data), context.host_to_device)
+    else:
+        _copy_bytes(writable_host_buffer(_host_side(target)), host_buffer(data))
+
+
+def overwrite(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
+    """Copy bytes of the host into memory that may be in use; raises as `write`."""
+    if not _is_reached_by_streams(target, executor):  # no stream waits for what is in flight
+        settle(executor)
+    write(executor, target, data)
+
+
+def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
+    """Copy a memory into bytes of the host; raises as the operations of `Stream`."""
+    if _is_reached_by_streams(source, executor):
+        executor.await_streams()
+        context = executor.context
+        _finish(context.copy_device_to_host(target, source), context.device_to_host)
+    else:
+        settle(executor)
+        _copy_bytes(writable_host_buffer(target), host_buffer(_host_side(source)))
+
+
+def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
+    """Copy a memory to another device, or to the same; raises as the operations of `Stream`."""
+    if not _is_reached_by_streams(source, from_):
+        settle(from_)
+        write(to, target, _host_side(source))
+    elif from_ is to:
+        stream = to.context.compute
+        to.context.copy_on_device(target, source)
+        _finish(stream.record_event(), stream)
+    else:
+        from_.await_streams()
+        here, there = from_.context, to.context
+        event = here.copy_to_device(there, target, source)
+        _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
+
+
+def settle(executor: Executor) -> None:
+    """Wait until the device neither reads nor writes; one that has ended does not.
+
+    Raises:
+        ClosedError: The device is being closed, and works until that has ended.
+        ModularTFError: As `Executor.synchronize`.
+    """
+    if executor.may_work:
+        executor.synchronize()
+
+
+def is_ended(memory: ArrayMemory) -> bool:
+    """Whether a memory was closed, or ended with its device, as plain device memory does."""
+    return memory.native is None if isinstance(memory, UnifiedMemory) else memory.closed
+
+
+def ended_error(memory: ArrayMemory, executor: Executor) -> ClosedError:
+    """Return the error of an array whose memory has ended, which tells who ended it."""
+    if isinstance(memory, HostMemory) or memory.native is None:
+        return executor.closed_error("the array")
+    return executor.closed_error("the device of the array", "; copy it to the host before that")
+
+
+def _is_reached_by_streams(memory: ArrayMemory, executor: Executor) -> TypeGuard[DeviceMemory]:
+    """Whether this is memory of a device; unified memory is the host's when that was closed."""
+    is_left_to_host = executor.closed and isinstance(memory, UnifiedMemory)
+    return isinstance(memory, DeviceMemory) and not is_left_to_host
+
+
+def _host_side(memory: ArrayMemory) -> memoryview:
+    return memory.view  # type: ignore[union-attr]  # plain device memory does not get here
+
+
+def _finish(event: Event, *streams: Stream) -> None:
+    """Wait for a copy, and have its streams let go of what it used, which they do in batches."""
+    event.wait()  # alone tells that the copy failed
+    for stream in streams:
+        stream.finish_passed()
+
+
+def _copy_bytes(target: Any, source: Any) -> None:
+    if len(target) != len(source):
+        raise InvalidArgumentError(
+            f"{len(source)} bytes cannot be copied over a memory of {len(target)}"
+        )
+    ffi.memmove(target, source, len(source))

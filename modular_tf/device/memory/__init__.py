@@ -1,0 +1,1 @@
+"""Device memory, the arenas it comes from, and their limits."""

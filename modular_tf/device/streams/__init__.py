@@ -1,0 +1,1 @@
+"""Streams, events, timers, copies and callbacks: work of a device in its order."""

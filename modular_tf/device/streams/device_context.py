@@ -1,0 +1,198 @@
+"""The streams that every device has, and the copies between host and devices in order.
+
+The sequences are TensorFlow's (device-abi §B5); what they promise: a copy to the device starts
+when the compute stream has done what it holds now, and whoever uses the bytes waits for the event
+that the copy returns.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.fresh_host_memory import fresh_host_memory
+
+if TYPE_CHECKING:
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.memory.device_memory import DeviceMemory
+    from modular_tf.device.memory.host_buffer import HostBuffer
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream import Stream
+
+_MOST_DEVICE_TO_DEVICE = 4
+_PIECE = 16 << 20
+"""Bytes of the host that a copy between two plugins has in hand at a time; there are two such."""
+
+
+class DeviceContext:
+    """The streams of one device. [any thread]
+
+    They are created together, when the first of them is used, in this order: compute, host to
+    device, device to host, then those from device to device; and closed with the device.
+
+    Attributes:
+        executor: Of the device.
+    """
+
+    def __init__(self, executor: Executor, n_device_to_device: int = 1) -> None:
+        """Make a context that has no streams yet.
+
+        Args:
+            executor: Of the device.
+            n_device_to_device: How many streams share the copies between devices, 1 to 4.
+
+        Raises:
+            InvalidArgumentError: Another number.
+        """
+        if not 1 <= n_device_to_device <= _MOST_DEVICE_TO_DEVICE:
+            raise InvalidArgumentError(
+                f"{executor.name}: {n_device_to_device} device-to-device streams,"
+                f" expected 1 to {_MOST_DEVICE_TO_DEVICE}"
+            )
+        self.executor = executor
+        self._n_device_to_device = n_device_to_device
+        self._lock = ForkLock()
+        self._turn = count()
+        self._streams: tuple[Stream, ...] = ()
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """All streams, in the order of their creation.
+
+        Raises:
+            ModularTFError: The plugin's own status; none of them is kept then.
+        """
+        return self._streams or self._created()
+
+    def _created(self) -> tuple[Stream, ...]:
+        with self._lock:
+            if not self._streams:
+                create = self.executor.create_stream
+                self._streams = tuple(create() for _ in range(self.n_streams))
+            return self._streams
+
+    @property
+    def n_streams(self) -> int:
+        """How many streams there are, or will be; creates none."""
+        return 3 + self._n_device_to_device
+
+    @property
+    def n_created(self) -> int:
+        """How many streams there are by now."""
+        return len(self._streams)
+
+    @property
+    def compute(self) -> Stream:
+        """The stream of the device's work."""
+        return self.streams[0]
+
+    @property
+    def host_to_device(self) -> Stream:
+        """The stream of copies to the device."""
+        return self.streams[1]
+
+    @property
+    def device_to_host(self) -> Stream:
+        """The stream of copies from the device."""
+        return self.streams[2]
+
+    @property
+    def device_to_device(self) -> tuple[Stream, ...]:
+        """The streams of copies to other devices."""
+        return self.streams[3:]
+
+    def copy_host_to_device(
+        self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
+    ) -> Event:
+        """Copy to the device behind the work that the compute stream holds; see `Stream`.
+
+        Returns:
+            The event of the copy's end; without a byte to copy too.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        stream = self.host_to_device
+        stream.wait_for(self.compute)
+        stream.memcpy_htod(target, source, n_bytes, offset)
+        return stream.record_event()
+
+    def copy_device_to_host(
+        self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
+    ) -> Event:
+        """Copy from the device when it has done all its work; see `Stream`.
+
+        Returns:
+            The event of the copy's end; without a byte to copy too.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        self.executor.synchronize_now()
+        stream = self.device_to_host
+        stream.wait_for(self.compute)
+        stream.memcpy_dtoh(target, source, n_bytes, offset)
+        return stream.record_event()
+
+    def copy_on_device(
+        self, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None = None
+    ) -> None:
+        """Copy within the device, on the compute stream, which orders it by itself.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        self.compute.memcpy_dtod(target, source, n_bytes)
+
+    def copy_to_device(
+        self,
+        other: DeviceContext,
+        target: DeviceMemory,
+        source: DeviceMemory,
+        n_bytes: int | None = None,
+    ) -> Event:
+        """Copy to another device; through the host where that is one of another plugin.
+
+        Args:
+            other: The target's context.
+            target: Where to.
+            source: Where from; on this device.
+            n_bytes: How many; by default all of the source.
+
+        Returns:
+            The event of the copy's end.
+
+        Raises:
+            ModularTFError: As the operations of `Stream`.
+        """
+        if not self.executor.shares_plugin_with(other.executor):
+            return self._copy_through_host(other, target, source, n_bytes)
+        self.executor.synchronize_now()
+        streams = self.device_to_device
+        stream = streams[next(self._turn) % len(streams)]
+        stream.wait_for(self.compute)
+        stream.wait_for(other.compute)
+        stream.memcpy_dtod(target, source, n_bytes)
+        return stream.record_event()
+
+    def _copy_through_host(
+        self, other: DeviceContext, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None
+    ) -> Event:
+        """Copy piece by piece: one comes from here while the piece before it goes there."""
+        size = source.size if n_bytes is None else n_bytes
+        fits = 0 <= size <= min(source.size, target.size)
+        if not fits:  # or else the first pieces would be there
+            raise InvalidArgumentError(
+                f"{size} bytes reach outside of memories of {source.size} and {target.size} bytes"
+            )
+        pieces = [fresh_host_memory(min(size, _PIECE)) for _ in range(2 if size > _PIECE else 1)]
+        last: Event | None = None
+        for number, offset in enumerate(range(0, size, _PIECE)):
+            piece = pieces[number % 2][: min(_PIECE, size - offset)]
+            self.copy_device_to_host(piece, source, offset=offset).wait()
+            if last is not None:
+                last.wait()
+            last = other.copy_host_to_device(target, piece, offset=offset)
+        return other.copy_host_to_device(target, b"") if last is None else last

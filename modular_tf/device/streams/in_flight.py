@@ -1,0 +1,163 @@
+"""What a stream's copies use, kept alive until the stream has passed them."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.device.streams.event import EventStatus
+from modular_tf.errors import ModularTFError
+
+if TYPE_CHECKING:
+    from modular_tf.device.streams.event import Event
+    from modular_tf.device.streams.stream_copies import StreamCopies
+
+    Used = list[object]
+    Batch = list[Used]
+    Sealed = list[Any]  # a batch, and its event or None
+
+_BATCH_BYTES = 16 << 20
+"""Bytes copied between two events of the stream's own: dropped memories must not pile up."""
+
+COST = _BATCH_BYTES // 64
+"""Bytes that any operation counts as, besides: an event costs as much as a short copy."""
+
+
+class InFlight:
+    """The buffers and memories of one stream's work. [any thread]
+
+    An operation is in a batch before the plugin has it, so that an interrupt finds everything held
+    whenever it comes:
+
+    1. append what it uses, as a list, to `batch`, and enqueue it;
+    2. when the plugin has it, or that is not known, call `keep` if `batch` is another one by now;
+    3. when the plugin has it, take its bytes and `COST` from `room`; call `end_batch` without any;
+    4. when the plugin has refused it, call `drop_refused`.
+
+    A full batch ends with an event; once the plugin says that this is COMPLETE, the batch is
+    dropped. Where it says that it failed, or cannot make an event, all is kept until the stream is
+    known to be done or is destroyed. No lock is held while the plugin is called, which may wait
+    for a callback that uses the stream.
+
+    Attributes:
+        batch: What the last operations use; another thread may seal it at any time.
+        room: Bytes that fit into it; about, where several threads feed the stream.
+    """
+
+    __slots__ = ("_drops", "_lock", "_sealed", "batch", "room")
+
+    def __init__(self) -> None:
+        self.batch: Batch = []
+        self.room = _BATCH_BYTES
+        self._sealed: deque[Sealed] = deque()  # in the order of the stream
+        self._lock = ForkLock()
+        self._drops = False
+
+    def keep(self, batch: Batch, used: Used) -> None:
+        """Hold what an operation uses also where its batch was sealed before it was enqueued.
+
+        Args:
+            batch: `self.batch` as it was before the operation was enqueued.
+            used: What it uses, which is in there.
+        """
+        while self.batch is not batch:
+            batch = self.batch
+            batch.append(used)
+
+    def drop_refused(self, used: Used) -> None:
+        """Let go of what an operation would have used that the plugin does not have."""
+        used.clear()
+        with suppress(ValueError):  # sealed meanwhile, with its batch
+            self.batch.remove(used)  # or another one without content, whose thread removes this
+
+    def end_batch(self, stream: StreamCopies) -> None:
+        """Let the batch be dropped when the stream has passed it, and drop what it has passed."""
+        self.drop_passed()
+        self.mark(self.seal(), stream)
+
+    def seal(self) -> Sealed | None:
+        """End the batch; return it, or the one before where it is empty, None without any.
+
+        It may be dropped when the stream has passed what it holds now.
+        """
+        with self._lock:
+            batch = self.batch
+            if not batch:
+                return self._sealed[-1] if self._sealed else None
+            sealed: Sealed = [batch, None]
+            self._sealed.append(sealed)  # first: an interrupt must find the batch held
+            if self.batch is batch:  # not sealed by a signal handler meanwhile
+                self.batch, self.room = [], _BATCH_BYTES
+            return sealed
+
+    def mark(self, sealed: Sealed | None, stream: StreamCopies) -> None:
+        """Let a sealed batch be dropped when the stream has passed what it holds now."""
+        if sealed is None:
+            return
+        with suppress(ModularTFError):
+            sealed[1] = stream.record_event()
+
+    def drop_passed(self) -> bool:
+        """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
+        dropped = False
+        while (first := self._first_sealed()) is not None and _is_passed(first[1]):
+            if not self.drop_through(first):
+                break
+            dropped = True
+        return dropped
+
+    def _first_sealed(self) -> Sealed | None:
+        try:
+            return self._sealed[0]
+        except IndexError:
+            return None
+
+    def drop_through(self, sealed: Sealed | None) -> bool:
+        """Let go of a sealed batch and all before it, which the stream has passed.
+
+        Returns:
+            Whether there was anything; no where this thread is in the middle of it.
+        """
+        passed: Any = None  # until the lock is let go: the plugin gets its memory back
+        with self._lock:
+            held = self._sealed
+            if self._drops or not held:
+                return False
+            if held[0] is not sealed:
+                passed = self._take_through(sealed)
+                return passed is not None
+            passed = held.popleft()
+        return True
+
+    def _take_through(self, sealed: Sealed | None) -> Any:
+        if not any(each is sealed for each in self._sealed):
+            return None
+        self._drops = True  # a signal handler must not take the one that is looked for
+        taken: list[Sealed] = []
+        try:
+            while not taken or taken[-1] is not sealed:
+                taken.append(self._sealed.popleft())
+        finally:
+            self._drops = False
+        return taken
+
+    def drop_all(self) -> None:
+        """Let go of everything: the stream is done, and nobody feeds it."""
+        self.batch = []
+        self._sealed.clear()
+
+    def is_busy(self) -> bool:
+        """Whether the stream may not have passed all of it yet."""
+        return bool(self.batch or self._sealed)
+
+    def __len__(self) -> int:
+        return len(self.batch) + sum(len(batch) for batch, _ in self._sealed.copy())
+
+
+def _is_passed(event: Event | None) -> bool:
+    try:
+        return event is not None and event.status is EventStatus.COMPLETE
+    except ModularTFError:
+        return False

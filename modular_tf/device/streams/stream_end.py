@@ -1,0 +1,65 @@
+"""The end of a stream that nobody has any more."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.threads import start_thread
+from modular_tf.device.streams.host_callback import running_executor
+from modular_tf.errors import ResourceExhaustedError
+from modular_tf.native.ffi import lib
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from modular_tf.device.streams.in_flight import InFlight
+
+
+def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
+    """Return what destroys a stream: first its copies end, then their buffers are let go.
+
+    Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
+    work may wait for, leaves it to a thread.
+
+    Args:
+        in_flight: What the copies use.
+        kept: Where it stays as long as they may use it: also where the end is interrupted, or left
+            to the device, which is being closed.
+    """
+    core = lib
+
+    def end(native: Any) -> None:
+        try:
+            done = not len(in_flight) or _is_done(core, native)
+        finally:
+            core.mtf_stream_free(native)
+        if done:
+            kept.discard(in_flight)
+            in_flight.drop_all()
+
+    def end_or_leave(native: Any) -> None:
+        if running_executor() is None or sys.is_finalizing():
+            end(native)
+        else:
+            _leave(end, native)
+
+    return end_or_leave
+
+
+def _is_done(core: Any, native: Any) -> bool:
+    """Wait for a stream; False where the end of its device does that."""
+    error = core.mtf_stream_block_until_done(native)
+    try:
+        return not error or not error.closed
+    finally:
+        core.mtf_error_free(error)
+
+
+def _leave(end: Callable[[Any], None], native: Any) -> None:
+    """Leave an end to a thread; where there can be none, the stream stays until its device ends."""
+    thread = threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True)
+    with suppress(ResourceExhaustedError):
+        start_thread(thread)

@@ -1,0 +1,1 @@
+"""What the dynamic linker would do with a library."""

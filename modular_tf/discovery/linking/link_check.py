@@ -1,0 +1,264 @@
+"""Whether a library could be linked into this process: libraries, versions, symbols."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.discovery.elf import parse_glibc
+from modular_tf.discovery.library_bounds import MOST_BYTES
+from modular_tf.discovery.linking.library_search import LinkedLibrary
+from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
+from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
+from modular_tf.discovery.problem import Problem
+from modular_tf.rules import loading as rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from modular_tf.discovery.elf import ElfFile, VersionNeed
+    from modular_tf.discovery.linking.host_offer import HostOffer
+
+__all__ = [
+    "LinkCheck",
+    "MissingSymbol",
+    "ResolvedLibrary",
+    "check_link",
+    "running_glibc",
+    "size_problems",
+]
+
+_ABSOLUTE_SYMBOLS_SINCE = (2, 28)
+_MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
+_SHOWN = 5  # symbols named in a message; the probe keeps them all
+
+
+class MissingSymbol(NamedTuple):
+    """A strong undefined symbol that nobody offers.
+
+    Attributes:
+        name: The name, mangled if it is C++.
+        readable: The plain part of a mangled name.
+        version: The symbol version asked for.
+        family: Who could provide it.
+        needed_by: Name of the library that asks for it: the plugin or a companion.
+    """
+
+    name: str
+    readable: str
+    version: str | None
+    family: SymbolFamily
+    needed_by: str
+
+
+class ResolvedLibrary(NamedTuple):
+    """A library that will be loaded with a plugin.
+
+    Attributes:
+        name: The name by which it is needed.
+        path: Where it was found.
+        is_companion: Whether it was found where a library pointed to, not in the system; or needs
+            what the host stands in for, to which only a copy of it can be led.
+    """
+
+    name: str
+    path: str
+    is_companion: bool
+
+
+class LinkCheck(NamedTuple):
+    """The outcome.
+
+    Attributes:
+        libraries: What will be loaded with the library, as far as it is not loaded already.
+        missing_libraries: What it needs and nobody has.
+        missing_symbols: What it asks for and nobody defines.
+        problems: The broken rules.
+        passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files, of the library and of those loaded with it, that ask for an
+            executable stack.
+    """
+
+    libraries: tuple[ResolvedLibrary, ...]
+    missing_libraries: tuple[MissingLibrary, ...]
+    missing_symbols: tuple[MissingSymbol, ...]
+    problems: tuple[Problem, ...]
+    passed_over: tuple[str, ...]
+    executable_stacks: tuple[str, ...] = ()
+
+
+def check_link(
+    elf: ElfFile, host: HostOffer, process: ProcessScope, *, is_device_plugin: bool = False
+) -> LinkCheck:
+    """Check a library against what this process, this system and the host offer.
+
+    Companions are checked with it: they were made for it, not for this system. Libraries of
+    the system are taken to be whole.
+
+    Args:
+        elf: The library.
+        host: What the host offers to plugins.
+        process: What this process and this system offer.
+        is_device_plugin: Its devices are served, whatever kernels it has; it may ask for functions
+            for kernels that nobody offers.
+
+    Raises:
+        ElfError: The tables of the library or of one that it needs are damaged.
+    """
+    name = os.path.basename(elf.path)
+    root = LinkedLibrary(name, elf, process.root, is_companion=True)
+    scope = LinkScope(root, process.search, offered=host.sonames, outer=process)
+    try:
+        own = [library for library in scope.libraries if library.is_companion]
+        if excess := _excess(own, scope, process):
+            message = f"linking {name} takes {excess}"
+            return LinkCheck((), (), (), (Problem.of(rules.LINKING_BOUNDED, message),), ())
+        symbols = tuple(_missing_symbols(own, scope, host))
+        return LinkCheck(
+            libraries=tuple(
+                ResolvedLibrary(found.name, found.elf.path, _is_companion(found, host))
+                for found in scope.others
+            ),
+            missing_libraries=tuple(scope.missing),
+            missing_symbols=symbols,
+            problems=(
+                *_library_problems(scope.missing),
+                *size_problems(library.elf for library in scope.others),
+                *_version_problems(own, scope, host),
+                *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
+            ),
+            passed_over=scope.passed_over,
+            executable_stacks=tuple(
+                found.elf.path
+                for found in scope.libraries
+                if found.elf.image.wants_executable_stack
+            ),
+        )
+    finally:
+        scope.close()
+
+
+def _is_companion(library: LinkedLibrary, host: HostOffer) -> bool:
+    return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
+
+
+def _excess(own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope) -> str | None:
+    """Return what makes linking take more work than is done for any plugin, in words."""
+    if scope.excess is not None:
+        return scope.excess
+    left = _MAX_LOOK_UPS // (len(scope.libraries) + len(process.libraries))
+    for library in own:
+        left -= len(library.elf.undefined())
+        if left < 0:
+            return f"more than {_MAX_LOOK_UPS} look-ups of symbols"
+    return None
+
+
+def running_glibc() -> str | None:
+    """Return the version of this process's glibc, such as "2.36"; None if it has another libc."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (ValueError, OSError):
+        return None
+    return version if name == "glibc" else None
+
+
+def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Problem]:
+    for library in missing:
+        message = f"{library.needed_by} needs {library.name}, which is not found"
+        yield Problem.of(rules.LIBRARIES_FOUND, message)
+
+
+def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Problem]:
+    """Yield a problem for each library that is too long to be read."""
+    for elf in libraries:
+        if elf.size > MOST_BYTES:
+            message = f"{elf.path} has {elf.size} bytes, a library at most {MOST_BYTES}"
+            yield Problem.of(rules.SIZE_BOUNDED, message, path=elf.path)
+
+
+def _version_problems(
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+) -> Iterator[Problem]:
+    running = running_glibc()
+    for library in own:
+        needs = [need for need in library.elf.version_needs() if not need.weak]
+        too_new = [need for need in needs if _is_newer(need, running)]
+        if too_new:
+            worst = max(too_new, key=lambda need: parse_glibc(need.version) or ())
+            message = f"{library.name} needs {worst.version}, this process runs glibc {running}"
+            yield Problem.of(rules.GLIBC_NEW_ENOUGH, message)
+        for need in needs:
+            if parse_glibc(need.version) is None and not _is_version_offered(need, scope, host):
+                message = f"{library.name} needs version {need.version} of {need.library}"
+                yield Problem.of(
+                    rules.SYMBOL_VERSIONS_OFFERED, f"{message}, which does not define it"
+                )
+
+
+def _is_newer(need: VersionNeed, running: str | None) -> bool:
+    numbers = parse_glibc(need.version)
+    here = parse_glibc(f"GLIBC_{running}")
+    return numbers is not None and here is not None and numbers > here
+
+
+def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) -> bool:
+    """Tell whether the named library defines the version; an unversioned one serves them all."""
+    if need.library in host.sonames:
+        return not host.versions or need.version in host.versions
+    provider = scope.library(need.library)
+    if provider is None:
+        return True  # that the library is missing is said already
+    defined = provider.elf.version_definitions()
+    return not defined or need.version in defined
+
+
+def _missing_symbols(
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+) -> Iterator[MissingSymbol]:
+    for library in own:
+        for symbol in library.elf.undefined():
+            if symbol.weak or symbol.name in host.symbols or scope.offers(symbol.name):
+                continue
+            family = family_of(symbol)
+            if not _is_excused(family, scope):
+                readable = readable_name(symbol.name)
+                yield MissingSymbol(symbol.name, readable, symbol.version, family, library.name)
+
+
+def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
+    """Tell whether a symbol may well be there though nothing that was read offers it."""
+    if family is SymbolFamily.PYTHON:
+        return True  # Python may be embedded, its library opened later than the program
+    # With a library missing, symbols of unknown origin are most likely its own.
+    return family is SymbolFamily.OTHER and bool(scope.missing)
+
+
+def _symbol_problems(
+    missing: Sequence[MissingSymbol], *, is_device_plugin: bool
+) -> Iterator[Problem]:
+    """Yield one problem for each library and family, since each has a remedy of its own."""
+    groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
+    for symbol in missing:
+        groups[symbol.needed_by, symbol.family].append(symbol)
+    for (needed_by, family), group in groups.items():
+        count = f"{len(group)} symbol{'s' if len(group) > 1 else ''}"
+        names = ", ".join(_shown(symbol) for symbol in group[:_SHOWN])
+        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        message = f"{needed_by} needs {count} {family.words} that nobody offers: {names}{more}"
+        if is_device_plugin and family is SymbolFamily.KERNEL_API and _takes_stand_ins():
+            yield Problem.of(rules.KERNEL_FUNCTIONS_OFFERED, message)
+        else:
+            yield Problem.of(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
+
+
+def _takes_stand_ins() -> bool:
+    """Tell whether a library can name functions that lie elsewhere (`loading.stub_library`)."""
+    return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
+
+
+def _shown(symbol: MissingSymbol) -> str:
+    if symbol.readable == symbol.name:
+        return symbol.name
+    return f"{symbol.readable} ({symbol.name})"

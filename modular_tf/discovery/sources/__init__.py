@@ -1,0 +1,1 @@
+"""The nine sources of plugin files, and where they look."""

@@ -1,0 +1,94 @@
+"""Source 7: libraries of installed distributions that export an init symbol.
+
+This finds plugins whose authors never heard of us, such as those of tensorflow-io.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.problem import Problem
+from modular_tf.discovery.record_rows import rows_that_name
+from modular_tf.discovery.sources.search_log import Sighting, is_plugin_file_name
+from modular_tf.errors import ElfError
+from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import raise_shortage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.discovery.sources.search_log import SearchLog
+
+__all__ = ["OWN_DISTRIBUTION", "libraries_in_record", "search_distributions"]
+
+OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
+# Names by which Python finds extension modules. One could export an init symbol as well, but
+# none is known to, and asking them all would triple the time: their authors have entry points.
+_MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
+
+
+def search_distributions(
+    distributions: Iterable[InstalledDistribution], python_path: Iterable[str], log: SearchLog
+) -> None:
+    """Look at the shared libraries that installed distributions list in their RECORD."""
+    hits: Counter[str] = Counter()
+    for distribution in distributions:
+        if distribution.name != OWN_DISTRIBUTION:
+            found = _plugins_of(distribution, log)
+            hits[distribution.location] += len(found)
+            log.sightings += found
+    for location in python_path:
+        log.note_place(
+            location,
+            Source.DISTRIBUTION,
+            "installed distributions",
+            exists=os.path.isdir(location),
+            hits=hits[location],
+        )
+
+
+def libraries_in_record(record: bytes) -> Iterator[str]:
+    """Yield the paths in a RECORD that may be plugins, in its order, each as it is written."""
+    for row in rows_that_name(record, b".so"):
+        if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
+            yield row.path
+
+
+def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sighting]:
+    try:
+        record = distribution.read("RECORD")
+    except OSError as error:
+        raise_shortage(error)
+        message = f"RECORD of distribution {distribution.label} cannot be read: {error.strerror}"
+        path = distribution.metadata_directory
+        log.problems.append(
+            Problem.of(rules.RECORD_READABLE, message, path=path, origin=distribution.label)
+        )
+        return []
+    paths = (os.path.join(distribution.location, path) for path in libraries_in_record(record))
+    return [
+        Sighting(os.path.normpath(path), Source.DISTRIBUTION, distribution.label, distribution.name)
+        for path in paths
+        if _is_plugin(path)
+    ]
+
+
+def _is_plugin(path: str) -> bool:
+    """Tell whether a library exports an init symbol; what cannot be read is no plugin.
+
+    A library that a distribution brings for its own use is nobody's plugin, so that it is
+    missing or damaged is not ours to report.
+    """
+    # Imported where some distribution brings a library that may be one.
+    from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
+    from modular_tf.discovery.init_symbols import kinds_of  # noqa: PLC0415
+
+    try:
+        with ElfFile(path) as elf:
+            return bool(kinds_of(elf))
+    except ElfError:
+        return False

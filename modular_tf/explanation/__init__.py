@@ -1,6 +1,0 @@
-"""Why a name serves, does not serve, or is not there: one answer for people and programs."""
-
-from modular_tf.explanation.answer import Explanation, Fact
-from modular_tf.explanation.explain import explain
-
-__all__ = ["Explanation", "Fact", "explain"]

@@ -1,8 +1,0 @@
-"""What was found out about libraries, kept between runs, so that most are not opened again."""
-
-from __future__ import annotations
-
-from modular_tf.scan_cache.cache import ScanCache
-from modular_tf.scan_cache.remembered import Remembered
-
-__all__ = ["Remembered", "ScanCache"]

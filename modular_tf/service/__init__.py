@@ -1,0 +1,1 @@
+"""The service of an application: from what discovery finds to what is registered and served."""

@@ -1,0 +1,267 @@
+"""Which plugins may run in this process: by what is remembered of them, or by trying them now."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from modular_tf.first_contact.limits import Limits
+from modular_tf.first_contact.task import Task
+from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.configuration import trust_of
+from modular_tf.service.kept.ended_calls import take_ended_calls
+from modular_tf.service.kept.load_marks import LoadMarks
+from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.plugin_file import unmarked
+from modular_tf.service.report import State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from modular_tf.first_contact.finding import Finding, Incident
+    from modular_tf.first_contact.trials import Trials
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.kept.scan_cache import Remembered, ScanCache
+    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_file import PluginFile
+
+_SEEN_IN_PROCESS = ("LD-070", "LD-130")
+
+
+class Admission:
+    """Decides for one service what may run in its process.
+
+    Used under the service's lock, but for `try_out`.
+
+    Args:
+        config: What the user decided.
+        cache: What is known of libraries.
+    """
+
+    def __init__(self, config: Config, cache: ScanCache) -> None:
+        self._config = config
+        self._cache = cache
+        self._quarantine: QuarantineMemory | None = None
+        self._marks = LoadMarks.of_process()
+        self._trials: Trials | None = None  # None also while somebody uses it
+        self._keeps_warm = False
+        self._limits = Limits(
+            seconds=config.first_contact_timeout_s,
+            memory_mib=config.first_contact_memory_mib,
+            accept=frozenset(config.first_contact_accept),
+        )
+
+    def recall(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
+        """Give each plugin the finding that it is registered by, or end its way, if that is known.
+
+        Plugins that come with this package, and those whose code runs in this process already,
+        are admitted as they are.
+
+        Returns:
+            Those that have to be tried.
+        """
+        new = self._new_here(entries)
+        if not new:
+            return []
+        if (shortage := self._shortage_of_memory()) is not None:
+            for entry in new:  # nobody knows now what is in quarantine
+                entry.postpone("first-contact", shortage)
+            return []
+        for entry in new:
+            self._recall_quarantine(entry)
+        untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
+        untried = [entry for entry in untried if entry.is_new_here]
+        if self._config.first_contact != "never":
+            return untried
+        for entry in untried:
+            if not self._suspicion(entry):
+                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+        return [entry for entry in untried if self._suspicion(entry)]
+
+    def _new_here(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
+        """Return the plugins whose code is new to this process; admit those of this package."""
+        new = []
+        for entry in entries:
+            if entry.is_new_here:
+                new.append(entry)
+            elif entry.bundled and entry.known is not None:
+                finding = entry.known.finding
+                if finding is not None and finding.is_clean:
+                    entry.acquit(finding, "it comes with this package")
+        return new
+
+    def _shortage_of_memory(self) -> ShortageError | None:
+        """See what others did to the quarantine; return why that cannot be seen now."""
+        try:
+            self._memory().refresh()
+        except ShortageError as error:
+            return error
+        return self._memory().shortage
+
+    def _recall_quarantine(self, entry: PluginEntry) -> None:
+        sha256 = entry.sha256
+        if not sha256:
+            return
+        entry.note_ended_calls(call.incident for call in self._memory().ended_calls(sha256))
+        found = self._memory().recall(sha256)
+        if found is None:
+            return
+        rule = found.incident.violation.rule_id
+        # Who wants no first contact does not want its verdicts either.
+        is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
+        if is_wanted and rule not in self._limits.accept:
+            entry.quarantine(found.incident, since=found.time)
+
+    def _suspicion(self, entry: PluginEntry) -> Incident | None:
+        """Return the end of a process that loaded these bytes, as it was told since they did."""
+        found = self._memory().suspicion(entry.sha256) if entry.sha256 else None
+        return None if found is None else found.incident
+
+    def _memory(self) -> QuarantineMemory:
+        """Return the quarantine, with what ended processes before this one."""
+        if self._quarantine is None:
+            self._quarantine = QuarantineMemory.of_process()
+            self._quarantine.add_culprits(self._marks.culprits())
+            self._quarantine.add_ended_calls(take_ended_calls())
+        return self._quarantine
+
+    def _recall(self, entry: PluginEntry) -> bool:
+        """Tell whether a plugin need not be tried: its bytes were, and did no harm since."""
+        known = entry.known
+        if known is None or self._config.first_contact == "always" or self._suspicion(entry):
+            return False
+        finding = known.finding if known.tried else None
+        if finding is None:
+            finding = self._finding_of_others(entry, known)
+        if finding is None and self._config.first_contact == "never":
+            finding = known.finding
+        if finding is None or not finding.is_clean:
+            return False
+        entry.acquit(finding, "its bytes did no harm when they were tried before")
+        if finding is not known.finding:
+            self._judge_opened(entry, finding)
+        return True
+
+    def _finding_of_others(self, entry: PluginEntry, known: Remembered) -> Finding | None:
+        try:
+            return self._cache.finding_for(known)
+        except ShortageError as error:
+            entry.postpone("first-contact", error)
+            return None
+
+    def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
+        """Judge what the code of a plugin opens beside what the scan knew of."""
+        if finding.opened:
+            entry.judge_opened(finding.opened, trust_of(self._config))
+
+    def try_out(self, entries: Sequence[PluginEntry]) -> list[Finding]:
+        """Try plugins and return what was found, when all have been tried. [any thread]
+
+        Not for the service's lock: a plugin that hangs takes its time.
+        """
+        if not entries:
+            return []
+        # Imported where there is something to try only; most processes have nothing.
+        from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
+
+        tasks = [_task_of(entry) for entry in entries]
+        if not self._keeps_warm:
+            return try_plugins(tasks, self._limits, mark=lambda n: self._mark_trial(entries[n]))
+        # Nobody waits for somebody else's plugin, which may hang.
+        trials, self._trials = self._trials, None
+        trials = trials or Trials(self._limits)
+        try:
+            return trials.try_plugins(tasks, mark=lambda n: self._mark_trial(entries[n]))
+        finally:
+            self._put_back(trials)
+
+    def _mark_trial(self, entry: PluginEntry) -> AbstractContextManager[str]:
+        if not entry.sha256:
+            return nullcontext("")
+        return self._marks.around_trial(entry.name, entry.path, entry.sha256)
+
+    def _put_back(self, trials: Trials) -> None:
+        """Keep what plugins were tried in for the next ones, or end it."""
+        if self._keeps_warm and self._trials is None:
+            self._trials = trials
+        else:
+            trials.close()
+
+    def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
+        """Give plugins that were tried what was found."""
+        for entry, finding in zip(entries, findings, strict=True):
+            if entry.state is State.FOUND:  # another thread may have been faster
+                self._conclude(entry, finding)
+        if entries:
+            self._cache.save()
+
+    def keep_warm(self) -> None:
+        """Keep what plugins are tried in from now on, for the next ones, until `close`."""
+        self._keeps_warm = True
+
+    def close(self) -> None:
+        """End what was kept; what is in use ends when it has done what it is at. Closes twice."""
+        self._keeps_warm = False
+        trials, self._trials = self._trials, None
+        if trials is not None:
+            trials.close()
+
+    def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
+        incident = finding.incident
+        if incident is None:
+            entry.acquit(finding, "it did no harm to the process that it was tried in")
+            self._remember(entry, finding, tried=finding.lasting)
+            self._judge_opened(entry, finding)
+            return
+        if self._config.first_contact == "never":
+            # It was tried as a suspect; of other verdicts such a user wants to know nothing.
+            incident = self._suspicion(entry) or incident
+        entry.quarantine(incident, since=time.time())
+        if not incident.untried and entry.sha256:
+            self._memory().remember(entry.sha256, entry.name, entry.path, incident)
+
+    def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
+        if entry.known is not None:
+            entry.known = entry.known._replace(tried=tried, finding=finding)
+            self._cache.remember(entry.known)
+
+    def remember_offer(self, entry: PluginEntry) -> None:
+        """Keep what a plugin registered that was mapped without having been tried before.
+
+        Its loading has to have come to an end: what is not all of a finding is not kept.
+        """
+        found = None if entry.generation is None else entry.generation.finding
+        if found is None or entry.library is None or entry.known is None:
+            return
+        # What was opened in its trial is not seen here.
+        opened = () if entry.known.finding is None else entry.known.finding.opened
+        if (found := found._replace(opened=opened)) != entry.known.finding:
+            self._remember(entry, found, tried=entry.known.tried)
+
+    def mark(self, file: PluginFile) -> AbstractContextManager[object]:
+        """Return what names a plugin as the culprit if this process ends while it is loaded."""
+        if file.bundled or not file.sha256:
+            return unmarked(file)
+        return self._marked(file, file.sha256)
+
+    @contextmanager
+    def _marked(self, file: PluginFile, sha256: str) -> Iterator[None]:
+        memory = self._quarantine
+        is_suspect = memory is not None and memory.suspicion(sha256) is not None
+        with self._marks.around(file.plugin, file.path, f"loading {file.path}", sha256):
+            yield
+        if is_suspect:  # by an object of its own, since this is not under the service's lock
+            QuarantineMemory.of_process().clear_suspicion(sha256)
+
+
+def _task_of(entry: PluginEntry) -> Task:
+    return Task(
+        plugin=entry.name,
+        file=entry.path,
+        companions=entry.facts.companions,
+        absent=entry.facts.absent,
+        kinds=tuple(kind.value for kind in entry.facts.kinds),
+        checked=entry.checked,
+    )

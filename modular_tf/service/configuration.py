@@ -1,0 +1,378 @@
+"""The configuration: a TOML file, overridden by the environment, overridden by arguments."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.memory.memory_limit import environment_settings
+from modular_tf.device.memory.memory_settings import (
+    MemorySettings,
+    all_under,
+    parse_memory,
+    settings_of,
+)
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.trust.policy import (
+    TrustPolicy,
+    default_lock_path,
+    frozen_by,
+    parse_policy,
+)
+from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
+from modular_tf.errors import ConfigError
+from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.shortage import raise_shortage
+from modular_tf.rules.unknown_keys import unknown_keys
+from modular_tf.rules.user_places import CONFIGURATION_OWNER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
+FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
+FIRST_CONTACT_POLICIES = ("always", "new", "never")
+LOAD_VARIABLE = "MODULAR_TF_LOAD"
+TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
+_TRUTHS = {"0": False, "1": True}
+LOAD_POLICIES = ("lazy", "eager")
+FILE_NAME = "modular-tf.toml"
+# What limits of processes and waits of threads can be told.
+_FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
+_MOST_MIB = 1 << 30
+_COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
+_LISTS = ("plugin_dirs", "enable", "disable", "visible_devices", "first_contact_accept")
+"""The keys with a list of strings."""
+_SINGLE = (
+    "close_timeout_s",
+    "copy_streams",
+    "first_contact",
+    "first_contact_memory_mib",
+    "first_contact_timeout_s",
+    "load",
+    "tell_ended_calls",
+    "watch_poll_interval_s",
+    "watch_polling",
+)
+"""The keys with a single value."""
+_ACCEPTABLE = f"a list of ids among {sorted(ACCEPTABLE)}"
+_POLICIES = {"first_contact": FIRST_CONTACT_POLICIES, "load": LOAD_POLICIES}
+"""The keys whose value is one of some words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a user may decide. Immutable, and it pickles.
+
+    Attributes:
+        plugin_dirs: Directories or files to search for plugins.
+        enable: Globs over plugin names; when given, no other plugin is loaded.
+        disable: Globs over plugin names that are not loaded, whatever `enable` says.
+        priorities: Priority of device factories, by `TYPE` or `TYPE:PLATFORM`.
+        scheme_pins: Name of the plugin that alone may serve a scheme.
+        dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
+            `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`); `EXT_DEV` where nothing is said.
+        visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
+        memory: How much device memory arenas may take, by device type; under "" for all types.
+            What is said for no type is for TensorFlow's environment variables to say.
+        copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
+        first_contact: Whether a plugin runs in a child process before it runs in this one:
+            "always", "new" (only bytes that were never seen good on this host) or "never".
+        first_contact_timeout_s: Seconds that one plugin may take there.
+        first_contact_memory_mib: MiB of memory that one plugin may take there.
+        first_contact_accept: Ids of rules of first contact that are taken as warnings.
+        load: When the library of a plugin is mapped that is known from an earlier trial: "lazy",
+            at the first use of its scheme or device, or "eager".
+        tell_ended_calls: Whether it is told on standard error, and kept for the next process, when
+            this one ends in a call into a plugin. That needs handlers of signals, which pass on to
+            those that are there when the first plugin is mapped.
+        trust: Whose files are opened.
+        close_timeout_s: Seconds that `PluginService.close` waits for plugins, such as one that
+            sends what was written to a store; None as long as it takes.
+        watch_polling: Whether directories are watched by looking at them again and again: "auto",
+            where the file system tells nothing of itself; or True or False.
+        watch_poll_interval_s: Seconds between two looks.
+        path: The file it was read from, None for none.
+    """
+
+    plugin_dirs: tuple[str, ...] = ()
+    enable: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    scheme_pins: Mapping[str, str] = field(default_factory=dict)
+    dlpack_types: Mapping[str, str] = field(default_factory=dict)
+    visible_devices: tuple[str, ...] = ()
+    memory: Mapping[str, MemorySettings] = field(default_factory=dict)
+    copy_streams: int = 1
+    first_contact: str = "new"
+    first_contact_timeout_s: float = 30.0
+    first_contact_memory_mib: int = 1024
+    first_contact_accept: tuple[str, ...] = ()
+    load: str = "lazy"
+    tell_ended_calls: bool = True
+    trust: TrustPolicy = field(default_factory=TrustPolicy)
+    close_timeout_s: float | None = None
+    watch_polling: str | bool = "auto"
+    watch_poll_interval_s: float = 0.3
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        for key in _LISTS:
+            value = getattr(self, key)
+            if isinstance(value, str | bytes):  # it would count as a list of its letters
+                raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
+        if not ACCEPTABLE.issuperset(self.first_contact_accept):
+            found = f"expected {_ACCEPTABLE}, found {self.first_contact_accept!r}"
+            raise ValueError(f"Config.first_contact_accept: {found}")
+        for device_type, settings in self.memory.items():
+            if not isinstance(settings, MemorySettings):
+                raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
+        for key in _SINGLE:
+            if (expected := _why_wrong(key, value := getattr(self, key))) is not None:
+                raise ValueError(f"Config.{key}: expected {expected}, found {value!r}")
+
+    def why_disabled(self, plugin: str) -> str | None:
+        """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
+        for glob in self.disable:
+            if fnmatchcase(plugin, glob):
+                return f"{plugin!r} matches {glob!r} in `disable` of {self.origin}"
+        if self.enable and not any(fnmatchcase(plugin, glob) for glob in self.enable):
+            return f"{plugin!r} matches none of {list(self.enable)} in `enable` of {self.origin}"
+        return None
+
+    def memory_of(
+        self, device_type: str, environment: Mapping[str, str] | None = None
+    ) -> MemorySettings:
+        """Return what is decided about the memory of a device type.
+
+        Args:
+            device_type: As `GPU`.
+            environment: What speaks where the configuration is silent; by default `os.environ`,
+                or nothing in a privileged process.
+        """
+        if environment is None:
+            environment = {} if is_privileged() else os.environ
+        return settings_of(self.memory, device_type).over(environment_settings(environment))
+
+    @property
+    def origin(self) -> str:
+        """What to call the configuration in messages."""
+        return self.path or "the configuration"
+
+
+def config_path(environment: Mapping[str, str]) -> str | None:
+    """Return the file that would be read, as an absolute path; None for none.
+
+    It is the one that `MODULAR_TF_CONFIG` names, which may begin where the program does, or the
+    user's own, which may not.
+
+    Raises:
+        ConfigError: The variable names a file in a home directory, and there is none.
+    """
+    if chosen := environment.get(CONFIG_VARIABLE):
+        return os.path.abspath(_expanded(chosen, CONFIG_VARIABLE, environment))
+    directory = config_directory(environment)
+    return None if directory is None else os.path.join(directory, FILE_NAME)
+
+
+def _expanded(path: str, origin: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return a path with the home directory in the place of `~`."""
+    expanded = expand_home(path, environment)
+    if expanded is None:
+        raise ConfigError(f"{origin}: {path!r} is below the home directory, but {NO_HOME}")
+    return expanded
+
+
+def lock_path(config: Config) -> str | None:
+    """Return the lock file of frozen plugins; None where only the user names one who must not."""
+    if config.trust.lock or (config.path is None and is_privileged()):
+        return config.trust.lock
+    return default_lock_path(config.path or config_path(os.environ))
+
+
+def trust_of(config: Config) -> TrustPolicy:
+    """Return what is decided about trust, with the lock file that counts."""
+    return replace(config.trust, lock=lock_path(config))
+
+
+def load_config(
+    environment: Mapping[str, str] | None = None, *, privileged: bool = False
+) -> Config:
+    """Read the configuration file, and what the environment says instead of it.
+
+    Without either, all is at its default.
+
+    Args:
+        environment: Instead of `os.environ`.
+        privileged: The process has rights that its user lacks: neither the user's file nor their
+            environment counts.
+
+    Raises:
+        ConfigError: The file cannot be read, is not TOML, or has an unknown or misshapen key; or
+            nobody has named it and others can change it (LD-106); or `MODULAR_TF_CONFIG` names a
+            file that does not exist, or `MODULAR_TF_FIRST_CONTACT` or `MODULAR_TF_LOAD` is no
+            policy, or `MODULAR_TF_TELL_ENDED_CALLS` neither 0 nor 1.
+        ShortageError: The file cannot be read now.
+    """
+    if privileged:
+        return Config()
+    variables = os.environ if environment is None else environment
+    config = _read_config(variables)
+    for variable, key in ((FIRST_CONTACT_VARIABLE, "first_contact"), (LOAD_VARIABLE, "load")):
+        if policy := variables.get(variable):
+            if (expected := _why_wrong(key, policy)) is not None:
+                raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
+            config = replace(config, **{key: policy})  # type: ignore[arg-type]
+    if said_to_tell := variables.get(TELL_VARIABLE):
+        if said_to_tell not in _TRUTHS:
+            raise ConfigError(f"{TELL_VARIABLE}: expected 0 or 1, found {said_to_tell!r}")
+        config = replace(config, tell_ended_calls=_TRUTHS[said_to_tell])
+    try:
+        frozen = frozen_by(variables)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if frozen is not None:
+        config = replace(config, trust=replace(config.trust, frozen=frozen))
+    if (said := environment_settings(variables)) != MemorySettings():
+        config = replace(config, memory=all_under(config.memory, said))
+    return config
+
+
+def _read_config(variables: Mapping[str, str]) -> Config:
+    path = config_path(variables)
+    if path is None:
+        return Config()
+    try:
+        with open(path, "rb", opener=_opened_at_once) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ConfigError(f"{path}: expected a regular file", path=path)
+            text = stream.read().decode("utf-8")
+    except FileNotFoundError:
+        if variables.get(CONFIG_VARIABLE):
+            raise ConfigError(f"{CONFIG_VARIABLE} names {path}, which does not exist") from None
+        return Config()
+    except (OSError, UnicodeDecodeError) as error:
+        raise_shortage(error)
+        raise ConfigError(f"{path}: cannot be read: {error}", path=path) from error
+    if not variables.get(CONFIG_VARIABLE):
+        _require_trusted(path)
+    return parse_config(text, path)
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """Open a file, not waiting for somebody who writes to a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _require_trusted(path: str) -> None:
+    """Check that nobody can have written the user's file who could not write plugins either."""
+    from modular_tf.discovery.trust.paths import PathJudge  # noqa: PLC0415  (where there is a file)
+    from modular_tf.discovery.trust.rights import Rights  # noqa: PLC0415
+    from modular_tf.discovery.trust.writers import trusted_writers  # noqa: PLC0415
+
+    offence = PathJudge(Rights(trusted_writers(TrustPolicy()))).judge(path).offence
+    if offence is not None:
+        message = f"{path} is not believed: {offence.message}. {CONFIGURATION_OWNER.remedy}"
+        raise ConfigError(message, path=path, rule=CONFIGURATION_OWNER.id)
+
+
+def parse_config(text: str, path: str) -> Config:
+    """Make a configuration of a file's text.
+
+    Raises:
+        ConfigError: See `load_config`; it names the key, what was expected and what was found.
+    """
+    values = _tables(text, path)
+    known = {entry.name for entry in fields(Config)} - {"path"}
+    if (wrong := unknown_keys(values, known)) is not None:
+        raise ConfigError(f"{path}: {wrong}", path=path)
+    checked = {key: _checked(key, value, path) for key, value in values.items()}
+    if "plugin_dirs" in checked:
+        checked["plugin_dirs"] = tuple(_place(entry, path) for entry in checked["plugin_dirs"])
+    return Config(**checked, path=path)
+
+
+def _tables(text: str, path: str) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib  # noqa: PLC0415  (most processes have no file to read)
+    else:
+        import tomli as tomllib  # noqa: PLC0415
+    try:
+        values = tomllib.loads(text)
+        _require_64_bits(values)
+    except (ValueError, RecursionError) as error:  # as numbers and nesting beyond Python's limits
+        raise ConfigError(f"{path}: not valid TOML: {error}", path=path) from error
+    return values
+
+
+def _require_64_bits(values: dict[str, Any]) -> None:
+    """Refuse longer integers, as TOML asks; Python would fail later, when it shows them."""
+    waiting: list[Any] = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("an integer needs more than 64 bits")
+
+
+def _place(entry: str, path: str) -> str:
+    """Make a path of `plugin_dirs` absolute: relative ones begin where the file is."""
+    if "\0" in entry:
+        message = f"{path}: plugin_dirs: expected paths without NUL characters, found {entry!r}"
+        raise ConfigError(message, path=path)
+    expanded = _expanded(entry, f"{path}: plugin_dirs")
+    return os.path.join(os.path.dirname(os.path.abspath(path)), expanded)
+
+
+def _checked(key: str, value: Any, path: str) -> Any:
+    """Bring one value into its type, or say what is wrong with it."""
+    if key in ("memory", "trust"):
+        try:
+            if key == "trust":
+                return parse_policy(value, os.path.dirname(os.path.abspath(path)))
+            return parse_memory(value)
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}", path=path) from None
+    if key in ("priorities", "scheme_pins", "dlpack_types"):
+        kind = int if key == "priorities" else str
+        if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
+            return dict(value)
+        expected = f"a table of {kind.__name__} values"
+    elif key in _SINGLE:
+        if (wrong := _why_wrong(key, value)) is None:
+            return value
+        expected = wrong
+    else:
+        expected = "a list of strings" if key != "first_contact_accept" else _ACCEPTABLE
+        is_list = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
+        if is_list and (key != "first_contact_accept" or ACCEPTABLE.issuperset(value)):
+            return tuple(value)
+    raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
+
+
+def _why_wrong(key: str, value: Any) -> str | None:
+    """Return what the value of a key of `_SINGLE` should be, None if it is that."""
+    if key in _POLICIES:
+        return None if value in _POLICIES[key] else f"one of {_POLICIES[key]}"
+    if key == "tell_ended_calls":
+        return None if isinstance(value, bool) else "true or false"
+    if key == "watch_polling":
+        return None if value == "auto" or isinstance(value, bool) else "'auto', true or false"
+    if key == "first_contact_memory_mib":
+        is_right = type(value) is int and 0 < value <= _MOST_MIB
+        return None if is_right else f"a whole number of MiB from 1 to {_MOST_MIB}"
+    if key == "copy_streams":
+        is_right = type(value) is int and value in _COPY_STREAMS
+        return None if is_right else "a number from 1 to 4"
+    if key == "close_timeout_s" and value is None:
+        value = _MOST_SECONDS
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_right = number and _FEWEST_SECONDS <= value <= _MOST_SECONDS
+    return None if is_right else f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}"

@@ -1,0 +1,130 @@
+"""Calls into plugins in which processes ended: told when it happens, and known to the next process.
+
+The native core does both in a signal handler (`native/core/ended_calls.h`). What it leaves is a
+file for each such call, which is read and removed by the process after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.discovery.host_fingerprint import host_fingerprint
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import state_directory
+from modular_tf.first_contact.finding import Incident
+from modular_tf.processes.signal_names import signal_name
+from modular_tf.rules import Violation
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SUFFIX = ".ended"
+_MOST_BYTES = 64 * 1024
+_NUMBERS_END = 1 << 40
+_TYPES = {
+    "plugin": str, "path": str, "sha256": str, "machine": str, "call": str, "subject": str,
+    "signal": int, "status": int, "pid": int, "time": int,
+}  # fmt: skip
+
+
+class EndedCall(NamedTuple):
+    """A call into a plugin in which a process ended.
+
+    Attributes:
+        plugin: The plugin's name for users.
+        path: Its file.
+        sha256: Of its bytes, in hexadecimal digits.
+        call: The operation.
+        subject: What it was about: a path, or the name of a device; empty for nothing.
+        signal: The signal that ended the process, 0 where it called exit().
+        status: What it gave exit().
+        pid: The process.
+        time: When, in seconds since 1970.
+    """
+
+    plugin: str
+    path: str
+    sha256: str
+    call: str
+    subject: str
+    signal: int
+    status: int
+    pid: int
+    time: int
+
+    def incident(self) -> Incident:
+        """Return what is kept of it (LD-130)."""
+        about = f" of {self.subject!r}" if self.subject else ""
+        how = signal_name(self.signal) if self.signal else f"exit({self.status})"
+        message = f"{self.call}{about}: process {self.pid} ended in it by {how}"
+        call = f"{self.call}{about}"
+        return Incident(Violation("LD-130", message), self.signal or None, last_call=call)
+
+
+@cache
+def tell_of_ended_calls(*, leave_notes: bool) -> None:
+    """From now on, tell on standard error of a call in which this process ends. [any thread]
+
+    Args:
+        leave_notes: Leave a note of it too, where the plugin has a record.
+    """
+    from modular_tf.native.ffi import lib  # noqa: PLC0415  (who only reads notes needs none)
+
+    place = _directory().made() if leave_notes else None
+    lib.mtf_tell_of_ended_calls(b"" if place is None else os.fsencode(place))
+
+
+def record_of(plugin: str, path: str, sha256: str) -> str:
+    """Return what a note of a plugin's call begins with."""
+    known = {"plugin": plugin, "path": path, "sha256": sha256, "machine": _machine()}
+    return json.dumps(known).removesuffix("}")
+
+
+def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[EndedCall]:
+    """Return the calls in which processes of this user ended on this machine, each to one caller.
+
+    Args:
+        environment: Instead of `os.environ`.
+
+    Raises:
+        ShortageError: They cannot be read now; all of them stay.
+    """
+    directory = _directory(environment)
+    names = [name for name in directory.changed_at() if name.endswith(_SUFFIX)]
+    notes = {name: _note(directory.read(name, _MOST_BYTES)) for name in names}
+    found = []
+    for name, note in notes.items():
+        if note is not None and note["machine"] != _machine():
+            continue  # a home directory that machines share
+        if directory.remove(name) and note is not None:
+            found.append(EndedCall(**{key: note[key] for key in EndedCall._fields}))
+    return sorted(found, key=lambda ended: ended.time)
+
+
+def _directory(environment: Mapping[str, str] | None = None) -> OwnDirectory:
+    variables = os.environ if environment is None else environment
+    place = state_directory(variables, privileged=is_privileged())
+    return OwnDirectory(None if place is None else os.path.join(place, "ended_calls"))
+
+
+@cache
+def _machine() -> str:
+    return dict(host_fingerprint().parts)["machine-id"] or os.uname().nodename
+
+
+def _note(data: bytes | None) -> dict[str, Any] | None:
+    """Return what a note says, None if it says nothing: the process may have ended in it."""
+    try:
+        note = json.loads(data or b"")
+        if type(note) is not dict or any(type(note.get(key)) is not _TYPES[key] for key in _TYPES):
+            return None
+        if any(not 0 <= note[key] < _NUMBERS_END for key in _TYPES if _TYPES[key] is int):
+            return None
+        note["subject"] = os.fsdecode(bytes.fromhex(note["subject"]))
+    except (ValueError, RecursionError):
+        return None
+    return note

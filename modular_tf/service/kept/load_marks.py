@@ -1,0 +1,222 @@
+"""Marks of what is being loaded into a process, for the processes after it.
+
+Not everything can be tried in a process of its own first, and where the system does not let a trial
+be secluded, a trial may end this process too. So a small file says what begins to run here, and is
+removed when it came back. A file whose process is gone names the culprit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.discovery.boot_id import boot_id
+from modular_tf.discovery.host_fingerprint import host_fingerprint
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import state_directory
+from modular_tf.first_contact.finding import Incident
+from modular_tf.first_contact.task import WITNESSED
+from modular_tf.rules import Violation
+from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+_SUFFIX = ".mark"
+_TRYING = "trying "
+_MOST_BYTES = 64 * 1024
+_TEXTS = ("plugin", "path", "what", "sha256", "machine", "namespace", "boot", "start")
+_FIELDS_TO_START = 20  # of /proc/PID/stat, after the command's name: proc_pid_stat(5)
+_ENDED = (b"Z", b"X", b"x")  # states of a process that nobody has waited for yet
+_UNFINISHED_S = 60.0
+_FOREIGN_S = 30 * 24 * 3600.0
+
+
+class Culprit(NamedTuple):
+    """What a process was loading when it ended.
+
+    Attributes:
+        plugin: The plugin's name for users.
+        path: Its file.
+        sha256: Of its bytes, in hexadecimal digits.
+        what: What had begun.
+        pid: The process that ended.
+        time: When it had begun, in seconds since 1970.
+        is_certain: Whether nothing else can be what ended it: a trial, and all who watched over it
+            ended as suddenly, while the machine went on.
+    """
+
+    plugin: str
+    path: str
+    sha256: str
+    what: str
+    pid: int
+    time: float
+    is_certain: bool = False
+
+    def incident(self) -> Incident:
+        """Return what quarantine keeps of it (LD-070)."""
+        message = (
+            f"{self.what}: process {self.pid} ended while it did that; perhaps for another reason, "
+            "such as SIGKILL or a power cut"
+        )
+        return Incident(Violation("LD-070", message), last_call=self.what)
+
+
+class LoadMarks:
+    """The marks of this user's processes.
+
+    Where nothing can be written, there are none. [any thread]
+    """
+
+    def __init__(self, directory: OwnDirectory) -> None:
+        self._directory = directory
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> LoadMarks:
+        """Return the marks where processes of this user leave them.
+
+        Args:
+            environment: Instead of `os.environ`.
+        """
+        variables = os.environ if environment is None else environment
+        place = state_directory(variables, privileged=is_privileged())
+        return cls(OwnDirectory(None if place is None else os.path.join(place, "marks")))
+
+    def around_trial(self, plugin: str, path: str, sha256: str) -> AbstractContextManager[str]:
+        """Mark what is tried in another process that may end this one; see `around`."""
+        return self.around(plugin, path, f"{_TRYING}{path}", sha256)
+
+    @contextmanager
+    def around(self, plugin: str, path: str, what: str, sha256: str) -> Iterator[str]:
+        """Mark what may end this process, for as long as it runs. [any thread]
+
+        Args:
+            plugin: The plugin's name for users.
+            path: Its file.
+            what: What begins, as `loading libx.so`.
+            sha256: Of its bytes.
+
+        Yields:
+            The mark's path, for `witness`; "" where none could be written.
+
+        Raises:
+            ShortageError: Nothing can be said of this process now; nothing was begun.
+        """
+        process = _this_process(os.getpid())
+        mark = {
+            "plugin": plugin, "path": path, "what": what, "sha256": sha256, "time": time(),
+            **process._asdict(),
+        }  # fmt: skip
+        name = f"{os.urandom(8).hex()}{_SUFFIX}"
+        made = self._directory.create(name, json.dumps(mark).encode("ascii"))
+        try:
+            yield os.path.join(self._directory.path or "", name) if made else ""
+        finally:
+            # A child that was forked meanwhile leaves the mark of its parent alone.
+            if made and os.getpid() == process.pid and not self._directory.remove(name):
+                self._directory.remove(f"{name}{WITNESSED}")
+
+    def culprits(self) -> list[Culprit]:
+        """Return what processes were loading that are gone, each to one caller only. [any thread]
+
+        Processes from before the last start of this machine count. Those of other machines and
+        containers do not: for all that can be seen from here, they may still run.
+        """
+        found: list[Culprit] = []
+        with suppress(ShortageError):  # of the rest nobody can tell now
+            self._collect(found)
+        return sorted(found, key=lambda culprit: culprit.time)
+
+    def _collect(self, found: list[Culprit]) -> None:
+        for name, written in self._directory.changed_at().items():
+            if not name.endswith((_SUFFIX, _SUFFIX + WITNESSED)):
+                continue
+            mark = _mark(self._directory.read(name, _MOST_BYTES))
+            life = _life_s(mark)
+            if (life and time() - written < life) or not self._directory.remove(name):
+                continue
+            if mark is not None and not life:
+                told = {key: mark[key] for key in Culprit._fields if key in mark}
+                certain = mark["what"].startswith(_TRYING) and mark["boot"] == boot_id()
+                certain = certain and not name.endswith(WITNESSED)
+                found.append(Culprit(**{**told, "is_certain": certain}))
+
+
+class _Process(NamedTuple):
+    """What tells a process from all others, of other times, machines and containers too.
+
+    Attributes:
+        pid: Its number.
+        start: When it began, in ticks since the machine did, which tells it from a later one.
+        boot: When the machine began, as a number drawn by chance.
+        namespace: Where its number counts.
+        machine: The machine.
+    """
+
+    pid: int
+    start: str
+    boot: str
+    namespace: str
+    machine: str
+
+
+@lru_cache(maxsize=2)  # a forked child is another one
+def _this_process(pid: int) -> _Process:
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError as error:
+        raise_shortage(error)
+        namespace = ""
+    machine = dict(host_fingerprint().parts)["machine-id"] or os.uname().nodename
+    return _Process(pid, _start_of(pid) or "", boot_id(), namespace, machine)
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process began, None if none of that number runs."""
+    # The name of the command comes second, in parentheses, and may hold anything.
+    fields = _bytes_of(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    if len(fields) < _FIELDS_TO_START or fields[0] in _ENDED:
+        return None
+    return fields[_FIELDS_TO_START - 1].decode("ascii", "replace")
+
+
+def _life_s(mark: dict[str, Any] | None) -> float:
+    """Return how old a mark may become: 0 if its process is gone, for ever if it runs."""
+    if mark is None:
+        return _UNFINISHED_S  # it is being written, or its writing was cut off
+    here = _this_process(os.getpid())
+    if mark["machine"] != here.machine:
+        return _FOREIGN_S
+    if mark["boot"] != here.boot:
+        return 0
+    if mark["namespace"] != here.namespace:
+        return _FOREIGN_S
+    return float("inf") if _start_of(mark["pid"]) == mark["start"] else 0
+
+
+def _mark(data: bytes | None) -> dict[str, Any] | None:
+    """Return what a mark says, None if it says nothing."""
+    try:
+        mark = json.loads(data or b"")
+    except (ValueError, RecursionError):
+        return None
+    if type(mark) is not dict or any(type(mark.get(key)) is not str for key in _TEXTS):
+        return None
+    right = type(mark.get("pid")) is int and type(mark.get("time")) is float
+    return mark if right else None
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            return stream.read(4096)
+    except OSError as error:
+        raise_shortage(error)
+        return b""

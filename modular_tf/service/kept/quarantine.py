@@ -1,0 +1,288 @@
+"""The plugins that took a process down, kept until their bytes or the host change.
+
+Where there is no room for all, those stay whose deed no trial would find again, then the newest:
+so nobody can put the memory of a plugin out by adding many that do harm.
+"""
+
+from __future__ import annotations
+
+import os
+from time import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zlib import crc32
+
+from modular_tf.discovery.host_fingerprint import host_fingerprint
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import state_directory
+from modular_tf.events import EventLog
+from modular_tf.first_contact.finding import Incident
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.rules.shortage import ShortageError
+    from modular_tf.service.kept.ended_calls import EndedCall
+    from modular_tf.service.kept.load_marks import Culprit
+
+_TITLE = "modular_tf quarantine 1"
+_ENDED_A_PROCESS = "LD-070"
+_ENDED_IN_A_CALL = "LD-130"
+_FOUND_BY_NO_TRIAL = (_ENDED_A_PROCESS, _ENDED_IN_A_CALL)
+_CALLS_TO_QUARANTINE = 3  # in which processes ended
+_MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
+_LAST_TIME = 1 << 40
+_log = EventLog("quarantine")
+
+
+class Entry(NamedTuple):
+    """One plugin in quarantine.
+
+    Attributes:
+        sha256: Of its bytes, in hexadecimal digits.
+        name: What it was called.
+        path: Where it was.
+        incident: What it did.
+        time: When, in seconds since 1970.
+        host: The parts of the host's fingerprint then.
+    """
+
+    sha256: str
+    name: str
+    path: str
+    incident: Incident
+    time: float
+    host: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {
+            "sha256": self.sha256,
+            "name": self.name,
+            "path": self.path,
+            "incident": self.incident.as_dict(),
+            "time": self.time,
+            "host": dict(self.host),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Any) -> Entry:
+        """Read what `as_dict` gives.
+
+        Raises:
+            ValueError: It has another shape.
+        """
+        if type(value) is not dict or value.keys() != set(cls._fields):
+            raise ValueError(f"expected an object with {cls._fields}")
+        texts = (value["sha256"], value["name"], value["path"])
+        host = value["host"]
+        if type(host) is not dict or any(
+            type(text) is not str for text in (*texts, *host.values())
+        ):
+            raise ValueError("expected texts")
+        if len(value["name"]) > _MOST_OF_A_NAME or len(value["path"]) > _MOST_OF_A_PATH:
+            raise ValueError("expected shorter texts")
+        if type(value["time"]) not in {int, float} or not 0 <= value["time"] < _LAST_TIME:
+            raise ValueError("expected a time")
+        return cls(*texts, Incident.from_dict(value["incident"]), value["time"], host)
+
+
+class QuarantineMemory:
+    """The quarantine of this user on this machine.
+
+    Each change is on the disk when the call returns, if that is possible, and else lasts as long as
+    this object. Nothing of it raises. [any thread, one at a time]
+    """
+
+    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+        """Read it; `of_process` finds out where it is.
+
+        Args:
+            directory: Where it is.
+            host: The host as it is now.
+        """
+        self._host = host
+        # A home directory may be shared by machines, and what one releases another must keep.
+        machine = crc32(repr(_machine_of(host)).encode("utf-8", "backslashreplace"))
+        self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE, _rank)
+
+    @classmethod
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineMemory:
+        """Return the quarantine of the running process's user.
+
+        Args:
+            environment: Instead of `os.environ`.
+        """
+        variables = os.environ if environment is None else environment
+        place = state_directory(variables, privileged=is_privileged())
+        return cls(OwnDirectory(place), host_fingerprint())
+
+    def refresh(self) -> None:
+        """See what other processes did to it."""
+        self._records.refresh()
+
+    @property
+    def shortage(self) -> ShortageError | None:
+        """Why it could not be read the last time, for what this process has too little of."""
+        return self._records.shortage
+
+    def recall(self, sha256: str) -> Entry | None:
+        """Return why these bytes are in quarantine, None where they are not.
+
+        They are released here if the host changed since.
+        """
+        entry = _entry(sha256, self._records.get(sha256))
+        if entry is None:
+            return None
+        changes = self._host.changes_since(entry.host)
+        if not changes:
+            return entry
+        _log.info("quarantine.released", plugin=entry.name, path=entry.path, changes=changes)
+        self.release(sha256)
+        return None
+
+    def remember(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
+        """Put bytes into quarantine, on this host, from now on.
+
+        Args:
+            sha256: Of the plugin's bytes.
+            name: The plugin's name for users.
+            path: Its file.
+            incident: What it did.
+        """
+        entry = self._entry(sha256, name, path, incident)
+        self._records.put(sha256, entry.as_dict())
+        self._records.drop(_suspect_key(sha256))
+        self._records.save()
+        _log.warning("quarantine.added", plugin=name, path=path, rule=incident.violation.rule_id)
+        return entry
+
+    def add_culprits(self, culprits: Iterable[Culprit]) -> None:
+        """Suspect what processes were loading when they ended; the second time, quarantine it.
+
+        Somebody may have stopped such a process, which says nothing of the plugin. So a suspect is
+        tried anew before it runs again. Of one that does no harm then, and ends the next process
+        all the same, it is believed (LD-070), and so is what nothing else explains.
+        """
+        for culprit in culprits:
+            suspicion = self.suspicion(culprit.sha256)
+            # Not one of many that were stopped at once.
+            is_second = suspicion is not None and suspicion.time < culprit.time
+            if suspicion is None and not culprit.is_certain:
+                self._suspect(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+            elif is_second or culprit.is_certain:
+                self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
+
+    def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:
+        """Keep the calls in which processes ended (LD-130); a plugin's third quarantines it."""
+        for call in calls:
+            texts = (call.sha256, call.plugin, call.path)
+            number = len(self.ended_calls(call.sha256)) + 1
+            if number >= _CALLS_TO_QUARANTINE:
+                self._forget_ended_calls(call.sha256)
+                self.remember(*texts, call.incident())
+                continue
+            kept = self._entry(*texts, call.incident())._replace(time=float(call.time))
+            self._records.put(_ended_key(call.sha256, number), kept.as_dict())
+            self._records.save()
+
+    def ended_calls(self, sha256: str) -> list[Entry]:
+        """Return the calls of these bytes in which processes ended on this host as it is."""
+        keys = (_ended_key(sha256, number) for number in range(1, _CALLS_TO_QUARANTINE))
+        found = (_entry(sha256, self._records.get(key)) for key in keys)
+        return [entry for entry in found if entry and not self._host.changes_since(entry.host)]
+
+    def _forget_ended_calls(self, sha256: str) -> None:
+        for number in range(1, _CALLS_TO_QUARANTINE):
+            self._records.drop(_ended_key(sha256, number))
+
+    def _suspect(self, sha256: str, name: str, path: str, incident: Incident) -> None:
+        entry = self._entry(sha256, name, path, incident)
+        self._records.put(_suspect_key(sha256), entry.as_dict())
+        self._records.save()
+        _log.info("quarantine.suspected", plugin=name, path=path)
+
+    def _entry(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
+        texts = (sha256, name[:_MOST_OF_A_NAME], path)
+        return Entry(*texts, incident, time(), dict(self._host.parts))
+
+    def suspicion(self, sha256: str) -> Entry | None:
+        """Return why these bytes have to be tried before they run again, None if they need not."""
+        return _entry(sha256, self._records.get(_suspect_key(sha256)))
+
+    def clear_suspicion(self, sha256: str) -> None:
+        """Take note that a process has loaded these bytes and goes on."""
+        self._records.drop(_suspect_key(sha256))
+        self._records.save()
+
+    def release(self, sha256: str) -> bool:
+        """Take bytes out of quarantine; tell whether they were in it.
+
+        What ended a process stays suspect until it has been loaded.
+        """
+        value = self._records.get(sha256)
+        if value is None:
+            return False
+        self._records.drop(sha256)
+        entry = _entry(sha256, value)
+        if entry is not None and entry.incident.violation.rule_id == _ENDED_A_PROCESS:
+            self._suspect(sha256, entry.name, entry.path, entry.incident)
+        self._records.save()
+        return True
+
+    def entries(self) -> list[Entry]:
+        """Return all that are in quarantine, the oldest first; those of another host as well."""
+        found = (_entry(key, value) for key, value in self._records.items())
+        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
+
+    def named(self, name: str) -> list[Entry]:
+        """Return the entries that a name, a path or the first digits of a SHA-256 mean."""
+        path = os.path.abspath(name)
+        return [
+            entry
+            for entry in self.entries()
+            if name == entry.name
+            or path == entry.path
+            or (len(name) >= _LEAST_DIGITS and entry.sha256.startswith(name.lower()))
+        ]
+
+    def changes_since(self, entry: Entry) -> list[str]:
+        """Return what of the host changed since an entry was made, in words; empty for nothing."""
+        return self._host.changes_since(entry.host)
+
+
+_LEAST_DIGITS = 6
+
+
+def _suspect_key(sha256: str) -> str:
+    return f"suspect {sha256}"
+
+
+def _ended_key(sha256: str, number: int) -> str:
+    return f"ended {number} {sha256}"
+
+
+def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
+    parts = dict(host.parts)
+    return parts.get("machine-id"), parts.get("machine")
+
+
+def _rank(value: Any) -> int:
+    """Return 1 for what no trial would find again, else 0."""
+    try:
+        return int(value["incident"]["rule"] in _FOUND_BY_NO_TRIAL)
+    except (TypeError, KeyError, IndexError):
+        return 0
+
+
+def _entry(sha256: str, value: Any) -> Entry | None:
+    """Return what the file says of these bytes, None if it says nothing, or of others."""
+    if value is None:
+        return None
+    try:
+        entry = Entry.from_dict(value)
+    except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+        return None
+    return entry if entry.sha256 == sha256 else None

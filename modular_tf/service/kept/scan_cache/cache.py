@@ -1,0 +1,253 @@
+"""The scan cache: what was found out about a library holds as long as its bytes do.
+
+An entry is believed when the library and everything that its verdict rests on are as they were
+seen. It belongs to one state of the host; another has a file of its own. What may become right at
+any time, such as a library that is missing, is not kept.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.file_identity import see_again
+from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
+from modular_tf.discovery.linking.linker_cache import LINKER_CACHE
+from modular_tf.discovery.load_facts import LoadFacts
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.user_directories import cache_directory
+from modular_tf.rules import loading as rules
+from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.scan_cache.dependencies import Dependencies
+from modular_tf.service.kept.scan_cache.remembered import Remembered, remembered_from_json
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.record_file import RecordFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.host_fingerprint import HostFingerprint
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.first_contact.finding import Finding
+
+__all__ = ["ScanCache"]
+
+# 2: before, the finding of a plugin whose loading was under way could be kept, as one of nothing.
+_TITLE = "modular_tf scan cache 2"
+_PREFIX, _SUFFIX = "scan-", ".records"
+_MOST_HOSTS = 32
+# Of the rules that refuse a library, those that nothing but its bytes can break.
+_BY_BYTES = frozenset(
+    rule.id
+    for rule in (
+        rules.IS_ELF,
+        rules.WHOLE_ELF,
+        rules.WORD_SIZE,
+        rules.BYTE_ORDER,
+        rules.MACHINE,
+        rules.SHARED_OBJECT,
+        rules.INIT_SYMBOL,
+        rules.INIT_SYMBOL_IS_FUNCTION,
+        rules.KIND_SERVED,
+        rules.SIZE_BOUNDED,
+    )
+)
+
+
+class ScanCache:
+    """What this user's processes on this host know of libraries.
+
+    Where nothing can be read or written, nothing is remembered beyond this process. What looks at
+    libraries may raise `ShortageError`: nothing can be said of them now. [any thread, one at a
+    time]
+    """
+
+    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+        """Read the cache; `of_process` finds out where it is.
+
+        Args:
+            directory: Where it is.
+            host: What its entries depend on beside files.
+        """
+        title = f"{_TITLE} {dict(host.parts)}"
+        self._records = RecordFile(directory, f"{_PREFIX}{host.key}{_SUFFIX}", title)
+        self._dependencies = Dependencies(self._records)
+
+    @classmethod
+    def of_process(
+        cls, environment: Mapping[str, str] | None = None, settings: Mapping[str, str] | None = None
+    ) -> ScanCache:
+        """Return the cache of the running process; an empty one where it has none.
+
+        Args:
+            environment: Instead of `os.environ`.
+            settings: What else decides about plugins, such as rules that the user takes lightly.
+        """
+        variables = os.environ if environment is None else environment
+        place = cache_directory(variables, privileged=is_privileged())
+        parts = {**linking_parts(variables), **(settings or {})}
+        host = host_fingerprint().with_parts(parts)
+        return cls(OwnDirectory(place), host)
+
+    def refresh(self) -> None:
+        """Begin a new pass over libraries: see what other processes remembered, and all files anew.
+
+        Within one pass a file that several libraries depend on is looked at once.
+        """
+        self._records.refresh()
+        self._dependencies = Dependencies(self._records)
+
+    def recall(self, path: str) -> Remembered | None:
+        """Return what is known of a library, if that still holds.
+
+        It costs one `stat`, and reads the library only where its identity does not tell enough:
+        it has another one, or changed right before it was seen.
+
+        Args:
+            path: The library, as it was found; links are part of what is known.
+        """
+        found = self._noted(path)
+        if found is None:
+            return None
+        seen = see_again(found.seen)
+        dependencies = self._dependencies.see_again(found.dependencies)
+        if seen is None or dependencies is None:
+            return None
+        finding = self._still_true(found.finding)
+        if (
+            seen is not found.seen
+            or dependencies is not found.dependencies
+            or finding is not found.finding
+        ):
+            tried = found.tried and finding is not None
+            found = Remembered(seen, found.facts, dependencies, tried, finding)
+            self._note(found)  # so that nobody has to read the bytes again
+        return found
+
+    def _still_true(self, finding: Finding | None) -> Finding | None:
+        """Return a finding as long as the libraries that code opened are as they were."""
+        if finding is None or not finding.opened:
+            return finding
+        opened = self._dependencies.see_again(finding.opened)
+        if opened is finding.opened:
+            return finding
+        return None if opened is None else finding._replace(opened=opened)
+
+    def describe(self, probe: Probe, seen: SeenFile) -> Remembered:
+        """Make what is to be remembered of a probe.
+
+        Args:
+            probe: The probe, made since this pass began.
+            seen: The library as it was seen *before* it was probed
+                (`modular_tf.discovery.file_identity.see`).
+        """
+        facts = LoadFacts.of(probe)
+        lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
+        libraries = [library.path for library in probe.libraries]
+        others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
+        dependencies = self._dependencies.seen_at(libraries, others)
+        if dependencies is None:
+            return Remembered(seen, facts, lasting=False)
+        return Remembered(seen, facts, dependencies, lasting=lasting)
+
+    def remember(self, remembered: Remembered) -> bool:
+        """Keep what is known of a library; tell whether it lasts and still holds, and so was kept.
+
+        Args:
+            remembered: As `describe` gives it, with what first contact found.
+        """
+        if not remembered.lasting or not _is_still_there(remembered.seen):
+            self.forget(remembered.seen.path)
+            return False
+        self._note(remembered)
+        return True
+
+    def forget(self, path: str) -> None:
+        """Drop what is known of a library."""
+        self._records.drop(path)
+
+    def finding_for(self, known: Remembered) -> Finding | None:
+        """Return what was found when the same bytes were tried with the same libraries.
+
+        The library may have been at another path then; or what the linker would find was in
+        doubt and is as it was. From another folder its code may open other files, so a finding
+        that names some holds for one folder only.
+
+        Args:
+            known: As `describe` gives it.
+        """
+        for path in self._records.keys_with_digest(known.sha256) if known.lasting else ():
+            other = self._noted(path)
+            if other is None or not other.tried or not _same_bytes(other, known):
+                continue
+            found = self._still_true(other.finding)
+            if found is None or not found.opened or _are_neighbours(path, known.seen.path):
+                return found
+        return None
+
+    def save(self) -> bool:
+        """Write what was remembered for other processes; tell whether that was possible."""
+        saved = self._records.save()
+        if saved:
+            self._prune()
+        return saved
+
+    # -- the file -------------------------------------------------------------------------------
+
+    def _noted(self, path: str) -> Remembered | None:
+        """Return what the file says of a library, whether it still holds or not."""
+        value = self._records.get(path)
+        if value is None:
+            return None
+        try:
+            return remembered_from_json(path, value, self._dependencies.named)
+        except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
+            return None
+
+    def _note(self, remembered: Remembered) -> None:
+        name = self._dependencies.name_of(remembered.dependencies)
+        self._records.put(remembered.seen.path, remembered.as_json(name))
+
+    def _prune(self) -> None:
+        """Remove the files of hosts that have not been for the longest time."""
+        directory = self._records.directory
+        directory.remove_unfinished()
+        caches = {
+            name: changed
+            for name, changed in directory.changed_at().items()
+            if name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+        }
+        for name in sorted(caches, key=caches.__getitem__)[: max(0, len(caches) - _MOST_HOSTS)]:
+            directory.remove(name)
+
+
+def _lasts(problem: Problem, seen: SeenFile) -> bool:
+    """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
+    return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
+
+
+def _is_still_there(seen: SeenFile) -> bool:
+    """Tell whether a file did not change: else what was probed may be the one or the other."""
+    try:
+        return see_again(seen) is not None
+    except ShortageError:
+        return False
+
+
+def _are_neighbours(one: str, other: str) -> bool:
+    return os.path.dirname(one) == os.path.dirname(other)
+
+
+def _same_bytes(one: Remembered, other: Remembered) -> bool:
+    """Tell whether library and dependencies have the same bytes, by what is known of them."""
+    return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
+
+
+def _libraries_of(remembered: Remembered) -> set[tuple[object, ...]]:
+    return {
+        (file.path, file.identity, file.sha256)
+        for file in remembered.dependencies
+        if file.identity is not None and file.path != LINKER_CACHE
+    }

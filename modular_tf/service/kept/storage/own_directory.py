@@ -1,0 +1,271 @@
+"""A directory of our own, in which nobody else can have put anything.
+
+What is read here decides which plugins run untried, so a file counts only if nobody but this user
+and the administrator can have written it. Everything is done relative to the opened directory.
+A directory that is missing, read-only, full, locked or somebody else's is one in which nothing is
+kept, and nothing here raises for it. Only who reads is told of a shortage: that nothing could be
+read does not mean that nothing is there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
+from modular_tf.events import EventLog
+from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.service.kept.storage.own_ground import UntrustedGroundError, open_own
+
+if TYPE_CHECKING:
+    import select
+    from collections.abc import Iterator
+    from io import FileIO
+
+_log = EventLog("storage")
+_DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# O_NONBLOCK: a FIFO in the place of the file must not block the open.
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # with an ACL, the group's bits are its mask
+_LOCK_NAME = "lock"
+_LOCK_PATIENCE_S = 2.0
+_LOCK_POLL_S = 0.005
+_UNFINISHED = ".unfinished"
+_UNFINISHED_LIFE_S = 3600.0
+
+
+class OwnDirectory:
+    """One directory and the files in it. [any thread]
+
+    Attributes:
+        path: Where it is, or would be made; None for nowhere, which holds nothing for ever.
+    """
+
+    __slots__ = ("_judged", "path")
+
+    def __init__(self, path: str | None) -> None:
+        self.path = path
+        self._judged: os.stat_result | None = None
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """Return the bytes of a file; None if there is none that can be believed.
+
+        Args:
+            name: Its name in the directory.
+            most: The number of bytes above which it is not believed either.
+
+        Raises:
+            ShortageError: Nobody can tell now.
+        """
+        with self._opened(tells_shortage=True) as directory:
+            if directory is None:
+                return None
+            try:
+                with open_owned(name, _READ_FLAGS, dir_fd=directory) as file:
+                    return self._read(file.fileno(), name, most)
+            except OSError as error:
+                raise_shortage(error)
+                return None
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a new file, in place; tell whether it is there as a whole."""
+        with self._opened(make=True) as directory:
+            return directory is not None and self._create(directory, name, data)
+
+    def replace(self, name: str, data: bytes) -> bool:
+        """Let a file have these bytes from one moment to the next; tell whether it has.
+
+        A reader sees the old or the new bytes. It may have neither after a power cut: the bytes
+        are not forced to the disk, which would cost more than all that is kept here is worth.
+        """
+        # By chance: processes of several containers, with the same numbers, may share a directory.
+        unfinished = f".{name}.{os.urandom(8).hex()}{_UNFINISHED}"
+        with self._opened(make=True) as directory:
+            if directory is None or not self._create(directory, unfinished, data):
+                return False
+            try:
+                os.replace(unfinished, name, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError as error:
+                _log.info("storage.not_written", path=self._path_of(name), error=str(error))
+                _remove(directory, unfinished)
+                return False
+            return True
+
+    def made(self) -> str | None:
+        """Return its path, made where it is missing; None if it is not there or not our own."""
+        with self._opened(make=True) as directory:
+            return None if directory is None else self.path
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; tell whether it was this call that did."""
+        with self._opened() as directory:
+            return directory is not None and _remove(directory, name)
+
+    def changed_at(self) -> dict[str, float]:
+        """Return the names of the files that are there and when each was written last."""
+        found: dict[str, float] = {}
+        with self._opened() as directory, suppress(OSError):
+            for name in [] if directory is None else os.listdir(directory):
+                with suppress(OSError):
+                    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        found[name] = status.st_mtime
+        return found
+
+    def remove_unfinished(self) -> None:
+        """Remove what processes left that ended while they wrote."""
+        oldest = time() - _UNFINISHED_LIFE_S
+        for name, changed in self.changed_at().items():
+            if name.endswith(_UNFINISHED) and changed < oldest:
+                self.remove(name)
+
+    @contextmanager
+    def locked(self) -> Iterator[bool]:
+        """Keep other processes from changing files here meanwhile; tell whether that is so.
+
+        Where there are no locks, or somebody holds this one for seconds, the caller goes on
+        without: then the last of two changes wins.
+        """
+        with self._opened(make=True) as directory:
+            file = None if directory is None else _open_lock(directory)
+            if file is None:
+                yield False
+                return
+            with file:
+                try:
+                    yield _lock(file.fileno())
+                finally:
+                    # A child that another thread forked meanwhile has the descriptor too, and
+                    # would keep the lock if it were only closed here.
+                    _unlock(file.fileno())
+
+    # -- one file, in the opened directory --------------------------------------------------------
+
+    @contextmanager
+    def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
+        """Yield a descriptor of the directory, or None if it is not there or not our own."""
+        try:
+            opened = None if self.path is None else self._open(self.path, make=make)
+        except ShortageError:
+            if tells_shortage:
+                raise
+            opened = None
+        if opened is None:
+            yield None
+            return
+        with opened:
+            fd = opened.fileno()
+            yield fd if _is_own(os.fstat(fd), self.path or "") else None
+
+    def _open(self, path: str, *, make: bool) -> select.epoll | None:
+        if self._judged is not None:
+            with suppress(OSError):
+                opened = open_owned_directory(path, _DIRECTORY_FLAGS)
+                if os.path.samestat(os.fstat(opened.fileno()), self._judged):
+                    return opened  # whatever leads there now
+                opened.close()
+        try:
+            opened = open_own(path, make=make)
+        except UntrustedGroundError as error:
+            _refuse(path, error.strerror or "")
+        except (OSError, ValueError) as error:
+            raise_shortage(error)
+        else:
+            self._judged = os.fstat(opened.fileno())
+            return opened
+        return None
+
+    def _create(self, directory: int, name: str, data: bytes) -> bool:
+        file = None
+        try:
+            with open_owned(name, _CREATE_FLAGS, 0o600, dir_fd=directory) as file:
+                os.fchmod(file.fileno(), 0o600)  # the umask may leave its owner out
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(file.fileno(), view) :]
+        except OSError as error:
+            _log.info("storage.not_written", path=self._path_of(name), error=str(error))
+            if file is not None:
+                _remove(directory, name)
+            return False
+        return True
+
+    def _read(self, fd: int, name: str, most: int) -> bytes | None:
+        status = os.fstat(fd)
+        path = self._path_of(name)
+        if not stat.S_ISREG(status.st_mode):
+            _refuse(path, "it is not a regular file")
+            return None
+        if not _is_own(status, path):
+            return None
+        with open(fd, "rb", buffering=0, closefd=False) as stream:
+            data = bytearray()
+            while len(data) <= most and (chunk := stream.read(min(status.st_size, most) + 1)):
+                data += chunk
+        if len(data) > most:
+            _refuse(path, f"it has more than {most} bytes")
+            return None
+        return bytes(data)
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self.path or "", name)
+
+
+def _is_own(status: os.stat_result, path: str) -> bool:
+    if status.st_uid not in (os.geteuid(), 0):
+        _refuse(path, f"user {status.st_uid} owns it")
+        return False
+    if status.st_mode & _WRITABLE_BY_OTHERS:
+        _refuse(path, f"others may write to it (mode {status.st_mode & 0o7777:o})")
+        return False
+    return True
+
+
+@lru_cache(maxsize=64)  # said once, not for each of a thousand plugins
+def _refuse(path: str, why: str) -> None:
+    _log.warning("storage.not_believed", path=path, why=why, rule="LD-071")
+
+
+def _remove(directory: int, name: str) -> bool:
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError:
+        return False
+    return True
+
+
+def _open_lock(directory: int) -> FileIO | None:
+    try:
+        return open_owned(_LOCK_NAME, _LOCK_FLAGS, 0o600, dir_fd=directory)
+    except OSError:
+        return None
+
+
+def _lock(fd: int) -> bool:
+    import fcntl  # noqa: PLC0415  (only who writes needs it)
+
+    end = monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if monotonic() > end:
+                return False
+            sleep(_LOCK_POLL_S)
+        except OSError:  # a file system without locks
+            return False
+        else:
+            return True
+
+
+def _unlock(fd: int) -> None:
+    import fcntl  # noqa: PLC0415  (only who writes needs it)
+
+    with suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_UN)

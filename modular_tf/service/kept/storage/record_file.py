@@ -1,0 +1,228 @@
+"""A file of records that many processes read and change: a key and a JSON value in each line.
+
+Each line carries a checksum over the file's title, its key and its value, so that whatever
+happens to the file, a record that is read was written as it is, under that very title. Damage
+costs the lines it hits. Readers take no lock; a writer merges what it changed into what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from json import JSONDecoder, dumps
+from json.encoder import encode_basestring_ascii
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from modular_tf.rules.shortage import ShortageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from modular_tf.service.kept.storage.own_directory import OwnDirectory
+
+_decode = JSONDecoder().raw_decode
+_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+_MOST_BYTES = 32 * 1024 * 1024  # of a file that is read; none is written that has more
+_MOST_BYTES_OF_A_LINE = 1024 * 1024
+_MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
+
+
+class RecordFile:
+    """The records of one file, as they were when it was read last, and what was changed since.
+
+    Nothing of it raises, whatever is on the disk. [any thread, one at a time]
+
+    Attributes:
+        directory: The directory that the file is in.
+        name: The file's name there.
+        title: What the file is about; one with another title counts as empty.
+        shortage: Why the file could not be read the last time, for what this process or machine has
+            too little of; None where that is not why.
+    """
+
+    def __init__(
+        self,
+        directory: OwnDirectory,
+        name: str,
+        title: str,
+        rank: Callable[[Any], int] = lambda _: 0,
+    ) -> None:
+        """Read the file.
+
+        Args:
+            directory: The directory.
+            name: The file's name.
+            title: What it is about: a kind of content, its version, whatever it is valid for.
+            rank: Where there is no room, values go for which this returns less, and of those with
+                the same rank the oldest. Takes any value that JSON can hold, and None.
+        """
+        self.directory = directory
+        self.name = name
+        self.title = title
+        self._rank = rank
+        self._seed = crc32(_text(title))
+        self.shortage: ShortageError | None = None
+        self._lines: dict[bytes, bytes] = {}
+        self._changes: dict[bytes, bytes | None] = {}
+        self._keys_by_digest: dict[bytes, dict[bytes, None]] | None = None  # made when asked for
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the file anew; changes that were not saved stay, and in a shortage all does."""
+        try:
+            self._lines = self._read()
+        except ShortageError as error:
+            self.shortage = error
+            return
+        self.shortage = None
+        self._keys_by_digest = None
+
+    def get(self, key: str) -> Any | None:
+        """Return the value of a key; None if there is none, or it is damaged."""
+        encoded = _text(key)
+        if encoded in self._changes:
+            return _value(self._changes[encoded])
+        line = self._lines.get(encoded)
+        return None if line is None else self._checked(encoded, line)
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Yield every key with its value, in the order in which they were put."""
+        for encoded in [*(k for k in self._lines if k not in self._changes), *self._changes]:
+            key = _value(encoded)
+            if isinstance(key, str) and (value := self.get(key)) is not None:
+                yield key, value
+
+    def keys_with_digest(self, digest: str) -> list[str]:
+        """Return the keys whose value may hold a SHA-256, as 64 hexadecimal digits.
+
+        A value that was changed since may hold it no longer.
+        """
+        found = self._keys_by_digest
+        if found is None:  # a signal handler that reads the file anew takes only the attribute away
+            found = {}
+            for key, line in {**self._lines, **self._changes}.items():
+                _note_digests(found, key, line)
+            self._keys_by_digest = found
+        keys = [_value(key) for key in found.get(digest.encode("ascii"), ())]
+        return [key for key in keys if isinstance(key, str)]
+
+    def put(self, key: str, value: Any) -> None:
+        """Set the value of a key, for this process until it is saved.
+
+        Args:
+            key: Any string.
+            value: What JSON can hold, and not None. One of more than a megabyte is not kept.
+        """
+        encoded = _text(value)
+        small = len(encoded) < _MOST_BYTES_OF_A_LINE
+        self._change(_text(key), encoded if small else None)
+
+    def renew(self, key: str) -> None:
+        """Let a key that was put here be the newest."""
+        encoded = _text(key)
+        if encoded in self._changes:
+            self._change(encoded, self._changes[encoded])
+
+    def drop(self, key: str) -> None:
+        """Forget a key."""
+        self._change(_text(key), None)
+
+    def save(self) -> bool:
+        """Merge what was changed into the file; tell whether that was possible.
+
+        What cannot be written is kept for this process and the next `save`.
+        """
+        if not self._changes:
+            return True
+        with self.directory.locked():
+            self.refresh()
+            if self.shortage is not None:  # what others wrote would be lost
+                return False
+            merged = self._merged()
+            if not self.directory.replace(self.name, self._as_bytes(merged)):
+                return False
+        self._lines = merged
+        self._changes.clear()
+        return True
+
+    # -- lines ----------------------------------------------------------------------------------
+
+    def _change(self, key: bytes, value: bytes | None) -> None:
+        self._changes.pop(key, None)  # so that it becomes the newest
+        self._changes[key] = value
+        if (found := self._keys_by_digest) is not None:
+            _note_digests(found, key, value)
+
+    def _merged(self) -> dict[bytes, bytes]:
+        """Return all lines by key, the oldest first, as far as there is room."""
+        kept = {key: line for key, line in self._lines.items() if key not in self._changes}
+        changed = {
+            key: self._line(key, value) for key, value in self._changes.items() if value is not None
+        }
+        return self._fitting({**kept, **changed})
+
+    def _fitting(self, lines: dict[bytes, bytes]) -> dict[bytes, bytes]:
+        """Return the lines without those for which there is no room."""
+        size = len(_text(self.title)) + sum(map(_size, lines.items())) + 1
+        if size <= _MOST_BYTES and len(lines) <= _MOST_RECORDS:
+            return lines
+        left = dict(lines)
+        for key in sorted(lines, key=lambda key: self._rank(self._checked(key, lines[key]))):
+            if size <= _MOST_BYTES and len(left) <= _MOST_RECORDS:
+                break
+            size -= _size((key, left.pop(key)))
+        return left
+
+    def _line(self, key: bytes, value: bytes) -> bytes:
+        return b"%08x\t%s" % (self._sum(key, value), value)
+
+    def _sum(self, key: bytes, value: bytes) -> int:
+        return crc32(value, crc32(key + b"\t", self._seed))
+
+    def _checked(self, key: bytes, line: bytes) -> Any | None:
+        checksum, _, value = line.partition(b"\t")
+        return _value(value) if checksum == b"%08x" % self._sum(key, value) else None
+
+    def _as_bytes(self, lines: dict[bytes, bytes]) -> bytes:
+        rows = [b"%s\t%s" % (key, line) for key, line in lines.items()]
+        return b"\n".join([_text(self.title), *rows, b""])
+
+    def _read(self) -> dict[bytes, bytes]:
+        title, _, rows = (self.directory.read(self.name, _MOST_BYTES) or b"").partition(b"\n")
+        if title != _text(self.title):
+            return {}
+        return dict(_split(rows))
+
+
+def _note_digests(keys: dict[bytes, dict[bytes, None]], key: bytes, line: bytes | None) -> None:
+    for digest in _DIGEST.findall(line or b""):
+        keys.setdefault(digest, {})[key] = None
+
+
+def _size(row: tuple[bytes, bytes]) -> int:
+    """Return how many bytes a row takes, with its tab and its end."""
+    return len(row[0]) + len(row[1]) + 2
+
+
+def _split(rows: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for row in rows.split(b"\n", 2 * _MOST_RECORDS):
+        key, _, line = row.partition(b"\t")
+        if line and len(line) <= 2 * _MOST_BYTES_OF_A_LINE:
+            yield key, line
+
+
+def _text(value: Any) -> bytes:
+    """Return JSON in one line of ASCII, without tabs."""
+    text = encode_basestring_ascii(value) if type(value) is str else dumps(value)
+    return text.encode("ascii")
+
+
+def _value(text: bytes | None) -> Any | None:
+    if text is None:
+        return None
+    try:
+        decoded = text.decode("ascii")
+        value, end = _decode(decoded)  # what `loads` does, in half the time
+    except (ValueError, RecursionError):
+        return None
+    return value if end == len(decoded) else None

@@ -1,0 +1,261 @@
+"""What became of loading a library, as one value that exists when loading has come to its end.
+
+Nobody sees a part of it: not who interrupts the loading, nor another thread, a signal handler or
+a forked child in the middle of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
+from modular_tf.discovery.kinds import Kind
+from modular_tf.errors import ModularTFError, PluginError
+from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.rules import Violation
+from modular_tf.rules.shortage import ShortageError, raise_shortage
+from modular_tf.service.reload.retired_library import close_served
+from modular_tf.service.report import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.native.library import Library
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.plugin_file import PluginFile
+
+_HOST_DEVICE = "libhost_device.so"
+
+
+class LoadedLibrary(NamedTuple):
+    """A library that was loaded, or why it, or a part of it, could not be.
+
+    Attributes:
+        library: The mapped library, None where it could not be mapped.
+        tables: Its accepted filesystem tables, by scheme, served or not.
+        filesystems: Those that were opened.
+        platform: Its devices, None for none.
+        finding: What trying it would have found.
+        reasons: Why it, or a part of it, does not serve.
+        warnings: Rules that it broke without being refused.
+        failure: The first error, None where nothing failed.
+    """
+
+    library: Library | None
+    tables: Mapping[str, FilesystemTables]
+    filesystems: tuple[PluginFilesystem, ...]
+    platform: DevicePlatform | None
+    finding: Finding
+    reasons: tuple[Reason, ...]
+    warnings: tuple[Reason, ...]
+    failure: ModularTFError | None
+
+    def close(self) -> None:
+        """Close what was opened, which nobody got."""
+        close_served(self.filesystems, self.platform, [], at_exit=False)
+
+
+def load_library(
+    file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+) -> LoadedLibrary:
+    """Map a library and run its init functions; what goes wrong in it is part of the result.
+
+    Args:
+        file: The library.
+        config: What the user decided.
+        why_taken: Tells why it cannot have a scheme, None where it can; asked before the scheme is
+            initialised.
+
+    Raises:
+        ShortageError: It cannot be loaded now, for what this process has too little of.
+    """
+    loading = _Loading(file, config, why_taken)
+    try:
+        return loading.run()
+    except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
+        close_served(loading.filesystems, loading.platform, [], at_exit=False)
+        raise_shortage(error)
+        raise
+
+
+class _Loading:
+    """The loading of one library, as far as it has come."""
+
+    def __init__(
+        self, file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+    ) -> None:
+        self.filesystems: list[PluginFilesystem] = []
+        self.platform: DevicePlatform | None = None
+        self._file = file
+        self._config = config
+        self._why_taken = why_taken
+        self._library: Library | None = None
+        self._tables: dict[str, FilesystemTables] = {}
+        self._failed: set[str] = set()
+        self._failure: ModularTFError | None = None
+        self._reasons: list[Reason] = []
+        self._warnings: list[Reason] = []
+
+    def run(self) -> LoadedLibrary:
+        # The native core, which many processes that only list plugins never need.
+        from modular_tf.loading.loader import map_file  # noqa: PLC0415
+
+        file = self._file
+        try:
+            self._library = map_file(
+                file.path,
+                file.companions,
+                file.absent,
+                checked=file.checked,
+                sealed=file.sealed,
+                trust=file.trust,
+                tell=partial(self._note, "load"),
+            )
+        except ShortageError:  # which is not of the library; the next use loads it
+            raise
+        except ModularTFError as error:
+            self._fail("load", error)
+            return self._result()
+        if file.trust is None or not file.checked:
+            self._initialise(self._library)
+        else:
+            self._initialise_judged(self._library, file.checked, file.trust)
+        return self._result()
+
+    def _initialise(self, library: Library) -> None:
+        if Kind.FILESYSTEM in self._file.kinds:
+            self._load_filesystems(library)
+        if Kind.DEVICE in self._file.kinds:
+            self._load_devices(library)
+
+    def _initialise_judged(
+        self, library: Library, checked: Sequence[SeenFile], trust: TrustPolicy
+    ) -> None:
+        """Initialise it; where its code opened what is not to be trusted, close all of it again."""
+        from modular_tf.loading.bound_files import by_init, is_alone, newcomers_with  # noqa: PLC0415
+        from modular_tf.native.library import mapped_objects  # noqa: PLC0415
+
+        came = newcomers_with(library)._replace(alone=is_alone())
+        before = frozenset(mapped_objects())
+        self._initialise(library)
+        if not by_init.get(came.stub) and before.issuperset(mapped_objects()):
+            return
+        from modular_tf.loading.newcomers import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
+
+        try:
+            self._note("load", judge_opened_by_init(self._file.path, came, before, checked, trust))
+        except PluginError as error:
+            close_served(self.filesystems, self.platform, [], at_exit=False)
+            self.filesystems, self.platform, self._tables = [], None, {}
+            self._fail("load", error)
+
+    def _result(self) -> LoadedLibrary:
+        return LoadedLibrary(
+            self._library,
+            self._tables,
+            tuple(self.filesystems),
+            self.platform,
+            self._finding(),
+            tuple(self._reasons),
+            tuple(self._warnings),
+            self._failure,
+        )
+
+    def _finding(self) -> Finding:
+        notes = [
+            Note("load" if reason.stage == "load" else "init", reason.rule, reason.message)
+            for reason in (*self._reasons, *self._warnings)
+            if reason.stage in {"load", "init"}
+        ]
+        schemes = tuple(scheme for scheme in self._tables if scheme not in self._failed)
+        return Finding(None, Offer(schemes, self._offered_platform()), tuple(notes))
+
+    def _offered_platform(self) -> PlatformOffer | None:
+        found = self.platform
+        if found is None:
+            return None
+        return PlatformOffer(found.device_type, found.platform, found.priority)
+
+    # -- filesystems ------------------------------------------------------------------------------
+
+    def _load_filesystems(self, library: Library) -> None:
+        from modular_tf.loading.filesystem_tables import RefusedTables  # noqa: PLC0415
+        from modular_tf.loading.loader import init_filesystems  # noqa: PLC0415
+
+        try:
+            offer = init_filesystems(library, plugin=self._file.plugin)
+        except PluginError as error:
+            self._fail("init", error)
+            return
+        self._note("init", offer.violations)
+        for entry in offer.entries:
+            if isinstance(entry, RefusedTables):
+                self._note("init", entry.violations, scheme=entry.scheme)
+            else:
+                self._note("init", entry.warnings, scheme=entry.scheme)
+                self._tables[entry.scheme] = entry
+                self._open_scheme(entry)
+
+    def _open_scheme(self, tables: FilesystemTables) -> None:
+        """Initialise one scheme, unless somebody else has it."""
+        from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
+
+        scheme, file = tables.scheme, self._file
+        if (why := self._why_taken(scheme)) is not None:
+            self._note("register", [Violation("FS-018", why)])
+            return
+        try:
+            opened = open_filesystem(
+                tables, plugin=file.plugin, path=file.path, bundled=file.bundled
+            )
+        except ModularTFError as error:
+            message = f"scheme {scheme!r}: {error.message}"
+            self._note("init", [Violation("FS-019", message)])
+            self._failed.add(scheme)
+            self._failure = self._failure or error
+        else:
+            self.filesystems.append(opened.filesystem)
+            self._note("init", opened.warnings)
+
+    # -- devices ----------------------------------------------------------------------------------
+
+    def _load_devices(self, library: Library) -> None:
+        from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
+        from modular_tf.loading.device_loader import RefusedDevicePluginError  # noqa: PLC0415
+
+        ours = self._file.bundled and library.name == _HOST_DEVICE
+        try:
+            self.platform = load_device_platform(
+                library,
+                plugin_name=self._file.plugin,
+                priority=HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY,
+                memory=self._config.memory_of,
+                copy_streams=self._config.copy_streams,
+                survives_fork=ours,
+            )
+        except RefusedDevicePluginError as error:
+            self._note("init", error.violations)
+            if self._reasons:
+                self._failure = self._failure or error
+            else:
+                self._fail("init", error)
+        else:
+            self._note("init", self.platform.warnings)
+
+    # -- notes ------------------------------------------------------------------------------------
+
+    def _fail(self, stage: str, error: ModularTFError) -> None:
+        self._reasons.append(Reason.of_error(stage, error))
+        self._failure = self._failure or error
+
+    def _note(self, stage: str, violations: Iterable[Violation], scheme: str | None = None) -> None:
+        for violation in violations:
+            where = "" if scheme is None else f"scheme {scheme!r}: "
+            reason = Reason.of_rule(stage, violation.rule_id, where + violation.message)
+            (self._reasons if violation.is_error else self._warnings).append(reason)

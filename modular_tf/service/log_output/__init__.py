@@ -1,0 +1,11 @@
+"""Showing the structured log, and hearing what plugins log."""
+
+from modular_tf.service.log_output.configuring import (
+    LEVELS,
+    OUTPUTS,
+    VARIABLE,
+    configure_logging,
+    follow_environment,
+)
+
+__all__ = ["LEVELS", "OUTPUTS", "VARIABLE", "configure_logging", "follow_environment"]

@@ -1,0 +1,113 @@
+"""`configure_logging`: whether the structured log is shown, where, and in which form."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.events import EventLog
+from modular_tf.events.event_log import ROOT
+from modular_tf.service.log_output.listener import listener
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TextIO
+
+VARIABLE = "MODULAR_TF_LOG"
+OUTPUTS = ("pretty", "json", "records", "off")
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+_log = EventLog("log_output")
+_logger = logging.getLogger(ROOT)
+_lock = ForkLock()
+_own_handlers: list[logging.Handler] = []  # one, or none
+_decided: list[str] = []  # the environment is followed once, and never after a call
+
+
+def configure_logging(
+    output: str = "pretty", *, level: str = "info", stream: TextIO | None = None
+) -> None:
+    """Decide what becomes of this package's log, plugins' own messages included. [any thread]
+
+    Until this is called the package is silent, unless the application has given a handler or a
+    level to the logger `modular_tf`, and plugins write to standard error as TensorFlow's do.
+    A second call replaces what the first one decided.
+
+    Args:
+        output: "pretty" for lines that people read; "json" for one JSON object a line; "records"
+            to write nothing here and leave the events, plugins' messages among them, to the
+            application's own `logging` or structlog; "off" to show nothing and leave plugins to
+            standard error.
+        level: The lowest level that counts: "debug", "info", "warning" or "error".
+        stream: Where "pretty" and "json" write to. Default: standard error. It stays the
+            caller's.
+
+    Raises:
+        ValueError: `output` or `level` is none of these.
+    """
+    _check("output", output, OUTPUTS)
+    _check("level", level, LEVELS)
+    with _lock:
+        _decided.append(output)
+        try:
+            listener.stop()  # what was heard so far belongs to the old output
+            _show(output, LEVELS[level], stream or sys.stderr)
+            if output != "off":
+                listener.listen(LEVELS[level])
+        except BaseException:  # an interrupt: the environment counts as before
+            _decided.pop()
+            raise
+
+
+def _show(output: str, level: int, stream: TextIO) -> None:
+    """Replace this package's handler, or take it away."""
+    while _own_handlers:
+        _logger.removeHandler(_own_handlers.pop())
+    EventLog.shown_by_us = output in {"pretty", "json"}
+    _logger.propagate = not EventLog.shown_by_us
+    _logger.setLevel(logging.NOTSET if output == "off" else level)
+    if EventLog.shown_by_us:
+        _own_handlers.append(_handler(output, stream))
+        _logger.addHandler(_own_handlers[0])
+
+
+def _check(name: str, value: str, known: tuple[str, ...] | Mapping[str, int]) -> None:
+    if value not in known:
+        raise ValueError(f"{name}: expected one of {list(known)}, found {value!r}")
+
+
+def _handler(output: str, stream: TextIO) -> logging.Handler:
+    from modular_tf.service.log_output.formats import JsonLines, PrettyLines  # noqa: PLC0415  (likewise)
+
+    handler = logging.StreamHandler(stream)
+    colours = output == "pretty" and stream.isatty() and "NO_COLOR" not in os.environ
+    handler.setFormatter(JsonLines() if output == "json" else PrettyLines(colours=colours))
+    return handler
+
+
+def follow_environment(environment: Mapping[str, str] | None = None) -> None:
+    """Do what `MODULAR_TF_LOG` says: `OUTPUT` or `OUTPUT:LEVEL`; nothing after `configure_logging`.
+
+    What cannot be understood counts as "pretty", and is the first event there: who sets the
+    variable wants to see something. A process with rights that its user lacks ignores the variable.
+
+    Args:
+        environment: Instead of `os.environ`.
+    """
+    said = (os.environ if environment is None else environment).get(VARIABLE)
+    if not said or _decided or is_privileged():
+        return
+    output, _, level = said.partition(":")
+    try:
+        configure_logging(output, level=level or "info")
+    except ValueError:
+        configure_logging()
+        _log.warning("environment.misread", variable=VARIABLE, value=said)

@@ -1,0 +1,201 @@
+"""Hearing what plugins log: the thread that turns their messages into events.
+
+It exists only while somebody listens. A fork stops it before and starts it after, in the parent and
+in the child, so that no process is forked with a thread of ours at work.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.concurrency.threads import start_thread
+from modular_tf.errors import ResourceExhaustedError
+from modular_tf.events import EventLog
+
+if TYPE_CHECKING:
+    from modular_tf.native.plugin_messages import PluginMessage
+
+_log = EventLog("plugin_messages")
+_PATIENCE_S = 2.0  # with a handler of the application's that blocks; what is left goes to stderr
+
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)  # by the host runtime's
+
+
+class Listener:
+    """Logs plugins' messages as `plugin.message`. [any thread]"""
+
+    def __init__(self) -> None:
+        self._lock = ForkLock()
+        self._thread: threading.Thread | None = None
+        self._level: int | None = None  # None: nobody listens
+        self._is_hearing = False  # else no thread could be started
+        self._is_stopping = False
+        self._ending = False  # the thread shall end when nothing waits
+        self._n_heard = 0
+
+    def listen(self, level: int) -> None:
+        """Listen from now on, to messages of this level of `logging` and above.
+
+        Where no thread can be started for it, plugins go on to write to standard error; the next
+        call, or a fork, tries again.
+        """
+        with self._lock:
+            self._level = level
+            _native().open_messages(_least_level(level))
+            if not self._is_hearing:
+                self._start(after=self._thread)
+
+    def stop(self) -> None:
+        """Log what was heard so far, and let plugins write to standard error again.
+
+        A handler of the application's that blocks is waited for no longer than a few seconds.
+        """
+        with self._lock:
+            if self._level is not None:
+                self._level, self._is_stopping = None, True
+            if self._is_stopping:  # also where an interrupt came before it was done
+                self._is_hearing, self._ending = False, True
+                _native().close_messages()
+                self._wait_for_thread()
+                self._is_stopping = False
+
+    def before_fork(self) -> None:
+        """End the thread, while messages go on to be collected."""
+        if self._level is not None:
+            self._ending = True
+            _native().interrupt_messages()
+            self._wait_for_thread()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on listening."""
+        if self._level is not None:
+            # They are closed where no thread could be started, and a thread would never rest then.
+            _native().open_messages(_least_level(self._level))
+            self._start(after=self._thread)
+
+    def after_fork_in_child(self) -> None:
+        """Listen in the child as well; what the parent heard is the parent's."""
+        self._thread = None
+        if self._level is not None:
+            _native().open_messages(_least_level(self._level))
+            self._start(after=None)
+            self._stop_with_worker()
+
+    def _stop_with_worker(self) -> None:
+        """Stop when a child of `multiprocessing` ends, which runs none of `atexit`'s functions."""
+        workers = sys.modules.get("multiprocessing.util")
+        if workers is not None:  # it forgets, at its start, what was registered before
+            workers.register_after_fork(
+                self, lambda its: workers.Finalize(its, its.stop, exitpriority=-100)
+            )
+
+    def _start(self, *, after: threading.Thread | None) -> None:
+        self._ending = False
+        self._is_hearing = False
+        thread = threading.Thread(
+            target=self._hear, args=(after,), name="modular_tf plugin messages", daemon=True
+        )
+        former, self._thread = self._thread, thread  # an interrupt may come when it runs already
+        try:
+            start_thread(thread)
+        except ResourceExhaustedError:
+            self._thread = former
+            _native().close_messages()
+        else:
+            self._is_hearing = True
+
+    def _wait_for_thread(self) -> None:
+        """Wait for the end of the thread as long as it gets on."""
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return
+        n_heard = -1
+        while thread.is_alive() and n_heard != self._n_heard:
+            n_heard = self._n_heard
+            thread.join(_PATIENCE_S)
+
+    def _hear(self, former: threading.Thread | None) -> None:
+        """Log messages until told to end."""
+        # A handler kept it busy; messages are fetched by one at a time.
+        if former is not None and former.is_alive():  # one whose start was interrupted is not
+            former.join()
+        while True:
+            message = self._hear_some()
+            if dropped := _native().dropped_messages():
+                _log.warning("plugin.messages_dropped", count=dropped)
+            if message is None and self._ending:
+                return
+
+    def _hear_some(self) -> PluginMessage | None:
+        """Log messages until none waits, but not so many that drops are told too late."""
+        native = _native()
+        for _ in range(native.MOST_WAITING):
+            message: PluginMessage | None = native.next_message()
+            if message is None:
+                break
+            self._n_heard += 1
+            with suppress(Exception):  # no handler may end this thread
+                _log_message(message)
+        return message
+
+
+def _native() -> Any:
+    """Return the native half, which is loaded with the first listener."""
+    from modular_tf.native import plugin_messages  # noqa: PLC0415  (most processes never listen)
+
+    return plugin_messages
+
+
+def _least_level(level: int) -> int:
+    """Return the lowest of the host runtime's levels that is at least a level of `logging`."""
+    if level <= logging.DEBUG:
+        return int(_native().ALL)
+    return next((ours for ours, its in enumerate(_LEVELS) if its >= level), len(_LEVELS) - 1)
+
+
+def _log_message(message: PluginMessage) -> None:
+    from modular_tf.service.log_output.plugin_names import plugin_at  # noqa: PLC0415  (likewise)
+
+    plugin, library = plugin_at(message.caller)
+    seconds = message.time_ns / 1e9
+    values = {
+        "plugin": plugin,
+        "message": message.text,
+        "severity": _severity(message.level),
+        "vlog": -1 - message.level if message.level < 0 else None,
+        "source": message.source,
+        "line": message.line,
+        "library": library,
+        "thread": message.thread,
+        "written": seconds,
+    }
+    _log.write(_level(message.level), "plugin.message", values, created=seconds)
+
+
+def _level(severity: int) -> int:
+    if severity < 0:
+        return logging.DEBUG
+    return _LEVELS[severity] if severity < len(_LEVELS) else logging.ERROR
+
+
+def _severity(level: int) -> str:
+    names = ("info", "warning", "error", "fatal")
+    if level < 0:
+        return "vlog"
+    return names[level] if level < len(names) else "error"
+
+
+listener = Listener()
+"""The one of the process."""
+
+os.register_at_fork(
+    before=listener.before_fork,
+    after_in_parent=listener.after_fork_in_parent,
+    after_in_child=listener.after_fork_in_child,
+)

@@ -1,0 +1,193 @@
+"""The plugins that a service knows: found, probed once, and named."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.search import Discovery, discover
+from modular_tf.discovery.sources.search_paths import SearchPaths
+from modular_tf.errors import NotFoundError
+from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.plugin_scan import scan
+from modular_tf.service.shadowing import without_lost_schemes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.filesystem.registry import Registered
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.plugin import Attempt, PluginEntry
+    from modular_tf.service.report import PluginRecord
+
+
+class KnownPlugins:
+    """The entries of all plugins, in order of precedence. Used under the service's lock.
+
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by one store.
+
+    Args:
+        config: What the user decided.
+        taken: Gives the names that plugins must not have, besides each other's.
+
+    Attributes:
+        cache: What is known of libraries from earlier scans.
+        found: What the last search found, None before the first.
+        all_wanted: Whether all plugins were to be loaded, and not some of them by name.
+    """
+
+    def __init__(self, config: Config, taken: Callable[[], Collection[str]]) -> None:
+        accepted = " ".join(sorted(config.first_contact_accept))
+        self.cache = ScanCache.of_process(settings={"accepted": accepted} if accepted else None)
+        self._config = config
+        self._taken = taken
+        self._entries: dict[str, PluginEntry] = {}
+        self.found: Discovery | None = None
+        self.all_wanted = False
+
+    def __iter__(self) -> Iterator[PluginEntry]:
+        return iter(list(self._entries.values()))
+
+    def records(self, serving: Mapping[str, Registered]) -> list[PluginRecord]:
+        """Return one record per plugin, as it serves now.
+
+        Args:
+            serving: What serves now, by scheme.
+        """
+        return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
+
+    def search(self, paths: SearchPaths) -> None:
+        """Find candidates and probe those that are new; what is known already goes on."""
+        self.retry_postponed()
+        found = discover(paths)
+        self._meet(found)
+        self.found = found
+
+    def named(self, name_or_path: str) -> list[PluginEntry]:
+        """Return the entry of a name or of a file, which is looked at if it is new.
+
+        A directory has an entry for each library in it.
+
+        Raises:
+            NotFoundError: There is no such plugin or file, or no library in the directory.
+        """
+        self.retry_postponed()
+        if name_or_path in self._entries:
+            return [self._entries[name_or_path]]
+        if os.sep not in name_or_path and not os.path.lexists(name_or_path):
+            raise NotFoundError(
+                f"no plugin {name_or_path!r}; found: {sorted(self._entries)}",
+                plugin=name_or_path,
+                operation="load",
+            )
+        only_it = SearchPaths(arguments=(name_or_path,), sources=frozenset((Source.ARGUMENT,)))
+        found = discover(only_it)
+        self._meet(found)
+        known = self._by_identity()
+        entries = [known[c.identity] for c in found.candidates if c.identity in known]
+        if not entries:
+            why = found.problems[0].message if found.problems else "there is no library in it"
+            raise NotFoundError(f"{name_or_path}: {why}", path=name_or_path, operation="load")
+        return entries
+
+    def one_named(self, name_or_path: str) -> PluginEntry:
+        """Return the only entry of a name, a file or a directory.
+
+        Raises:
+            NotFoundError: There is none, or there are several.
+        """
+        entry, *others = self.named(name_or_path)
+        if others:
+            names = [entry.name, *(other.name for other in others)]
+            raise NotFoundError(f"{name_or_path}: name one of {names}", path=name_or_path)
+        return entry
+
+    def unused_name(self, name: str) -> str:
+        """Return a name that nobody has: this one, or one with a number behind it."""
+        return self._unused_name(name, self._entries)
+
+    def _unused_name(self, name: str, entries: Collection[str]) -> str:
+        taken = self._taken()
+        number, unused = 2, name
+        while unused in entries or unused in taken:
+            unused = f"{name}#{number}"
+            number += 1
+        return unused
+
+    def _meet(self, discovery: Discovery) -> None:
+        """Make entries of the candidates that are new."""
+        known = self._by_identity()
+        self.meet([found for found in discovery.candidates if found.identity not in known])
+
+    def meet(
+        self, candidates: Sequence[Candidate], attempt: Attempt | None = None
+    ) -> list[PluginEntry]:
+        """Make entries of candidates, which are new, and name and keep them.
+
+        Args:
+            candidates: The files.
+            attempt: Who takes them on their way, None for nobody yet.
+        """
+        entries = self.entries_of(candidates)
+        for entry in entries:
+            entry.attempt = attempt
+        self._change(lambda before: self._with(entries, before))
+        return [entry for entry in entries if self.has(entry)]
+
+    def _with(
+        self, entries: Iterable[PluginEntry], before: Mapping[str, PluginEntry]
+    ) -> dict[str, PluginEntry]:
+        """Return the entries with others, but those that a signal handler has met meanwhile."""
+        after = dict(before)
+        met = {(entry.path, entry.candidate.identity) for entry in before.values()}
+        for entry in entries:
+            if (entry.path, entry.candidate.identity) not in met:
+                entry.name = self._unused_name(entry.candidate.name, after)
+                after[entry.name] = entry
+        return after
+
+    def has(self, entry: PluginEntry) -> bool:
+        """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""
+        return self._entries.get(entry.name) is entry
+
+    def replace(self, old: PluginEntry, new: PluginEntry) -> None:
+        """Let an entry stand for the plugin of another, whose name it has."""
+        self._change(lambda before: {name: new if e is old else e for name, e in before.items()})
+
+    def forget(self, entry: PluginEntry) -> None:
+        """Give up an entry, whose file is gone."""
+        self._change(lambda before: {name: e for name, e in before.items() if e is not entry})
+
+    def _change(self, change: Callable[[dict[str, PluginEntry]], dict[str, PluginEntry]]) -> None:
+        while True:
+            before = self._entries
+            after = change(before)
+            if self._entries is before:  # else a signal handler changed it in the middle
+                self._entries = after
+                return
+
+    def retry_postponed(self) -> None:
+        """Look again at plugins that a shortage kept from being looked at.
+
+        They go on from where they were: what was to be loaded is to be loaded.
+        """
+        postponed = [e for e in self if e.is_postponed and e.is_there and not e.is_under_way]
+        entries = self.entries_of([entry.candidate for entry in postponed])
+        for old, new in zip(postponed, entries, strict=True):
+            if not new.is_postponed:
+                new.name, new.sealed, new.attempt = old.name, old.sealed, old.attempt
+                self.replace(old, new)
+
+    def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
+        """Judge and probe candidates, and return entries that are not kept here."""
+        return scan(candidates, self._config, self.cache)
+
+    def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
+        """Return the entries by device and inode, without those whose file is gone.
+
+        A system may give the inode of a deleted file to the next one that is made.
+        """
+        return {e.candidate.identity: e for e in self._entries.values() if e.is_there}

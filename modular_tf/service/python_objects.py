@@ -1,0 +1,224 @@
+"""Filesystems and devices that Python code brings, registered beside those of plugins."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.errors import AlreadyExistsError
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.service.report import PYTHON_SOURCE, PluginRecord, State
+from modular_tf.service.shadowing import without_lost_schemes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.service.hooks import Hooks
+    from modular_tf.service.registries import Registries
+    from modular_tf.service.service_lock import ServiceLock
+
+
+class _Contribution:
+    """One object of Python code's, made before it is registered.
+
+    Attributes:
+        name: Its name for users, None until it is unique.
+        wanted_name: The name that it would have alone.
+        enter: Registers it, under its name; can be repeated.
+        leave: Undoes that; can be repeated.
+        filesystems: What it serves, by scheme.
+        device_types: The types of its devices.
+    """
+
+    def __init__(
+        self,
+        wanted_name: str,
+        *,
+        enter: Callable[[str], None],
+        leave: Callable[[], None],
+        filesystems: Mapping[str, Filesystem] | None = None,
+        device_types: tuple[str, ...] = (),
+    ) -> None:
+        self.name: str | None = None
+        self.wanted_name = wanted_name
+        self.enter = enter
+        self.leave = leave
+        self.filesystems = filesystems or {}
+        self.device_types = device_types
+
+    def record(self, name: str) -> PluginRecord:
+        return PluginRecord(
+            name=name,
+            path=None,
+            source=PYTHON_SOURCE,
+            kinds=("device" if self.device_types else "filesystem",),
+            state=State.LOADED,
+            schemes=tuple(self.filesystems),
+            device_types=self.device_types,
+        )
+
+
+class PythonContributions:
+    """What Python code registered in one service. [any thread]
+
+    Objects of Python code are looked at first; then it takes the service's lock itself.
+
+    Args:
+        lock: The service's.
+        registries: Where filesystems and device factories serve.
+        pins: Name of the plugin that alone may serve a scheme, from the configuration.
+        unused_name: Makes a name unique among the service's plugins.
+    """
+
+    def __init__(
+        self,
+        lock: ServiceLock,
+        registries: Registries,
+        pins: Mapping[str, str],
+        unused_name: Callable[[str], str],
+    ) -> None:
+        self._lock = lock
+        self._registries = registries
+        self._pins = pins
+        self._unused_name = unused_name
+        self._contributed: dict[str, _Contribution] = {}
+        self._hooked: list[tuple[str, _Contribution]] | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """The names that are taken."""
+        return set(self._contributed)
+
+    def records(self) -> list[PluginRecord]:
+        """Return one record per contribution, as it serves now."""
+        serving = self._registries.schemes.view
+        return [
+            without_lost_schemes(made.record(name), made.filesystems, serving)
+            for name, made in list(self._contributed.items())
+        ]
+
+    def add_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> Callable[[], None]:
+        """Register a filesystem; see `PluginService.register_filesystem`."""
+        return self._add(self._of_filesystem(scheme, filesystem, replace=replace))
+
+    def add_device_factory(self, factory: Any) -> Callable[[], None]:
+        """Register a device factory; see `PluginService.register_device_factory`."""
+        return self._add(self._of_factory(factory))
+
+    # -- what hooks bring -------------------------------------------------------------------------
+
+    def add_hooked(self, hooks: Hooks) -> None:
+        """Register what hooks bring, once; what is refused is noted there."""
+        if self._hooked is None:
+            if hooks.is_asking("modular_tf_filesystems", "modular_tf_device_factories"):
+                return  # this is done when they have answered
+            brought = [*self._hooked_filesystems(hooks), *self._hooked_factories(hooks)]
+            if self._hooked is None:  # another thread may have been faster
+                self._hooked = brought
+        for entry in list(self._hooked):
+            self._add_noted(hooks, entry)
+
+    def _hooked_filesystems(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+        for scheme, filesystem in hooks.filesystems():
+            what = f"registering {filesystem!r} for scheme {scheme!r}"
+            make = partial(self._of_filesystem, scheme, filesystem, replace=False)
+            yield from _noted(hooks, what, make)
+
+    def _hooked_factories(self, hooks: Hooks) -> Iterator[tuple[str, _Contribution]]:
+        for factory in hooks.device_factories():
+            what = f"registering {factory!r}"
+            yield from _noted(hooks, what, partial(self._of_factory, factory))
+
+    @delivers_at_end
+    def _add_noted(self, hooks: Hooks, entry: tuple[str, _Contribution]) -> None:
+        what, made = entry
+        with self._lock:
+            if self._hooked is None or entry not in self._hooked:
+                return
+            try:
+                self._register(made)
+            except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
+                hooks.note(what, error)
+            self._hooked = [other for other in self._hooked if other is not entry]
+
+    # -- registering ------------------------------------------------------------------------------
+
+    def _of_filesystem(self, scheme: str, filesystem: Any, *, replace: bool) -> _Contribution:
+        # Imported where Python code registers something; in most processes none does.
+        from modular_tf.filesystem.python_filesystem import as_filesystem  # noqa: PLC0415
+
+        made = as_filesystem(scheme, filesystem)
+        place = SchemeRegistration(self._registries.schemes, made)
+
+        def enter(name: str) -> None:
+            if made is not filesystem:
+                made.plugin = place.plugin = name
+            if not replace:
+                self._check_pin(place)
+            place.enter(replace=replace)
+
+        return _Contribution(
+            place.plugin, enter=enter, leave=place.undo, filesystems={place.scheme: made}
+        )
+
+    def _check_pin(self, place: SchemeRegistration) -> None:
+        pinned = self._pins.get(place.scheme, place.plugin)
+        if pinned != place.plugin:
+            raise AlreadyExistsError(
+                f"scheme {place.scheme!r} of {place.plugin} is pinned to {pinned!r}"
+                " in the configuration (rule FS-018)",
+                plugin=place.plugin,
+                rule="FS-018",
+            )
+
+    def _of_factory(self, factory: Any) -> _Contribution:
+        from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415
+
+        made = PythonDeviceFactory(factory, plugin=type(factory).__name__)
+        devices = self._registries.devices
+        place = devices.registration_of(made, plugin=made.plugin)
+
+        def enter(name: str) -> None:
+            made.plugin = place.plugin = name
+            devices.enter(place)
+
+        return _Contribution(
+            made.plugin,
+            enter=enter,
+            leave=partial(devices.leave, place),
+            device_types=(made.device_type,),
+        )
+
+    @delivers_at_end
+    def _add(self, made: _Contribution) -> Callable[[], None]:
+        undo = partial(self._undo, made)
+        try:
+            with self._lock:
+                self._lock.check_open()
+                self._register(made)
+        except BaseException:  # nobody gets what undoes it
+            undo()
+            raise
+        return undo
+
+    def _register(self, made: _Contribution) -> None:
+        name = made.name = made.name or self._unused_name(made.wanted_name)
+        made.enter(name)
+        self._contributed[name] = made
+
+    def _undo(self, made: _Contribution) -> None:
+        made.leave()
+        if made.name is not None and self._contributed.get(made.name) is made:
+            self._contributed.pop(made.name, None)
+
+
+def _noted(
+    hooks: Hooks, what: str, make: Callable[[], _Contribution]
+) -> Iterator[tuple[str, _Contribution]]:
+    """Let nothing out that goes wrong with an object of a stranger; note it instead."""
+    try:
+        yield what, make()
+    except Exception as error:  # noqa: BLE001  (its attributes may raise anything)
+        hooks.note(what, error)

@@ -1,0 +1,41 @@
+"""Where the plugins of one service register, and Python objects beside them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from modular_tf.device.registry import DeviceRegistry
+from modular_tf.device.visible import parse_enabled_types
+from modular_tf.filesystem.registry import FilesystemRegistry
+
+if TYPE_CHECKING:
+    from modular_tf.service.configuration import Config
+
+
+class Registries(NamedTuple):
+    """The registries of one service. [any thread]
+
+    Attributes:
+        schemes: Which filesystem serves which scheme.
+        devices: The factories of devices, by type and platform.
+    """
+
+    schemes: FilesystemRegistry
+    devices: DeviceRegistry
+
+    @classmethod
+    def of_process(cls, config: Config) -> Registries:
+        """Return empty ones, by the user's decisions and the environment of this process.
+
+        Raises:
+            InvalidArgumentError: The visible devices are malformed.
+            ConfigError: What the configuration says of device memory cannot be.
+        """
+        devices = DeviceRegistry(
+            priorities=config.priorities,
+            enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
+            visible=config.visible_devices or None,
+            dlpack_types=config.dlpack_types,
+        )
+        return cls(FilesystemRegistry(), devices)

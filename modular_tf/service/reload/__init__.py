@@ -1,0 +1,1 @@
+"""Changes of plugin files while a service runs."""

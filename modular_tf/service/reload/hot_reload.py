@@ -1,0 +1,201 @@
+"""Hot reload: the plugins of a service follow their files while it runs."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.plugin import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from modular_tf.discovery.sources.search_paths import SearchPaths
+    from modular_tf.errors import ModularTFError
+    from modular_tf.first_contact.finding import Finding
+    from modular_tf.service.configuration import Config
+    from modular_tf.service.hooks import Hooks
+    from modular_tf.service.pipeline import Judged, PluginPipeline
+    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.plugin_search import PluginSearch
+    from modular_tf.service.reload.followed_files import Scope
+    from modular_tf.service.reload.plugin_watch import Watch
+    from modular_tf.service.reload.renewal import Prepared, Renewal
+    from modular_tf.service.reload.watching.change import Change
+    from modular_tf.service.service_lock import ServiceLock
+
+_MOST_LOOKS = 4  # at files that are replaced again and again while they are tried
+
+
+class HotReload:
+    """Follows changes of the plugin files of one service, when asked or in threads. [any thread]
+
+    It takes the service's lock itself, and lets go of it while hooks are asked and plugins are
+    tried. What does the work is imported and made at the first of it: most processes follow
+    nothing.
+
+    Args:
+        lock: The service's.
+        config: What the user decided.
+        search: Where the service searches for plugins, and those that it knows.
+        pipeline: Loads those that are new or renewed.
+        hooks: Who is told what became of a change.
+        load_all: Loads all plugins, where nothing was searched before.
+    """
+
+    def __init__(
+        self,
+        lock: ServiceLock,
+        config: Config,
+        search: PluginSearch,
+        pipeline: PluginPipeline,
+        hooks: Hooks,
+        *,
+        load_all: Callable[[], object],
+    ) -> None:
+        self._lock = lock
+        self._config = config
+        self._search = search
+        self._pipeline = pipeline
+        self._hooks = hooks
+        self._load_all = load_all
+        self._started: Renewal | None = None
+        self._watches: set[Watch] = set()  # those that have not ended
+
+    def refresh(self, paths: Iterable[str] | None) -> list[PluginChange]:
+        """See `PluginService.refresh`."""
+        from modular_tf.service.reload.followed_files import Scope  # noqa: PLC0415  (as in _renewal)
+
+        return self._renew(Scope(None if paths is None else map(os.path.abspath, paths)))
+
+    def follow(self, changes: Sequence[Change]) -> list[PluginChange]:
+        """Take note of what a watch has seen.
+
+        Raises:
+            ClosedError: The service is closed, or was before all was done.
+        """
+        from modular_tf.service.reload.followed_files import Scope  # noqa: PLC0415  (likewise)
+
+        whole = {change.path: change.identity for change in changes}
+        return self._renew(Scope(whole, whole))
+
+    @property
+    def _renewal(self) -> Renewal:
+        if self._started is None:
+            from modular_tf.service.reload.renewal import Renewal  # noqa: PLC0415  (as said of the class)
+
+            self._started = Renewal(self._search.known)
+        return self._started
+
+    def _renew(self, scope: Scope) -> list[PluginChange]:
+        self._lock.check_open()
+        if not self._search.was_run:
+            self._load_all()
+            return []
+        places = self._search.paths()
+        changes: list[PluginChange] = []
+        again: list[str] | None = None
+        for _ in range(_MOST_LOOKS):
+            found, again = self._look(places, scope)
+            changes += found
+            if not again:
+                break
+            scope = type(scope)(again)
+        for change in changes:
+            self._hooks.changed(change)
+        return changes
+
+    def _look(self, places: SearchPaths, scope: Scope) -> tuple[list[PluginChange], list[str]]:
+        """Follow once; return what became of it, and the files that have to be looked at again."""
+        attempt = Attempt()
+        try:
+            prepared = self._prepare(places, scope, attempt)
+            vetoes = self._pipeline.vetoes(prepared.entries)
+            judged = self._pipeline.judge(vetoes, attempt)
+            findings = self._pipeline.try_out(judged)
+            return self._finish(prepared.only(vetoes), judged, findings)
+        finally:
+            attempt.is_over = True
+
+    @delivers_at_end
+    def _prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
+        with self._lock:
+            self._lock.check_open()
+            return self._renewal.prepare(places, scope, attempt)
+
+    @delivers_at_end
+    def _finish(
+        self, prepared: Prepared, judged: Judged, findings: list[Finding]
+    ) -> tuple[list[PluginChange], list[str]]:
+        with self._lock:
+            register = partial(self._pipeline.register, judged, findings)
+            return self._renewal.finish(prepared, register)
+
+    def watch(self, on_change: Callable[[PluginChange], object] | None) -> Watch:
+        """See `PluginService.watch`."""
+        from modular_tf.service.reload.plugin_watch import Watch  # noqa: PLC0415  (likewise)
+        from modular_tf.service.reload.watching.watcher import WatcherSettings  # noqa: PLC0415  (likewise)
+
+        settings = WatcherSettings(self._config.watch_polling, self._config.watch_poll_interval_s)
+        self._lock.check_open()
+        self._pipeline.expect_changes()
+        if not self._search.was_run:
+            self._load_all()
+        with self._lock:
+            self._lock.check_open()
+            known = self._renewal.files.known_files()
+            watch = Watch(
+                self._watched_places,
+                known,
+                self.follow,
+                settings,
+                on_change=on_change,
+                when_ended=self._watches.discard,
+            )
+            self._watches.add(watch)
+        try:
+            watch.start()
+        except BaseException:
+            watch.close()
+            self._watches.discard(watch)  # no thread of it does
+            raise
+        return watch
+
+    @delivers_at_end
+    def _watched_places(self) -> list[str]:
+        with self._lock:
+            self._renewal.finish_drained()
+            return self._renewal.files.places()
+
+    @property
+    def draining(self) -> int:
+        """How many old generations are kept by those who hold something of them."""
+        return 0 if self._started is None else self._started.draining
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def stop_watching(self, timeout_s: float | None) -> None:
+        """End the watches; not for the service's lock, which their last change may wait for.
+
+        Args:
+            timeout_s: How long to wait for each one's last change; None for as long as it takes.
+        """
+        for watch in list(self._watches):
+            watch.close(timeout_s)
+
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Close old generations that still serve somebody; add what went wrong to `failures`.
+
+        The watches have been stopped.
+        """
+        self._watches.clear()
+        if self._started is not None:
+            self._started.close(failures, at_exit=at_exit)
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        self._watches.clear()
+        if self._started is not None:
+            self._started.after_fork_in_child()

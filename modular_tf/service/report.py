@@ -1,0 +1,174 @@
+"""What became of each plugin, as values that can be shown, compared and serialised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.rules import rule
+
+if TYPE_CHECKING:
+    from modular_tf.discovery.problem import Problem
+    from modular_tf.discovery.sources.search_log import SearchedPlace
+    from modular_tf.errors import ModularTFError
+    from modular_tf.rules import Violation
+
+PYTHON_SOURCE = "python"
+"""The source of filesystems and devices that Python code registered."""
+
+
+class State(Enum):
+    """Where a plugin's way ended."""
+
+    FOUND = "found"
+    REJECTED = "rejected"
+    DISABLED = "disabled"
+    SHADOWED = "shadowed"
+    LOADED = "loaded"
+    FAILED = "failed"
+    QUARANTINED = "quarantined"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Reason(NamedTuple):
+    """Why a plugin, or a part of it, does not serve.
+
+    Attributes:
+        stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
+            `init`, `register`, `list`, `work`.
+        rule: Id of the rule, None where a plugin failed by its own word.
+        message: What was found.
+        remedy: What to do, None where nobody can know.
+    """
+
+    stage: str
+    rule: str | None
+    message: str
+    remedy: str | None
+
+    @classmethod
+    def of_violation(cls, stage: str, violation: Violation) -> Reason:
+        """Make it from a broken rule."""
+        return cls.of_rule(stage, violation.rule_id, violation.message)
+
+    @classmethod
+    def of_rule(cls, stage: str, rule_id: str | None, message: str) -> Reason:
+        """Make it from the id of a rule, None where a plugin failed by its own word."""
+        return cls(stage, rule_id, message, rule(rule_id).remedy if rule_id else None)
+
+    @classmethod
+    def of_problem(cls, problem: Problem, stage: str = "probe") -> Reason:
+        """Make it from what discovery, trust or the probe found."""
+        return cls(stage, problem.rule, problem.message, problem.remedy)
+
+    @classmethod
+    def of_error(cls, stage: str, error: ModularTFError) -> Reason:
+        """Make it from an error."""
+        return cls.of_rule(stage, error.rule, error.message)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return it as JSON knows it."""
+        return {
+            "stage": self.stage,
+            "rule": self.rule,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
+
+
+class Decision(NamedTuple):
+    """One step of a plugin's way, taken or refused.
+
+    Attributes:
+        stage: As a reason's.
+        passed: Whether the plugin went on.
+        rule: Id of the rule that decided, None where no single one did.
+        text: What was decided and why, one sentence without a full stop.
+    """
+
+    stage: str
+    passed: bool
+    rule: str | None
+    text: str
+
+    def as_dict(self) -> dict[str, str | bool | None]:
+        """Return it as JSON knows it."""
+        return {
+            "stage": self.stage,
+            "passed": self.passed,
+            "rule": self.rule,
+            "text": self.text,
+        }
+
+
+class PluginRecord(NamedTuple):
+    """One plugin, as it is now.
+
+    Attributes:
+        name: Short name, unique in a service.
+        path: Its file; None for what Python code registered.
+        source: What found it.
+        kinds: What it brings.
+        state: Where its way ended.
+        schemes: URI schemes that it serves.
+        device_types: Device types that it serves.
+        reason: Why it does not serve, or the first of several; None where all is well.
+        reasons: All of them.
+        warnings: Rules that it broke without being refused.
+        decisions: The steps of its way, in order.
+    """
+
+    name: str
+    path: str | None
+    source: str
+    kinds: tuple[str, ...] = ()
+    state: State = State.FOUND
+    schemes: tuple[str, ...] = ()
+    device_types: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    warnings: tuple[Reason, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def reason(self) -> Reason | None:
+        """The first reason."""
+        return self.reasons[0] if self.reasons else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as `list --json` prints it."""
+        return {
+            "name": self.name,
+            "path": self.path,
+            "source": self.source,
+            "kinds": list(self.kinds),
+            "state": self.state.value,
+            "schemes": list(self.schemes),
+            "device_types": list(self.device_types),
+            "reason": self.reason.as_dict() if self.reason else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a service knows after a step.
+
+    Attributes:
+        plugins: One record per plugin, in order of precedence.
+        problems: What went wrong while searching.
+        searched: The places that were looked at.
+        hook_failures: What went wrong in hooks that installed packages or the application bring.
+    """
+
+    plugins: tuple[PluginRecord, ...]
+    problems: tuple[Problem, ...]
+    searched: tuple[SearchedPlace, ...]
+    hook_failures: tuple[Reason, ...] = ()
+
+    def __getitem__(self, name: str) -> PluginRecord:
+        for record in self.plugins:
+            if record.name == name:
+                return record
+        raise KeyError(name)

@@ -1,0 +1,410 @@
+"""`PluginService`: discovers plugins, loads them, and owns the registries of what they offer."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.threads import AwaitedWork
+from modular_tf.discovery.privileges import is_privileged
+from modular_tf.discovery.sources.search_paths import python_path
+from modular_tf.errors import DeadlineExceededError
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.configuration import Config, load_config
+from modular_tf.service.device_outcomes import with_device_outcomes
+from modular_tf.service.hooks import Hooks
+from modular_tf.service.live_services import keep_in_sight
+from modular_tf.service.log_output import follow_environment
+from modular_tf.service.pipeline import PluginPipeline
+from modular_tf.service.plugin_search import PluginSearch
+from modular_tf.service.plugins import KnownPlugins
+from modular_tf.service.python_objects import PythonContributions
+from modular_tf.service.registries import Registries
+from modular_tf.service.reload.hot_reload import HotReload
+from modular_tf.service.report import Report
+from modular_tf.service.service_lock import ServiceLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from modular_tf.device.device import Device
+    from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.discovery.sources.search_paths import SearchPaths
+    from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.reload.plugin_watch import Watch
+    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.why import Explanation
+
+_PATIENCE_AT_EXIT_S = 5.0
+
+
+class PluginService:
+    """Everything that one application does with plugins. [any thread]
+
+    There is no global state: two services do not see each other. Closing one ends what it serves;
+    the libraries stay mapped.
+
+    Args:
+        config: The configuration; by default it is read from the user's file.
+        plugin_paths: Plugin files or directories to search before all others.
+        plugin_dirs: More of the same, after `plugin_paths`.
+        bundled: Whether the plugins that come with the package count.
+        hooks: Objects with hook functions (`modular_tf.hookspecs`), besides installed ones.
+
+    Raises:
+        ConfigError: The configuration file is not usable.
+        ClosedError: The process ends, and this is a thread that it does not wait for.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        plugin_paths: Sequence[str | os.PathLike[str]] = (),
+        plugin_dirs: Sequence[str | os.PathLike[str]] = (),
+        bundled: bool = True,
+        hooks: Sequence[object] = (),
+    ) -> None:
+        follow_environment()
+        self.config = load_config(privileged=is_privileged()) if config is None else config
+        arguments = [*_paths(plugin_paths), *_paths(plugin_dirs)]
+        self._lock = ServiceLock()
+        self._hooks = Hooks(hooks, python_path)
+        self._known = KnownPlugins(self.config, lambda: self._contributions.names)
+        self._search = PluginSearch(
+            self._lock, self._known, self.config, self._hooks, arguments, bundled=bundled
+        )
+        self._registries = Registries.of_process(self.config)
+        self._contributions = PythonContributions(
+            self._lock, self._registries, self.config.scheme_pins, self._known.unused_name
+        )
+        self._pipeline = PluginPipeline(
+            self._lock, self.config, self._known, self._registries, self._hooks
+        )
+        self._hot_reload = HotReload(
+            self._lock, self.config, self._search, self._pipeline, self._hooks, load_all=self.load
+        )
+        self._failures: list[ModularTFError] = []  # of closing, until somebody is told
+        self._is_ended = False
+        self._unclosed: list[PluginEntry] = []
+        self._closing = AwaitedWork()
+        keep_in_sight(self)
+
+    # -- the way of plugins ---------------------------------------------------------------------
+
+    def discover(self) -> Report:
+        """Find candidates in all sources and probe them; nothing of theirs is run."""
+        self._lock.check_open()
+        self._search.run()
+        return self.report()
+
+    def load(self, *names_or_paths: str | os.PathLike[str]) -> Report:
+        """Register what plugins offer; their code may run from here on.
+
+        Plugins whose bytes are new run in a child process first, if the configuration has it so;
+        one that does harm there is `quarantined` and never runs in this process. The library of
+        any other is mapped here when somebody first wants what it offers, unless the configuration
+        says `load = "eager"`.
+
+        Args:
+            names_or_paths: Names as `plugins` lists them, files, or directories of files, which are
+                mapped now; by default all that may load, and what hooks bring.
+
+        Raises:
+            NotFoundError: A name is not among the plugins, a file does not exist, or there is no
+                library in a directory.
+        """
+        self._lock.check_open()
+        self._search.run_once()
+        if names_or_paths:
+            wanted = self._named([os.fsdecode(name) for name in names_or_paths])
+        else:
+            self._known.all_wanted = True
+            self._contributions.add_hooked(self._hooks)
+            wanted = list(self._known)
+        self._pipeline.run(wanted, eager=bool(names_or_paths))
+        return self.report()
+
+    @delivers_at_end
+    def _named(self, names: Iterable[str]) -> list[PluginEntry]:
+        with self._lock:
+            named = [entry for name in names for entry in self._known.named(name)]
+        return list(dict.fromkeys(named))
+
+    def search_paths(self) -> SearchPaths:
+        """Return where this service searches."""
+        return self._search.paths()
+
+    # -- following changes ----------------------------------------------------------------------
+
+    def refresh(self, paths: Iterable[str | os.PathLike[str]] | None = None) -> list[PluginChange]:
+        """Load plugin files that are new, renew plugins whose file is another, drop those without.
+
+        A renewed plugin's old library serves who holds something of it, and nobody new; a file
+        that does not load leaves the old one serving. A library's bytes stay mapped for good.
+
+        Args:
+            paths: The files to look at; by default all in the places of plugins. They should be
+                whole: a `watch` waits for that.
+
+        Returns:
+            What became of it, removed plugins first.
+        """
+        return self._hot_reload.refresh(None if paths is None else _paths(paths))
+
+    def watch(self, on_change: Callable[[PluginChange], object] | None = None) -> Watch:
+        """Follow changes of plugin files in threads, until the watch or the service is closed.
+
+        Loads all plugins first if nothing was searched yet. Plugins that are loaded from then on
+        are mapped at once and from copies in memory, so that their files may be overwritten in
+        place; those that were loaded before are not. What pip installs anew is not seen.
+
+        Args:
+            on_change: Called after each change, from one of those threads.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        return self._hot_reload.watch(on_change)
+
+    @property
+    def draining(self) -> int:
+        """How many old generations are kept by those who hold something of them."""
+        return self._hot_reload.draining
+
+    # -- what there is --------------------------------------------------------------------------
+
+    def report(self) -> Report:
+        """Return what this service knows now."""
+        found = self._known.found
+        return Report(
+            plugins=tuple(self.plugins()),
+            problems=found.problems if found else (),
+            searched=found.searched if found else (),
+            hook_failures=tuple(self._hooks.failures),
+        )
+
+    def plugins(self) -> list[PluginRecord]:
+        """Return one record per plugin, in order of precedence; Python's own come last."""
+        with self._lock:
+            records = self._known.records(self._registries.schemes.view)
+            records += self._contributions.records()
+        # Without the lock: this asks device factories, some of which are Python code.
+        return with_device_outcomes(records, self._registries.devices)
+
+    def entry(self, name_or_path: str | os.PathLike[str]) -> PluginEntry:
+        """Return all that is known of one plugin: its probe, library and tables.
+
+        Raises:
+            NotFoundError: There is no such plugin or file, or a directory has several.
+        """
+        self._search.run_once()
+        return self._one_named(os.fsdecode(name_or_path))
+
+    @delivers_at_end
+    def _one_named(self, name: str) -> PluginEntry:
+        with self._lock:
+            return self._known.one_named(name)
+
+    def schemes(self) -> dict[str, str]:
+        """Return the name of the plugin that serves each scheme, sorted by scheme."""
+        return {s: fs.plugin for s, fs in sorted(dict(self._registries.schemes.view).items())}
+
+    def devices(self, device_type: str | None = None) -> list[Device]:
+        """Return the visible devices, of one type or all."""
+        self._lock.check_open()
+        return self._registries.devices.devices(device_type)
+
+    @property
+    def device_registry(self) -> DeviceRegistry:
+        """Every factory and what became of it."""
+        return self._registries.devices
+
+    def device(self, name: str) -> Device:
+        """Return the device of that name, in any of TensorFlow's forms.
+
+        Raises:
+            NotFoundError: No visible device has it.
+            InvalidArgumentError: It is no device name.
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._registries.devices.device(name)
+
+    def filesystem(self, scheme: str) -> Filesystem:
+        """Return the filesystem of a scheme, "" for plain paths.
+
+        Raises:
+            UnimplementedError: None serves it; the message lists those that are served.
+            ClosedError: The service is closed.
+        """
+        return self._registries.schemes.get(scheme)
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        """Return the filesystem of a URI's scheme.
+
+        Raises:
+            UnimplementedError: None serves it.
+            ClosedError: The service is closed.
+        """
+        return self._registries.schemes.for_uri(uri)
+
+    def why(self, name: str | os.PathLike[str]) -> Explanation:
+        """Explain a plugin, file, scheme or device type, present or absent."""
+        from modular_tf.service.why import explain  # noqa: PLC0415  (it imports this module's types)
+
+        return explain(self, os.fsdecode(name))
+
+    # -- what Python brings ---------------------------------------------------------------------
+
+    def register_filesystem(
+        self, scheme: str, filesystem: Any, *, replace: bool = False
+    ) -> Callable[[], None]:
+        """Let a Python object serve a scheme, as a plugin would.
+
+        Args:
+            scheme: The scheme; "" for plain paths.
+            filesystem: A `Filesystem`, any fsspec filesystem, or an object with some of the
+                operations; one that is missing is like a NULL slot of a plugin.
+            replace: Take the scheme from whoever serves it.
+
+        Returns:
+            A function that undoes this.
+
+        Raises:
+            AlreadyExistsError: Somebody serves the scheme (rule FS-018).
+            InvalidArgumentError: No URI could name it (rule FS-007).
+            TypeError: The object has no operation of a filesystem.
+        """
+        self._lock.check_open()
+        return self._contributions.add_filesystem(scheme, filesystem, replace=replace)
+
+    def register_device_factory(self, factory: Any) -> Callable[[], None]:
+        """Let a Python object offer devices, as a plugin would.
+
+        Args:
+            factory: See `modular_tf.device.factory.DeviceFactory`.
+
+        Returns:
+            A function that undoes this.
+
+        Raises:
+            AlreadyExistsError: Its platform's name is taken (rule SE-050).
+            InvalidArgumentError: It has no usable type or platform.
+        """
+        self._lock.check_open()
+        return self._contributions.add_device_factory(factory)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called; from then on the service does nothing new."""
+        return self._lock.closed
+
+    def close(self) -> None:
+        """Close open files, filesystems and devices; a second call does nothing.
+
+        Memory regions that are still viewed keep their filesystem until the last view is gone. A
+        call that was interrupted is finished by the next, or by the end of the process.
+
+        With `close_timeout_s` in the configuration, plugins close on a thread. What has not ended
+        by then goes on there, so that no data are lost; the next call waits for it as long again,
+        and the end of the process until it is done.
+
+        Raises:
+            DeadlineExceededError: Plugins, which it names, were not closed in time.
+            ModularTFError: The first failure; the rest was closed all the same.
+        """
+        timeout = self.config.close_timeout_s
+        if timeout is not None and not self._is_ended and not _is_awaited():
+            close = partial(self._close, at_exit=False)
+            if not self._closing.run(close, "close of a service", timeout):
+                raise self._unclosed_error(timeout)
+        self._close(at_exit=False)  # what a thread has done already is done
+        # In place: another thread that closes it may be about to add to the list.
+        failures, self._failures[:] = self._failures[:], []
+        if failures:
+            raise failures[0]
+
+    def _close(self, *, at_exit: bool) -> None:
+        if self._is_ended:
+            return
+        with self._lock:
+            self._lock.closed = True
+            entries = list(self._known)
+            self._registries.schemes.close()
+            self._registries.devices.close()
+        # Without the lock, which their last change may wait for; at exit that was waited for.
+        self._hot_reload.stop_watching(0.0 if at_exit else None)
+        self._pipeline.close()
+        self._unclosed = entries
+        while entries:
+            entries[-1].close(self._failures, at_exit=at_exit)
+            entries.pop()  # not before: an interrupt must leave it to be named
+        self._hot_reload.close(self._failures, at_exit=at_exit)
+        self._is_ended = True  # each of these may be done again, if an interrupt came before
+
+    def _unclosed_error(self, timeout: float) -> DeadlineExceededError:
+        left = [entry.name for entry in reversed(self._unclosed)]
+        now, *later = left or ["of an old generation"]
+        then = f"; after it: {', '.join(later)}" if later else ""
+        return DeadlineExceededError(
+            f"plugin {now} was not closed within {timeout:g} s{then}. It goes on in a thread, which"
+            " the end of the process waits for; `close_timeout_s` of the configuration bounds it",
+            plugin=now if left else None,
+            operation="close",
+        )
+
+    def close_at_exit(self) -> list[ModularTFError]:
+        """Close without waiting for memory regions; called when the process ends.
+
+        Returns:
+            What went wrong.
+        """
+        self._hot_reload.stop_watching(_PATIENCE_AT_EXIT_S)
+        # A thread that hangs in some plugin's init holds the lock, and must not keep the process.
+        if self._lock.acquire(timeout=_PATIENCE_AT_EXIT_S):
+            try:
+                self._close(at_exit=True)
+            finally:
+                self._lock.release()
+        return self._failures
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child; called there by itself."""
+        for entry in self._known:
+            entry.after_fork_in_child()
+        self._hot_reload.after_fork_in_child()
+
+    def __enter__(self) -> Self:
+        self._lock.check_open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(paths, str | bytes):  # it would count as a list of its letters
+        raise TypeError(f"expected a list of paths, found {paths!r}")
+    return [os.fsdecode(path) for path in paths]
+
+
+def _is_awaited() -> bool:
+    """Whether this thread runs a callback of a device, whose close refuses to wait for itself."""
+    from modular_tf.device.streams.host_callback import running_executor  # noqa: PLC0415  (native core)
+
+    return running_executor() is not None

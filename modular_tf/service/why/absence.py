@@ -1,0 +1,143 @@
+"""What to say of a name that nothing goes by: what brings it, what is near, what was searched."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from modular_tf.device.names import parse_device_name
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.loading.known_packages import known_packages, package_for, proper_scheme
+from modular_tf.service.why.answer import ABSENT, Fact
+from modular_tf.service.why.distributions import brought_by
+from modular_tf.service.why.plugins import outcome, serves
+from modular_tf.service.why.visible_hardware import hardware_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from modular_tf.loading.known_packages import KnownPackage
+    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.service import PluginService
+
+_MOST_IDLE = 5
+_LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
+
+
+def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fact]:
+    """Yield what may help somebody who misses a name.
+
+    Args:
+        service: Where it is missing.
+        name: The name.
+        scheme: The scheme of a URI, the name itself if it is none.
+    """
+    subject = f"name {scheme}"
+    kinds = "no plugin, file, scheme, device type or distribution"
+    text = (
+        f"nothing goes by the name {scheme!r}: {kinds}" if scheme else "nobody serves local paths"
+    )
+    yield Fact(subject, ABSENT, text)
+    yield from _scheme(service, subject, scheme)
+    yield from _device_type(subject, _type_in(name))
+    yield from _near(service, subject, scheme)
+    yield from _while_searching(service, subject)
+
+
+def _scheme(service: PluginService, subject: str, scheme: str) -> Iterator[Fact]:
+    proper = proper_scheme(scheme)
+    if proper != scheme:
+        text = f"what other programs call {scheme}:// is {proper}:// here"
+        if proper == scheme.lower():
+            text = f"upper and lower case differ in schemes, and this one is {proper}://"
+        owner = service.schemes().get(proper)
+        yield Fact(subject, "suggestion", f"{text}, served by {owner}" if owner else text)
+        if owner:
+            return
+    package = package_for(proper)
+    if package is not None:
+        yield from _package(service, subject, proper, package)
+
+
+def _package(
+    service: PluginService, subject: str, scheme: str, package: KnownPackage
+) -> Iterator[Fact]:
+    text = f"scheme {scheme!r} comes with the package {package.name}"
+    brought = brought_by(service, package.name)
+    if not brought:
+        yield Fact(subject, "package", text, None, package.install)
+        return
+    yield Fact(subject, "package", f"{text}, which is installed")
+    for record in brought:
+        yield outcome(subject, "package", record)
+
+
+def _type_in(name: str) -> str:
+    try:
+        return parse_device_name(name).device_type
+    except InvalidArgumentError:
+        return name.upper()
+
+
+def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
+    kinds = list(hardware_of(device_type))
+    shown = [(kind, path) for kind in kinds if (path := kind.shown_by()) is not None]
+    for kind, path in shown:
+        text = f"{kind.what} is visible ({path}), but no plugin for it was found"
+        yield Fact(subject, "hardware", text, None, kind.install)
+    if kinds and not shown:
+        what = ", ".join(kind.what for kind in kinds)
+        text = f"this process sees no hardware that plugins call {device_type} (not {what})"
+        remedy = "In a container, hand its device files in."
+        yield Fact(subject, "hardware", text, None, remedy)
+
+
+def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
+    """Suggest names that differ by little; those that differ by case alone first."""
+    known = _known_names(service)
+    told = proper_scheme(name)
+    same = [given for given in known if given.lower() == name.lower() and given != told]
+    for given in same:
+        text = f"there is {known[given]} {given}; upper and lower case differ"
+        yield Fact(subject, "suggestion", text)
+    if same or told != name or name in known:  # known, but nobody here has it
+        return
+    by_lower_case = {given.lower(): given for given in known}
+    for near in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=_LEAST_ALIKE):
+        given = by_lower_case[near]
+        yield Fact(subject, "suggestion", f"did you mean {known[given]} {given}?")
+
+
+def _known_names(service: PluginService) -> dict[str, str]:
+    """Return all names that lead somewhere, each with what it names."""
+    known = {record.name: "plugin" for record in service.plugins()}
+    known |= {package.name: "the package" for package in known_packages()}
+    known |= {scheme: "scheme" for package in known_packages() for scheme in package.schemes}
+    known |= {scheme: "scheme" for scheme in service.schemes() if scheme}
+    statuses = service.device_registry.factories()
+    types = (status.registration.factory.device_type for status in statuses)
+    return known | dict.fromkeys(types, "device type")
+
+
+def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:
+    report = service.report()
+    for problem in report.problems:
+        yield Fact(subject, "problem", problem.message, problem.rule, problem.remedy)
+    for failure in report.hook_failures:
+        yield Fact(subject, "problem", f"in a hook: {failure.message}")
+    yield from _idle(subject, report.plugins)
+    for place in report.searched:
+        hits = f"{place.hits} {'library' if place.hits == 1 else 'libraries'}"
+        found = hits if place.exists else "does not exist"
+        text = f"{place.source}: {place.path} ({place.origin}): {place.ignored or found}"
+        yield Fact(subject, "searched", text)
+
+
+def _idle(subject: str, records: Sequence[PluginRecord]) -> Iterator[Fact]:
+    """Name plugins that serve nothing: the name might be theirs."""
+    idle = [record for record in records if record.reason and not serves(record)]
+    for record in idle[:_MOST_IDLE]:
+        yield outcome(subject, "problem", record)
+    if len(idle) > _MOST_IDLE:
+        text = f"{len(idle) - _MOST_IDLE} more plugins serve nothing; `modular-tf list` has them"
+        yield Fact(subject, "problem", text)

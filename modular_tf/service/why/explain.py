@@ -1,0 +1,40 @@
+"""Finding out what a name may mean, and asking those who know about each meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.filesystem.scheme import scheme_of
+from modular_tf.service.why.absence import about_absence
+from modular_tf.service.why.answer import STATE, Explanation
+from modular_tf.service.why.device_types import about_device
+from modular_tf.service.why.distributions import about_distribution
+from modular_tf.service.why.paths import about_path
+from modular_tf.service.why.plugins import about_plugin
+from modular_tf.service.why.schemes import about_scheme
+
+if TYPE_CHECKING:
+    from modular_tf.service.service import PluginService
+
+
+def explain(service: PluginService, name: str) -> Explanation:
+    """Explain a plugin, a file or directory, a scheme or URI, a device or its type, a distribution.
+
+    Plugins are searched for if they were not yet, and a file that nobody found is looked at.
+    Nothing is loaded, except for a device with a number: its plugin is asked how many there are.
+    """
+    if not service.report().searched:
+        service.discover()
+    scheme = scheme_of(name) or name
+    named = [record for record in service.plugins() if record.name == name]
+    facts = [
+        *(fact for record in named for fact in about_plugin(service, record)),
+        *about_path(service, name),
+        *about_scheme(service, scheme),
+        *about_device(service, name),
+        *about_distribution(service, name),
+    ]
+    if not facts:
+        facts += about_absence(service, name, scheme)
+    known = any(fact.stage == STATE for fact in facts)
+    return Explanation(name, known=known, facts=tuple(facts))

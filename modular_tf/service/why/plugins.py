@@ -1,0 +1,176 @@
+"""What is known of one plugin: its state, where it comes from, what decided, what to do next."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.naming import file_stem
+from modular_tf.discovery.sources.named_paths import PLUGIN_PATH_VARIABLE
+from modular_tf.processes.signal_names import signal_name
+from modular_tf.service.report import State
+from modular_tf.service.why.answer import STATE, Fact
+from modular_tf.service.why.contests import count_of, factories_of, is_deferred, refused_scheme
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.device.ranking import FactoryStatus
+    from modular_tf.discovery.candidate import Candidate
+    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.service import PluginService
+
+HAVE_IT_SEARCHED = (
+    f"To have it searched: {PLUGIN_PATH_VARIABLE}, `plugin_dirs` in the configuration,"
+    " --plugin PATH, or PluginService(plugin_paths=...)."
+)
+
+
+def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Yield all that is known of a plugin."""
+    subject = f"plugin {record.name}"
+    where = record.path or "registered by Python code"
+    yield Fact(subject, STATE, f"{subject} is {record.state}: {where}")
+    yield from _reasons(subject, record)
+    entry = service.entry(record.name) if record.path is not None else None
+    if entry is not None:
+        yield from _quarantine(subject, entry)
+    yield from _serves(subject, service, record)
+    if entry is not None:
+        yield from _origin(subject, service, entry)
+        yield from _namesakes(subject, service, record)
+    yield from _way(subject, record)
+    yield from _next(subject, record, entry)
+
+
+def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
+    """Return a plugin's state and the first reason for it as one fact about something else."""
+    text = f"plugin {record.name} is {record.state}: {record.path or 'registered by Python code'}"
+    reason = record.reason
+    if reason is None:
+        return Fact(subject, stage, text)
+    return Fact(subject, stage, f"{text}: {reason.message}", reason.rule, reason.remedy)
+
+
+def serves(record: PluginRecord) -> bool:
+    """Tell whether a plugin serves anything."""
+    return bool(record.schemes or record.device_types)
+
+
+def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
+    for reason in record.reasons:
+        yield Fact(subject, reason.stage, reason.message, reason.rule, reason.remedy)
+    for warning in record.warnings:
+        yield Fact(subject, "warning", warning.message, warning.rule, warning.remedy)
+
+
+def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
+    """Tell what it did, beyond the reason."""
+    incident = entry.incident
+    if incident is None:
+        return
+    if entry.quarantined_since is not None:
+        yield Fact(subject, "quarantine", f"since {_when(entry.quarantined_since)}")
+    if incident.signal is not None:
+        yield Fact(subject, "quarantine", f"ended by {signal_name(incident.signal)}")
+    if incident.last_call:
+        yield Fact(subject, "quarantine", f"the last call was {incident.last_call}")
+    for frame in incident.backtrace:
+        yield Fact(subject, "quarantine", f"at {frame}")
+    for line in incident.said.splitlines():
+        yield Fact(subject, "quarantine", f"it said: {line}")
+
+
+def _when(seconds: float) -> str:
+    try:
+        local = datetime.fromtimestamp(seconds).astimezone()
+    except (OSError, OverflowError, ValueError):  # it was read from a file
+        return f"{seconds} s after 1970"
+    return local.isoformat(sep=" ", timespec="seconds")
+
+
+def _serves(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Tell what it serves, and whom it leaves without that."""
+    for scheme in record.schemes:
+        yield Fact(subject, "serves", f"{scheme}://" if scheme else "local paths")
+        for other, reason in refused_scheme(service, scheme, record.name):
+            yield Fact(subject, "contest", f"{other.name}: {reason.message}", reason.rule)
+    for device_type in record.device_types:
+        statuses = factories_of(service, device_type)
+        yield _served_type(subject, device_type, statuses, record.name)
+        for status in statuses:
+            if status.reason is not None and status.registration.plugin != record.name:
+                lost = status.reason
+                yield Fact(subject, "contest", lost.message, lost.rule_id)
+
+
+def _served_type(
+    subject: str, device_type: str, statuses: list[FactoryStatus], plugin: str
+) -> Fact:
+    """Tell that a plugin serves a device type, as far as its devices were counted."""
+    own = next((status for status in statuses if status.registration.plugin == plugin), None)
+    if own is not None and count_of(own) == 0:
+        return Fact(subject, "problem", f"it serves no device: it has none of type {device_type}")
+    uncounted = own is not None and is_deferred(own)
+    later = ", whose devices are counted when one is first wanted" if uncounted else ""
+    return Fact(subject, "serves", f"device type {device_type}{later}")
+
+
+def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:
+    candidate = entry.candidate
+    whose = f", of distribution {candidate.distribution}" if candidate.distribution else ""
+    if _is_searched(service, candidate):
+        yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")
+    else:
+        text = "no source searches it; it is known because somebody named it"
+        yield Fact(subject, "source", text, None, HAVE_IT_SEARCHED)
+    if candidate.real_path != candidate.path:
+        yield Fact(subject, "source", f"a link to {candidate.real_path}")
+    for twin in candidate.twins:
+        text = f"the same file again, not listed: {twin.path} ({twin.source}: {twin.origin})"
+        yield Fact(subject, "twin", text)
+
+
+def _is_searched(service: PluginService, candidate: Candidate) -> bool:
+    """Tell whether a file is known for another reason than that it was asked for."""
+    searched = {place.path for place in service.report().searched}
+    named = {candidate.path, os.path.dirname(candidate.path)}
+    return candidate.source is not Source.ARGUMENT or bool(searched & named)
+
+
+def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+    """Tell of other files of the same name: somebody may mean those, or have them by mistake."""
+    stem = file_stem(record.path or "")
+    for other in service.plugins():
+        if other.path and other.name != record.name and file_stem(other.path) == stem:
+            text = f"another file of that name is {other.name}, {other.state}: {other.path}"
+            yield Fact(subject, "twin", text)
+
+
+def _way(subject: str, record: PluginRecord) -> Iterator[Fact]:
+    """Tell the steps that it passed; those that refused it are among the reasons."""
+    told = {(reason.stage, reason.message) for reason in (*record.reasons, *record.warnings)}
+    for decision in record.decisions:
+        if (decision.stage, decision.text) not in told:
+            outcome = "passed" if decision.passed else "refused"
+            yield Fact(subject, decision.stage, f"{outcome}: {decision.text}", decision.rule)
+
+
+def _next(subject: str, record: PluginRecord, entry: PluginEntry | None) -> Iterator[Fact]:
+    if record.state is State.FOUND:
+        text = "nobody asked to load it; PluginService.load() does, and so does `modular-tf list`"
+        yield Fact(subject, "next", text)
+    elif record.state is State.QUARANTINED:
+        text = (
+            f"`modular-tf quarantine retry {record.name}` tries it again; it is released by itself"
+            " when its file or this host changes"
+        )
+        yield Fact(subject, "next", text)
+    elif record.state is State.FAILED and not any(reason.remedy for reason in record.reasons):
+        text = f"`modular-tf -vv inspect {record.name}` shows what it logs and what its bytes say"
+        yield Fact(subject, "next", text)
+    elif record.state is State.LOADED and entry is not None and entry.library is None:
+        yield Fact(subject, "next", "its library is mapped at the first use of what it serves")

@@ -1,0 +1,54 @@
+"""What is known of a scheme: who serves it, who else would, and what decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modular_tf.service.report import PYTHON_SOURCE, State
+from modular_tf.service.why.answer import STATE, Fact
+from modular_tf.service.why.contests import refused_scheme
+from modular_tf.service.why.plugins import outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from modular_tf.service.service import PluginService
+
+
+def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
+    """Yield what is known of a scheme, "" for local paths; nothing where nobody has to do with it.
+
+    It is known as soon as a plugin brought it, whether that serves it or not.
+    """
+    subject = f"scheme {scheme!r}"
+    owner = service.schemes().get(scheme)
+    contest = list(refused_scheme(service, scheme, owner))
+    pinned = service.config.scheme_pins.get(scheme)
+    if owner is not None:
+        yield Fact(subject, STATE, f"{subject} is served by {owner}")
+        yield from (outcome(subject, "serves", r) for r in service.plugins() if r.name == owner)
+    elif contest:
+        yield Fact(subject, STATE, f"{subject} is served by nobody, though a plugin brings it")
+    for record, reason in contest:
+        text = f"{record.name}: {reason.message}"
+        yield Fact(subject, "contest", text, reason.rule, reason.remedy)
+    if pinned is not None:
+        yield _pin(service, subject, pinned, owner)
+    elif owner is not None and contest:
+        yield Fact(subject, "next", f"to choose another: scheme_pins = {{ {scheme!r} = NAME }}")
+
+
+def _pin(service: PluginService, subject: str, pinned: str, owner: str | None) -> Fact:
+    where = f"pinned to {pinned!r} in {service.config.origin}"
+    if owner == pinned:
+        return Fact(subject, "contest", where)
+    states = {record.name: record for record in service.plugins()}
+    if pinned not in states:
+        return Fact(
+            subject, "contest", f"{where}, and there is no plugin of that name", None,
+            "Name a plugin as `modular-tf list` does, or take the pin away.",
+        )  # fmt: skip
+    record = states[pinned]
+    if record.source == PYTHON_SOURCE or record.state is State.LOADED:
+        return Fact(subject, "contest", f"{where}, which does not offer it")
+    return Fact(subject, "contest", f"{where}, which is {record.state}")
