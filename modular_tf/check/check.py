@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.check.outcome import Pass
-from modular_tf.rules import rule
+from modular_tf.check.rules import all_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,8 @@ class Check:
     """One check.
 
     Attributes:
-        id: Of its rule, in `modular_tf.rules`: requirement, consequence, remedy, source and
-            severity stand there.
+        id: Of its rule in `modular_tf.check.rules`, which states requirement, consequence,
+            remedy, source and severity.
         kind: `filesystem` or `device`.
         level: From which level on it is tried.
         group: Which checks share a process with it, such as `reading`.
@@ -58,7 +58,7 @@ class Check:
     @property
     def rule(self) -> Rule:
         """The rule that it tries."""
-        return rule(self.id)
+        return all_rules()[self.id]
 
 
 class CheckList:

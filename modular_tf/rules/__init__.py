@@ -1,7 +1,8 @@
-"""Every rule that a plugin can break, stated once for loader, checks, messages and docs.
+"""Every rule that the loader applies, stated once for loader, checks, messages and docs.
 
-A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `LD-nnn`
-probe and loading), what it requires, what happens when it is broken, and what to do.
+A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `LD-nnn` probe and
+loading), what it requires, what happens when it is broken, and what to do. `modular_tf.check.rules`
+adds those that only `modular-tf check` tries.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Rule", "Severity", "Violation", "all_rules", "loader_rules", "rule"]
+__all__ = ["Rule", "Severity", "Violation", "loader_rules", "rule", "rules_by_id"]
 
 
 class Severity(Enum):
@@ -87,7 +88,7 @@ def loader_rules() -> dict[str, Rule]:
         user_places,
     )
 
-    return _by_id(
+    return rules_by_id(
         loading.RULES,
         mapping.RULES,
         first_contact.RULES,
@@ -103,18 +104,12 @@ def loader_rules() -> dict[str, Rule]:
     )
 
 
-@cache
-def all_rules() -> dict[str, Rule]:
-    """Return every rule by id, also those that only checks judge by, in order of their ids."""
-    from modular_tf.rules import device_conformance, filesystem_conformance  # noqa: PLC0415
+def rules_by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
+    """Return rules by their ids.
 
-    table = _by_id(
-        tuple(loader_rules().values()), filesystem_conformance.RULES, device_conformance.RULES
-    )
-    return dict(sorted(table.items()))
-
-
-def _by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
+    Raises:
+        RuntimeError: Two have the same id.
+    """
     table: dict[str, Rule] = {}
     for group in groups:
         for entry in group:
@@ -125,10 +120,9 @@ def _by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
 
 
 def rule(rule_id: str) -> Rule:
-    """Return the rule with this id.
+    """Return the rule of the loader with this id.
 
     Raises:
         KeyError: There is no such rule.
     """
-    found = loader_rules().get(rule_id)
-    return all_rules()[rule_id] if found is None else found
+    return loader_rules()[rule_id]

@@ -6,15 +6,22 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.rules import Rule, all_rules
+from modular_tf.check.rules import all_rules
 from tests.architecture.imports import PACKAGE, modules
+
+if TYPE_CHECKING:
+    from modular_tf.rules import Rule
 
 TESTS = Path(__file__).parents[1]
 ID = re.compile(r"\b(?:FS|SE|LD)-\d{3}\b")
 RULES = all_rules()
+
+_TABLES = ("modular_tf.rules", "modular_tf.check.rules")
+"""The packages that state rules."""
 
 
 @cache
@@ -23,7 +30,7 @@ def _constants() -> dict[str, str]:
     return {
         node.targets[0].id: ast.literal_eval(_id_of(node.value))
         for module in modules()
-        if module.room == "rules"
+        if module.name.startswith(_TABLES)
         for node in module.tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
@@ -45,7 +52,7 @@ def _named_below(folder: Path, *, suffixes: set[str]) -> set[str]:
     return {
         rule_id
         for path in folder.rglob("*")
-        if path.suffix in suffixes and "rules" not in path.relative_to(folder).parts[:1]
+        if path.suffix in suffixes and "rules" not in path.relative_to(folder).parts[:2]
         for rule_id in _named_in(path.read_text(encoding="utf-8"))
     }
 

@@ -11,7 +11,8 @@ from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.judgement import tried
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Pass, Verdict
-from modular_tf.rules import Severity, all_rules
+from modular_tf.check.rules import all_rules
+from modular_tf.rules import Severity
 
 _BY_SEVERITY = {rule.severity: rule.id for rule in all_rules().values() if rule.id[:2] == "FS"}
 

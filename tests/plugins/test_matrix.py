@@ -7,7 +7,8 @@ import re
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from modular_tf.rules import Severity, all_rules
+from modular_tf.check.rules import all_rules
+from modular_tf.rules import Severity
 from tests.plugins.matrix import FOLDER, variants
 
 _ALL = [variant for family in ("filesystem", "device") for variant in variants(family).values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.filesystem_conformance import (
+from modular_tf.check.rules.filesystem import (
     appending,
     children,
     copying,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules.device_conformance import (
+from modular_tf.check.rules.device import (
     accounting,
     callbacks,
     copies,

@@ -1,0 +1,19 @@
+"""Every rule that a check tries: those that the loader applies, and those of checks alone."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from modular_tf.check.rules import device, filesystem
+from modular_tf.rules import loader_rules, rules_by_id
+
+if TYPE_CHECKING:
+    from modular_tf.rules import Rule
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Return the rules of the loader and of the checks by id, in the order of their ids."""
+    table = rules_by_id(loader_rules().values(), filesystem.RULES, device.RULES)
+    return dict(sorted(table.items()))
