@@ -11,17 +11,17 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from modular_tf.check.project_template.names import KINDS, project_names
+from modular_tf.check.project_template.project import write_project
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain, message_of
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.project_template.names import KINDS, project_names
-from modular_tf.project_template.project import write_project
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from modular_tf.check.project_template.names import ProjectNames
     from modular_tf.cli.printer import Printer
-    from modular_tf.project_template.names import ProjectNames
 
 
 def add_arguments(parser: ArgumentParser) -> None:

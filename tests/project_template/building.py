@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from modular_tf.check.project_template.project import render_project, write_project
 from modular_tf.headers import cmake_directory, include_directory
-from modular_tf.project_template.project import render_project, write_project
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT, cached_folder
 from tests.fixtures.process_group import run_in_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from modular_tf.project_template.names import ProjectNames
+    from modular_tf.check.project_template.names import ProjectNames
 
 WARNINGS = "-Werror -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor"
 TOOLS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from modular_tf.check.project_template.names import project_names
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.project_template.names import project_names
 
 
 @pytest.mark.parametrize(

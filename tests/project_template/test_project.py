@@ -13,11 +13,11 @@ import pytest
 
 import modular_tf
 from modular_tf.check.level import Level
+from modular_tf.check.project_template import project
+from modular_tf.check.project_template.names import KINDS, project_names
+from modular_tf.check.project_template.project import render_project, write_project
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import FILE_NAME, decided
-from modular_tf.project_template import project
-from modular_tf.project_template.names import KINDS, project_names
-from modular_tf.project_template.project import render_project, write_project
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.project_template.names import KINDS, project_names
-from modular_tf.project_template.project import write_project
+from modular_tf.check.project_template.names import KINDS, project_names
+from modular_tf.check.project_template.project import write_project
 from tests.architecture.document import blocks
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 from tests.fixtures.process_group import run_in_group

@@ -15,7 +15,7 @@ import modular_tf
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from modular_tf.project_template.names import ProjectNames
+    from modular_tf.check.project_template.names import ProjectNames
 
 __all__ = ["render_project", "write_project"]
 
