@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.native.checking_allocator import checking_allocator
+from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from modular_tf.native.checking_allocator import CheckingAllocator
+    from modular_tf.check.native.checking_allocator import CheckingAllocator
 
 _MOST_LOOKED_AT = 2048
 

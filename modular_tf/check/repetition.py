@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.expectation import expect
-from modular_tf.native.checking_allocator import checking_allocator
+from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

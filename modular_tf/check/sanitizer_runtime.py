@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from modular_tf.native.sanitizers import (
-    is_sanitizer_library,
-    sanitizer_of_process,
-    sanitizer_of_symbols,
-)
+from modular_tf.native.library import process_symbol
+from modular_tf.native.sanitizers import SANITIZERS, sanitizer_of_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from modular_tf.discovery.probe import Probe
 
 _CXX_LIBRARIES = ("libstdc++.so", "libc++.so")
+_LIBRARY_WORDS = ("asan", "lsan", "tsan")
 _SETTINGS = {"AddressSanitizer": " ASAN_OPTIONS=detect_leaks=0"}  # Python frees little at its end
 
 
@@ -26,7 +25,7 @@ def lacking_runtime(probe: Probe) -> str | None:
         probe: Of the plugin.
     """
     symbols = () if probe.elf is None else {symbol.name for symbol in probe.elf.undefined}
-    sanitizer = sanitizer_of_symbols(symbols)
+    sanitizer = next((name for symbol, name in SANITIZERS.items() if symbol in symbols), None)
     if sanitizer is None or sanitizer == sanitizer_of_process():
         return None
     runtime = ":".join(_preloads(probe)) or "the runtime's shared library"
@@ -45,3 +44,19 @@ def _preloads(probe: Probe) -> Iterator[str]:
         yield from (
             library.path for library in probe.libraries if library.name.startswith(_CXX_LIBRARIES)
         )
+
+
+def is_sanitizer_library(path: str) -> bool:
+    """Tell whether a library is a sanitizer's runtime with an allocator, by its name."""
+    name = os.path.basename(path)
+    return any(word in name for word in _LIBRARY_WORDS)
+
+
+def looks_for_leaks(environment: Mapping[str, str]) -> bool:
+    """Tell whether a sanitizer looks for leaks at the end of this process.
+
+    Args:
+        environment: Of this process.
+    """
+    is_there = process_symbol("__lsan_do_leak_check") is not None
+    return is_there and "detect_leaks=0" not in environment.get("ASAN_OPTIONS", "")

@@ -10,12 +10,12 @@ from modular_tf.check.answers import Answer
 from modular_tf.check.call_journal import CallJournal, outcome_of
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.heap_watch import HeapWatch
-from modular_tf.native.raw_status import RawStatus
+from modular_tf.check.native.raw_status import RawStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from modular_tf.native.guarded_memory import GuardedMemory
+    from modular_tf.check.native.guarded_memory import GuardedMemory
 
 
 class Slots(Protocol):

@@ -106,8 +106,8 @@ def _write_files(folder: str, settings: CheckSettings) -> Exit:
 
 
 def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exit:
+    from modular_tf.check.sanitizer_runtime import looks_for_leaks  # noqa: PLC0415
     from modular_tf.cli import check_report  # noqa: PLC0415  (for runs that come to one)
-    from modular_tf.native.sanitizers import looks_for_leaks  # noqa: PLC0415
 
     if looks_for_leaks(os.environ):
         complain(

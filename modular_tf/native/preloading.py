@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+import modular_tf
 
-CHECKING_ALLOCATOR = "libmodular_tf_checking_allocator.so"
-"""Sees what a plugin does to the heap (`checking_allocator`)."""
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
 SIGNAL_STACKS = "libmodular_tf_signal_stacks.so"
 """Lets threads tell of a crash whose stack has run out (`signal_stacks/signal_stacks.c`)."""
 FORK_HANDLERS = "libmodular_tf_fork_handlers.so"
@@ -17,7 +17,7 @@ FORK_HANDLERS = "libmodular_tf_fork_handlers.so"
 
 _PRELOAD = "LD_PRELOAD"
 _SEPARATORS = " :"  # of LD_PRELOAD, which knows no way to quote them
-_OURS = (CHECKING_ALLOCATOR, SIGNAL_STACKS, FORK_HANDLERS)
+_OURS = "libmodular_tf_"
 
 
 def preloaded(environment: Mapping[str, str]) -> list[str]:
@@ -28,32 +28,40 @@ def preloaded(environment: Mapping[str, str]) -> list[str]:
     return [path for path in listed.split(":") if path]
 
 
-def library_path(library: str) -> str | None:
-    """Return where one of the libraries is installed, None where this platform has none."""
-    import modular_tf.native as package  # noqa: PLC0415  (an editable install has two folders)
+def library_path(library: str, folder: str = "native") -> str | None:
+    """Return where a library of the package is installed, None where this platform has none.
+
+    Args:
+        library: The name of the file.
+        folder: Of the package; the library lies in `lib` below it.
+    """
     from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
 
-    folders = (*package.__path__, os.path.dirname(_core.__file__ or ""))
-    paths = (os.path.join(folder, "lib", library) for folder in folders)
+    built = os.path.dirname(os.path.dirname(_core.__file__ or ""))
+    roots = (*modular_tf.__path__, built)  # an editable install has two
+    paths = (os.path.join(root, folder, "lib", library) for root in roots)
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
-def preload(
-    environment: Mapping[str, str], library: str, *, in_front: bool = False
-) -> dict[str, str]:
-    """Return an environment whose processes have one of the libraries too, if there is one.
+def preload(environment: Mapping[str, str], library: str) -> dict[str, str]:
+    """Return an environment whose processes have a library of `native` too, if there is one.
 
     Args:
-        environment: What they have besides; a library that is preloaded already stays so.
+        environment: What they have besides; a library that is preloaded already stays so, in front.
         library: The name of the file.
-        in_front: Put it before the others, not behind them.
     """
     path = library_path(library)
-    if path is None or any(mark in path for mark in _SEPARATORS):
+    return with_preloaded(environment, (*preloaded(environment), *([path] if path else ())))
+
+
+def with_preloaded(environment: Mapping[str, str], paths: Sequence[str]) -> dict[str, str]:
+    """Return an environment whose processes preload these libraries.
+
+    Unchanged where there are none, or LD_PRELOAD cannot name one of them.
+    """
+    if not paths or any(mark in path for path in paths for mark in _SEPARATORS):
         return dict(environment)
-    others = preloaded(environment)
-    listed = [path, *others] if in_front else [*others, path]
-    return {**environment, _PRELOAD: ":".join(listed)}
+    return {**environment, _PRELOAD: ":".join(paths)}
 
 
 def forget_preload() -> None:
@@ -61,7 +69,7 @@ def forget_preload() -> None:
 
     The process itself keeps its own.
     """
-    kept = [path for path in preloaded(os.environ) if os.path.basename(path) not in _OURS]
+    kept = [path for path in preloaded(os.environ) if not os.path.basename(path).startswith(_OURS)]
     if kept:
         os.environ[_PRELOAD] = ":".join(kept)
     else:

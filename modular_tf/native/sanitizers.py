@@ -5,23 +5,21 @@ A plugin that was built with one needs its runtime in the process before anythin
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from typing import TYPE_CHECKING
 
 from modular_tf.native.library import process_symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-_BY_SYMBOL = {
+SANITIZERS = {
     "__asan_init": "AddressSanitizer",
     "__hwasan_init": "HWAddressSanitizer",
     "__tsan_init": "ThreadSanitizer",
 }
 """Those that have to come first, by the function that all code calls that was built with them."""
 
-_LIBRARY_WORDS = ("asan", "lsan", "tsan")
 _OPTIONS = {
     # Python frees little at its end. What is said last is kept, so legends must not fill it. Checks
     # ask for more memory than there can be.
@@ -34,33 +32,8 @@ _OPTIONS = {
 @cache
 def sanitizer_of_process() -> str | None:
     """Return the name of the sanitizer that watches over this process, None for none."""
-    found = (name for symbol, name in _BY_SYMBOL.items() if process_symbol(symbol))
+    found = (name for symbol, name in SANITIZERS.items() if process_symbol(symbol))
     return next(found, None)
-
-
-def looks_for_leaks(environment: Mapping[str, str]) -> bool:
-    """Tell whether a sanitizer looks for leaks at the end of this process.
-
-    Args:
-        environment: Of this process.
-    """
-    is_there = process_symbol("__lsan_do_leak_check") is not None
-    return is_there and "detect_leaks=0" not in environment.get("ASAN_OPTIONS", "")
-
-
-def sanitizer_of_symbols(undefined: Collection[str]) -> str | None:
-    """Return the sanitizer that a library was built with, None for none that has to come first.
-
-    Args:
-        undefined: The symbols that it takes from others.
-    """
-    return next((name for symbol, name in _BY_SYMBOL.items() if symbol in undefined), None)
-
-
-def is_sanitizer_library(path: str) -> bool:
-    """Tell whether a library is a sanitizer's runtime with an allocator, by its name."""
-    name = os.path.basename(path)
-    return any(word in name for word in _LIBRARY_WORDS)
 
 
 def sanitizer_environment(environment: Mapping[str, str]) -> dict[str, str]:

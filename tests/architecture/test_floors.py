@@ -21,6 +21,16 @@ FLOOR_OF = {room: number for number, floor in enumerate(FLOORS["floor"]) for roo
 COMPILED = f"{NAME}.native._core"
 # Modules through which Python reaches into native memory.
 NATIVE_DOORS = {"cffi", "ctypes", "mmap", "_cffi_backend"}
+# The packages that may do so: the host's, and the raw access to slots of the conformance kit.
+NATIVE_PACKAGES = (f"{NAME}.native", f"{NAME}.check.native")
+
+# The commands of the conformance kit, which import it when they run.
+KIT_COMMANDS = {
+    f"{NAME}.cli.{module}"
+    for module in (
+        "check", "check_progress", "check_replay", "check_report", "new", "smoke_trial",
+    )
+}  # fmt: skip
 
 
 @cache
@@ -67,6 +77,14 @@ def test_filesystems_and_devices_know_nothing_of_each_other(one, other):
     assert (one, other) not in rooms
 
 
+def test_only_the_commands_of_the_conformance_kit_import_it():
+    importers = {
+        found.module for found in imports_between_rooms() if room_of(found.imported) == "check"
+    }
+
+    assert importers - KIT_COMMANDS == set()
+
+
 def test_only_native_imports_the_compiled_module():
     outside = [
         str(found)
@@ -79,11 +97,11 @@ def test_only_native_imports_the_compiled_module():
     assert outside == []
 
 
-def test_only_native_reaches_into_native_memory():
+def test_only_native_packages_reach_native_memory():
     outside = [
         str(found)
         for module in modules()
-        if module.room != "native"
+        if not module.name.startswith(NATIVE_PACKAGES)
         for found in imports_of(module)
         if found.imported.partition(".")[0] in NATIVE_DOORS and not found.for_types
     ]

@@ -13,14 +13,14 @@ from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported, expect, expect_equal
 from modular_tf.check.level import Level
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_device import PLATFORM, as_pointer, view_of
 from modular_tf.check.repetition import expect_no_leak
 from modular_tf.device.factory import MAX_DEVICES
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import RefusedDeviceTables
 from modular_tf.loading.plugin_allocator import create_allocator
-from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.host_struct import unpack_field
-from modular_tf.native.raw_device import PLATFORM, as_pointer, view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from modular_tf.abi.layouts import layout
 from modular_tf.check.device.raw_call import RawDeviceCaller
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_device import ENTRY, PLATFORM, RawDeviceSlots, as_pointer
 from modular_tf.loading.device_dialect import (
     HOSTED,
     UNWRITTEN_FNS_SIZE,
@@ -15,10 +17,8 @@ from modular_tf.loading.device_dialect import (
     describe,
     dialects_of_registration,
 )
-from modular_tf.native.guarded_memory import GuardedMemory
 from modular_tf.native.host_struct import unpack_field
 from modular_tf.native.library import is_executable
-from modular_tf.native.raw_device import ENTRY, PLATFORM, RawDeviceSlots, as_pointer
 from modular_tf.native.strings import read_string
 
 if TYPE_CHECKING:

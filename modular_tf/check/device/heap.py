@@ -9,7 +9,7 @@ from modular_tf.check.breach import raise_harm_at_loading
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.level import Level
-from modular_tf.native.checking_allocator import checking_allocator
+from modular_tf.check.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from modular_tf.check.device.ground import DeviceGround

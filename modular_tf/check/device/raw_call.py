@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import MEMORY_RULES, raise_harm_to_heap
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.native.raw_device import EXECUTOR, RawDeviceSlots
 from modular_tf.check.slot_caller import SlotCaller
-from modular_tf.native.raw_device import EXECUTOR, RawDeviceSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.check.call_journal import CallJournal
-    from modular_tf.native.guarded_memory import GuardedMemory
+    from modular_tf.check.native.guarded_memory import GuardedMemory
 
 OVERRUN = "SE-130"
 """The rule that a plugin writes no further than its output goes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.native.raw_device import as_pointer
+from modular_tf.check.native.raw_device import as_pointer
 
 if TYPE_CHECKING:
     from modular_tf.check.device.raw_call import RawDeviceCaller

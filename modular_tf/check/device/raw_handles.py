@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_device import as_pointer, callback
-from modular_tf.native.raw_status import set_status
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_device import as_pointer, callback
+from modular_tf.check.native.raw_status import set_status
 
 if TYPE_CHECKING:
     from modular_tf.check.device.subject import Work

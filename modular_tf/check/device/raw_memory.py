@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.device.subject import Answer
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_device import (
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_device import (
     ALLOCATOR,
     CUSTOM_ALLOCATOR,
     EXECUTOR,

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.device.raw_call import RawDeviceCaller
 from modular_tf.check.device.subject import Answer
+from modular_tf.check.native.raw_device import PLATFORM, RawDeviceSlots, as_pointer, int_out
 from modular_tf.device.plugin_device import PluginDevice
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import RefusedDeviceTables, read_device_tables
 from modular_tf.loading.plugin_allocator import create_allocator
 from modular_tf.native.device_calls import announce_calls
-from modular_tf.native.raw_device import PLATFORM, RawDeviceSlots, as_pointer, int_out
 
 if TYPE_CHECKING:
     from modular_tf.check.call_journal import CallJournal

@@ -11,9 +11,9 @@ from modular_tf.check.device.raw_handles import RawHandle, handle_out, status_ca
 from modular_tf.check.device.raw_memory import RawAllocation, RawBlock, RawMemory
 from modular_tf.check.device.subject import Answer, DeviceFacts, PlatformFacts
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.native.raw_device import DEVICE, TIMER, as_pointer
 from modular_tf.device.memory.allocator_stats import AllocatorStats
 from modular_tf.native.host_struct import unpack_field
-from modular_tf.native.raw_device import DEVICE, TIMER, as_pointer
 from modular_tf.native.strings import read_string
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Unsupported
 from modular_tf.check.filesystem.local_disk import local_path
-from modular_tf.native.write_override import without_write_override
+from modular_tf.check.native.write_override import without_write_override
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, advise, expect, expect_equal
 from modular_tf.check.level import Level
+from modular_tf.check.native.checking_allocator import checking_allocator
 from modular_tf.check.repetition import rounds_of
-from modular_tf.native.checking_allocator import checking_allocator
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.ground import FilesystemGround

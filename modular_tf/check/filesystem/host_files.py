@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import Answer
 from modular_tf.check.call_journal import shown
-from modular_tf.native.raw_filesystem import buffer_address
+from modular_tf.check.native.raw_filesystem import buffer_address
 
 if TYPE_CHECKING:
     from modular_tf.check.filesystem.host_subject import HostCaller

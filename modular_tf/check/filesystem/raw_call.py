@@ -12,14 +12,14 @@ from modular_tf.check.breach import (
     raise_harm_to_heap,
 )
 from modular_tf.check.heap_watch import Depth
+from modular_tf.check.native.raw_filesystem import FILESYSTEM, RawSlots
 from modular_tf.check.slot_caller import SlotCaller
-from modular_tf.native.raw_filesystem import FILESYSTEM, RawSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.check.call_journal import CallJournal
-    from modular_tf.native.guarded_memory import GuardedMemory
+    from modular_tf.check.native.guarded_memory import GuardedMemory
 
 _MEMORY_RULE = MEMORY_RULES["filesystem"]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.check.call_journal import shown
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_filesystem import (
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_filesystem import (
     RANDOM_ACCESS_FILE,
     READ_ONLY_MEMORY_REGION,
     WRITABLE_FILE,

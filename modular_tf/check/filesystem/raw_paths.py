@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.check.answers import Answer
 from modular_tf.check.call_journal import shown
 from modular_tf.check.expectation import Blocked
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_filesystem import as_address
 from modular_tf.filesystem.uri import clean_path, parse_uri
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_filesystem import as_address
 from modular_tf.native.strings import decode, encode, read_bytes
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from modular_tf.check.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.check.filesystem.raw_statuses import RawStatuses
 from modular_tf.check.filesystem.subject import Stat
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_filesystem import NULL, read_addresses
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_filesystem import NULL, read_addresses
 from modular_tf.native.strings import decode, encode, read_bytes
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_filesystem import as_address
-from modular_tf.native.raw_status import RawStatus
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_filesystem import as_address
+from modular_tf.check.native.raw_status import RawStatus
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -15,8 +15,8 @@ from modular_tf.check.filesystem.raw_call import RawCaller
 from modular_tf.check.filesystem.raw_files import RawHandle, RawReader, RawRegion, RawWriter
 from modular_tf.check.filesystem.raw_questions import RawQuestions
 from modular_tf.check.filesystem.raw_settings import RawSettings
-from modular_tf.native.guarded_memory import GuardedMemory
-from modular_tf.native.raw_filesystem import RawSlots
+from modular_tf.check.native.guarded_memory import GuardedMemory
+from modular_tf.check.native.raw_filesystem import RawSlots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from modular_tf.check.isolation.lane import Lane
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.isolation.zygote import zygote_command
+from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.first_contact.zygote_process import ZygoteProcess
-from modular_tf.native.checking_allocator import preload_environment
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.native.checking_allocator import (
+from modular_tf.check.native.checking_allocator import (
+    LIBRARY,
     allocator_path,
     checking_allocator,
     preload_environment,
 )
-from modular_tf.native.preloading import CHECKING_ALLOCATOR
 from tests.check.with_allocator import with_allocator
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -20,7 +20,7 @@ pytestmark = with_allocator
 _SOURCE = Path(__file__).parent / "heap_misuse.cc"
 _PROLOGUE = """
 import ctypes, sys
-from modular_tf.native.checking_allocator import checking_allocator
+from modular_tf.check.native.checking_allocator import checking_allocator
 heap = checking_allocator()
 subject = ctypes.CDLL(sys.argv[1])
 subject.allocate.restype = subject.overrun_and_keep.restype = ctypes.c_void_p
@@ -200,7 +200,7 @@ def test_a_sanitizer_stays_the_only_one():
 def test_programs_of_the_process_can_do_without(run_python):
     code = """
         import os
-        from modular_tf.native.checking_allocator import checking_allocator
+        from modular_tf.check.native.checking_allocator import checking_allocator
         from modular_tf.native.preloading import forget_preload
         forget_preload()
         print(os.environ.get("LD_PRELOAD"), checking_allocator() is not None)
@@ -208,4 +208,4 @@ def test_programs_of_the_process_can_do_without(run_python):
     child = run_python(code, env=preload_environment({}))
 
     assert child.stdout == "None True\n"
-    assert CHECKING_ALLOCATOR in (allocator_path() or "")
+    assert LIBRARY in (allocator_path() or "")

@@ -11,9 +11,9 @@ from modular_tf.check.check import BOTH, Check
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.level import Level
+from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
-from modular_tf.native.checking_allocator import preload_environment
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 from tests.check.with_allocator import with_allocator
 from tests.contrib.plugin_process import installed_plugin

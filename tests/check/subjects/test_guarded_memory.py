@@ -6,8 +6,8 @@ import ctypes
 
 import pytest
 
-from modular_tf.native.guarded_memory import GUARD, GuardedMemory
-from modular_tf.native.raw_status import RawStatus, set_status
+from modular_tf.check.native.guarded_memory import GUARD, GuardedMemory
+from modular_tf.check.native.raw_status import RawStatus, set_status
 
 
 def _poke(memory, index, byte=0x41):

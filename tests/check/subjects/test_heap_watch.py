@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check.heap_watch import Depth, HeapWatch
-from modular_tf.native.checking_allocator import preload_environment
+from modular_tf.check.native.checking_allocator import preload_environment
 from tests.check.with_allocator import with_allocator
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -91,7 +91,7 @@ def test_the_bracket_ends_with_an_error(run_watched):
 try: heap.call(divmod, 1, 0)
 except ZeroDivisionError: pass
 kept = subject.allocate(1000)
-from modular_tf.native.checking_allocator import checking_allocator
+from modular_tf.check.native.checking_allocator import checking_allocator
 print(checking_allocator().use().live_bytes < 1000)
 """
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.check.sanitizer_runtime import is_sanitizer_library
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
-from modular_tf.native.preloading import CHECKING_ALLOCATOR, library_path, preload, preloaded
-from modular_tf.native.sanitizers import is_sanitizer_library, sanitizer_of_process
+from modular_tf.native.preloading import library_path, preloaded, with_preloaded
+from modular_tf.native.sanitizers import sanitizer_of_process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+LIBRARY = "libmodular_tf_checking_allocator.so"
+_FOLDER = "check/native"
 _LONGEST = 160
 _CDECLS = {
     "enter": "void(*)(void)",
@@ -96,7 +99,7 @@ def checking_allocator() -> CheckingAllocator | None:
 
 def allocator_path() -> str | None:
     """Return where the library is installed, None where this platform has none."""
-    return library_path(CHECKING_ALLOCATOR)
+    return library_path(LIBRARY, _FOLDER)
 
 
 def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -107,6 +110,7 @@ def preload_environment(environment: Mapping[str, str]) -> dict[str, str]:
             sanitizer's there is no room for another allocator.
     """
     others = preloaded(environment)
-    if sanitizer_of_process() or any(is_sanitizer_library(other) for other in others):
+    path = allocator_path()
+    if not path or sanitizer_of_process() or any(map(is_sanitizer_library, others)):
         return dict(environment)
-    return preload(environment, CHECKING_ALLOCATOR, in_front=True)
+    return with_preloaded(environment, (path, *others))

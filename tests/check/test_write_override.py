@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from modular_tf.native.write_override import without_write_override
+from modular_tf.check.native.write_override import without_write_override
 
 
 @pytest.fixture
