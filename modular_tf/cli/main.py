@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _VALUES_BETWEEN_COLLECTIONS = 100_000
+_CHECK = "modular_tf.check"
+"""The conformance kit; all other commands work without it."""
 
 
 def run(words: Sequence[str] | None = None) -> int:
@@ -49,6 +51,8 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
         command = parse(words)
     except SystemExit as leaving:
         return int(leaving.code or 0)
+    except ModuleNotFoundError as error:
+        return _unexpected(error, traceback_wanted=False)
     try:
         if is_own:
             leave_on_second_interrupt()
@@ -60,7 +64,7 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
         complain(message_of(error), None if filename is None else os.fsdecode(filename))
         return Exit.NO
     except Exception as error:  # noqa: BLE001  (the last line of defence)
-        return _our_fault(error, traceback_wanted=command.options.verbose > 0)
+        return _unexpected(error, traceback_wanted=command.options.verbose > 0)
 
 
 def _execute(command: Command) -> int:
@@ -72,7 +76,10 @@ def _execute(command: Command) -> int:
     return result
 
 
-def _our_fault(error: Exception, *, traceback_wanted: bool) -> Exit:
+def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(_CHECK):
+        complain(f"this needs the conformance kit, which is not installed: no package {_CHECK}")
+        return Exit.NO
     if traceback_wanted:
         from traceback import print_exception  # noqa: PLC0415  (costs start-up time)
 
