@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,51 @@ from modular_tf.check.answers import Answer
 from modular_tf.check.breach import MEMORY_RULES, Breach, raise_breach
 from modular_tf.check.call_journal import shown
 from modular_tf.check.filesystem.raw_paths import RawPaths
-from modular_tf.check.filesystem.raw_statuses import RawStatuses
 from modular_tf.check.filesystem.subject import Stat
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.native.raw_filesystem import NULL, read_addresses
+from modular_tf.check.native.raw_filesystem import NULL, as_address, read_addresses
+from modular_tf.check.native.raw_status import RawStatus
 from modular_tf.native.strings import decode, encode, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+class RawStatuses:
+    """An array of statuses; use it as a context manager, which deletes them. [one thread]
+
+    Attributes:
+        array: The `TF_Status **`.
+    """
+
+    def __init__(self, count: int, *, poisoned: bool) -> None:
+        self._stack = ExitStack()
+        enter = self._stack.enter_context
+        self._statuses = [enter(RawStatus(poisoned=poisoned)) for _ in range(count)]
+        self.array = GuardedMemory.words(*(as_address(one.pointer) for one in self._statuses))
+
+    def codes(self) -> list[int]:
+        """Return what each holds now."""
+        return [status.read().code for status in self._statuses]
+
+    def all_touched(self) -> bool:
+        """Tell whether somebody set each of them."""
+        return all(status.read().touched for status in self._statuses)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
 
 _STATISTICS = struct.Struct("=qqB7x")  # TF_FileStatistics
 _POISON = b"\xa5" * _STATISTICS.size

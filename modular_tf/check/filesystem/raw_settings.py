@@ -9,8 +9,13 @@ from modular_tf.check.call_journal import shown
 from modular_tf.check.expectation import Deviation
 from modular_tf.check.filesystem.raw_paths import RawPaths
 from modular_tf.check.native.guarded_memory import GuardedMemory
-from modular_tf.check.native.raw_filesystem import as_address, as_pointer
-from modular_tf.check.native.raw_options import option_at, option_blocks, scribble_over
+from modular_tf.check.native.raw_filesystem import (
+    as_address,
+    as_pointer,
+    option_at,
+    option_blocks,
+    scribble_over,
+)
 from modular_tf.errors import InternalError
 from modular_tf.filesystem.configuration import OptionsForC, option_from_c
 

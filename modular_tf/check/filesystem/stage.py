@@ -8,20 +8,100 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.breach import Breach
 from modular_tf.check.call_journal import CallJournal
+from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.filesystem.host_access import HostAccess
+from modular_tf.check.filesystem.host_subject import HostFilesystem
 from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
-from modular_tf.check.filesystem.raw_access import RawAccess
+from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
+from modular_tf.check.own_state import nothing_remembered
+from modular_tf.discovery.trust.policy import TrustPolicy
+from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
+from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from modular_tf.check.check import Check
-    from modular_tf.check.filesystem.host_subject import HostFilesystem
     from modular_tf.check.filesystem.raw_subject import RawFilesystem
     from modular_tf.check.target import Target
+    from modular_tf.rules import Violation
+
+
+class HostAccess:
+    """Opens a service that serves one plugin.
+
+    Args:
+        target: The library and the scheme.
+        journal: Is told of each call.
+
+    Attributes:
+        subject: The filesystem.
+
+    Raises:
+        Blocked: The service does not serve the scheme.
+        ModularTFError: The plugin could not be loaded.
+    """
+
+    def __init__(self, target: Target, journal: CallJournal) -> None:
+        journal.enter("PluginService.load")
+        # Who has a plugin checked trusts it: it ran already when the checks were planned.
+        trust = TrustPolicy(allow_writable=("*",))
+        config = Config(first_contact="never", load="eager", trust=trust)
+        with nothing_remembered(target.scratch):
+            self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
+            report = self._service.load(target.path)
+        entry = self._service.entry(target.path)
+        tables = entry.tables.get(target.scheme or "")
+        if tables is None:
+            self._service.close()
+            raise Blocked(f"scheme {target.scheme!r} is not served: {report}")
+        filesystem = self._service.filesystem(target.scheme or "")
+        self.subject = HostFilesystem(filesystem, tables, journal)
+
+    def close(self) -> None:
+        """Close the service."""
+        self._service.close()
+
+
+class RawAccess:
+    """Maps a library and initialises one of its filesystems.
+
+    Args:
+        target: The library and the scheme.
+        journal: Is told of each call.
+
+    Attributes:
+        subject: The filesystem.
+
+    Raises:
+        Blocked: It offers no such scheme, or its tables were refused, or `init` failed.
+        PluginError: The library cannot be mapped.
+    """
+
+    def __init__(self, target: Target, journal: CallJournal) -> None:
+        journal.enter("a constructor of the library")
+        library = map_file(target.path, target.companions, target.absent)
+        journal.enter(FILESYSTEM_INIT)
+        offer = init_filesystems(library, plugin=target.path)
+        entry = next((one for one in offer.entries if one.scheme == target.scheme), None)
+        if not isinstance(entry, FilesystemTables):
+            raise Blocked(_why_not(target, offer.violations, entry))
+        self.subject = open_raw(entry, journal)
+
+    def close(self) -> None:
+        """Clean up what was left open, then the filesystem."""
+        self.subject.close_left_open()
+        self.subject.cleanup()
+
+
+def _why_not(target: Target, found: Iterable[Violation], entry: RefusedTables | None) -> str:
+    violations = [*found, *(entry.violations if entry is not None else ())]
+    reasons = "; ".join(str(violation.message) for violation in violations if violation.is_error)
+    return f"scheme {target.scheme!r} is not usable: {reasons or 'the plugin does not name it'}"
 
 
 class FilesystemStage:

@@ -7,8 +7,8 @@ import pytest
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.expectation import Unsupported
-from modular_tf.check.filesystem.host_access import HostAccess
 from modular_tf.check.filesystem.host_offer import host_offers
+from modular_tf.check.filesystem.stage import HostAccess
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 from tests.check.subjects.conftest import FILE, ROOT

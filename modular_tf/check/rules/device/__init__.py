@@ -13,11 +13,9 @@ from modular_tf.check.rules.device import (
     exhaustion,
     facts,
     fills,
-    heap,
     host_memory,
     lifetime,
     memory,
-    sequences,
     streams,
     threads,
     timers,
@@ -40,6 +38,4 @@ RULES = (
     *callbacks.RULES,
     *errors.RULES,
     *threads.RULES,
-    *heap.RULES,
-    *sequences.RULES,
 )

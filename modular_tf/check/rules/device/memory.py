@@ -109,4 +109,11 @@ RULES: tuple[Rule, ...] = (
         "Unmap and close what a memory needed when it is given back.",
         _HEADER,
     ),
+    Rule(
+        "SE-329",
+        "A plugin writes only into heap blocks of its own, and frees each once.",
+        "The damage shows up elsewhere: a crash, or wrong data, in whatever lies beside it.",
+        "Run the plugin with AddressSanitizer, and look at the calls before the one that is named.",
+        "the C language",
+    ),
 )

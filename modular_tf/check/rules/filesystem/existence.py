@@ -92,4 +92,11 @@ RULES: tuple[Rule, ...] = (
         "Read the array only; page through the store's listing.",
         _HEADER,
     ),
+    Rule(
+        "FS-333",
+        "Questions about names in a container, volume or folder that is not there are answered.",
+        "A mistyped name ends the program, where an exception leaves the plugin.",
+        "Catch every exception in every function that C calls, and set a status.",
+        "filesystem.h; published plugins, observed",
+    ),
 )

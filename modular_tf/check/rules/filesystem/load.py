@@ -1,4 +1,4 @@
-"""Rules of filesystems under load, where resources run out, and at the end of the process."""
+"""Rules of filesystems under load: threads, random work, lack of resources, end of process."""
 
 from __future__ import annotations
 
@@ -34,5 +34,12 @@ RULES: tuple[Rule, ...] = (
         "Start threads and connections anew in the child, by pthread_atfork or the process id.",
         "POSIX, fork; published plugins, observed",
         Severity.WARNING,
+    ),
+    Rule(
+        "FS-320",
+        "Whatever operations came before, the next one does what a tree of files would do.",
+        "Programs meet sequences that nobody has tried by hand, and lose data or crash in them.",
+        "Replay the sequence that is named, in a debugger if need be; it is as short as it gets.",
+        "the other rules of filesystems, taken together",
     ),
 )
