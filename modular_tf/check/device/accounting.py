@@ -43,7 +43,7 @@ def _stats(ground: DeviceGround) -> AllocatorStats:
 
 @CHECKS.check("SE-165", Level.WORKS)
 def usage_is_known(ground: DeviceGround) -> None:
-    """Without work, and with."""
+    """Tried before any work, and after some."""
     for _ in range(2):
         answer = ground.subject.device_memory_usage()
         expect(answer.ok, "device_memory_usage does not know", expected="free and total bytes")
@@ -52,7 +52,7 @@ def usage_is_known(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-166", Level.WORKS)
 def usage_is_believable(ground: DeviceGround) -> None:
-    """With some memory in use."""
+    """Tried while some memory is allocated."""
     ground.memory(_MIB)
     free, total = _usage(ground)
     expect(
@@ -65,7 +65,7 @@ def usage_is_believable(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-167", Level.WORKS)
 def total_stays(ground: DeviceGround) -> None:
-    """While memory is allocated."""
+    """Tried before and while memory is allocated."""
     totals = set()
     for _ in range(_LOOKS):
         totals.add(_usage(ground)[1])
@@ -80,7 +80,7 @@ def total_stays(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-169", Level.WORKS)
 def figures_are_known(ground: DeviceGround) -> None:
-    """Which nothing depends on."""
+    """Tried once; nothing else depends on the figures."""
     if ground.subject.get_allocator_stats().code == Code.UNAVAILABLE:
         note("get_allocator_stats does not know the figures")
 
@@ -109,7 +109,7 @@ def figures_agree(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-171", Level.WORKS)
 def limits_hold(ground: DeviceGround) -> None:
-    """Where there are some."""
+    """Tried where the plugin gives limits."""
     ground.memory(_MIB)
     stats = _stats(ground)
     for used, limit in (
@@ -126,7 +126,7 @@ def limits_hold(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-172", Level.WORKS)
 def use_rises_and_falls(ground: DeviceGround) -> None:
-    """By one large memory."""
+    """Tried with one large allocation."""
     before = _stats(ground).bytes_in_use
     memory = ground.memory(_LARGE)
     during = _stats(ground).bytes_in_use
@@ -168,7 +168,7 @@ def peak_stays(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-175", Level.WORKS)
 def largest_is_large(ground: DeviceGround) -> None:
-    """As large as one that was made."""
+    """Tried after an allocation of known size."""
     ground.destroy(ground.memory(_LARGE))
     found = _stats(ground).largest_alloc_size
     expect(
@@ -188,7 +188,7 @@ def figures_have_their_size(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-177", Level.WORKS, passes=RAW)
 def flags_are_flags(ground: DeviceGround) -> None:
-    """Both."""
+    """Tried on both flags."""
     known, stats = raw_subject(ground).memory.stats()
     if not known:
         raise Unsupported("get_allocator_stats does not know")

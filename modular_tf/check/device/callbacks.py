@@ -51,7 +51,7 @@ def a_callback_is_taken(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-279", Level.WORKS, needs=_NEEDS)
 def each_callback_is_called_once(ground: DeviceGround) -> None:
-    """50 on one stream."""
+    """Tried with 50 callbacks on one stream."""
     stream, calls = _stream(ground, 463), [0] * _EACH
 
     def count(number: int) -> None:
@@ -145,7 +145,7 @@ def a_failed_callback_shows(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-285", Level.ROBUST, needs=_NEEDS)
 def callbacks_of_many_streams(ground: DeviceGround) -> None:
-    """50 on each of eight, in turn."""
+    """Tried with 50 callbacks on each of eight streams, enqueued in turn."""
     streams, calls = [_stream(ground, 497) for _ in range(_STREAMS)], [0] * _STREAMS
 
     def count(number: int) -> None:  # one stream calls one at a time

@@ -70,7 +70,7 @@ def synchronous_copies_on_the_device(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-202", Level.WORKS, needs=("memcpy_htod",))
 def a_stream_copies_to_the_device(ground: DeviceGround) -> None:
-    """4100 bytes."""
+    """Tried with 4100 bytes."""
     data, memory = ground.bytes(4100), ground.filled(bytes(4100))
     to_device(ground, memory, ground.buffer(data), 4100)
     expect_bytes(ground.content(memory), data, "the target of memcpy_htod")
@@ -78,7 +78,7 @@ def a_stream_copies_to_the_device(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-203", Level.WORKS, needs=("memcpy_dtoh",))
 def a_stream_copies_to_the_host(ground: DeviceGround) -> None:
-    """4104 bytes."""
+    """Tried with 4104 bytes."""
     data, back = ground.bytes(4104), ground.buffer(4104)
     to_host(ground, back, ground.filled(data), 4104)
     expect_bytes(back.content(), data, "the target of memcpy_dtoh")
@@ -86,7 +86,7 @@ def a_stream_copies_to_the_host(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-204", Level.WORKS, needs=("memcpy_dtod",))
 def a_stream_copies_on_the_device(ground: DeviceGround) -> None:
-    """4108 bytes."""
+    """Tried with 4108 bytes."""
     data, target = ground.bytes(4108), ground.filled(bytes(4108))
     on_device(ground, target, ground.filled(data), 4108)
     expect_bytes(ground.content(target), data, "the target of memcpy_dtod")
@@ -176,7 +176,7 @@ def copies_to_the_host_write_nothing_beside(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-211", Level.WORKS)
 def copies_to_the_device_write_nothing_beside(ground: DeviceGround) -> None:
-    """335 bytes behind byte 101."""
+    """Tried with 335 bytes after byte 101."""
     data, memory = ground.bytes(335), ground.filled(b"\x5a" * 1024)
     to_device(ground, memory.part(101, 335), ground.buffer(data), 335)
     expected = b"\x5a" * 101 + data + b"\x5a" * (1024 - 436)
@@ -185,7 +185,7 @@ def copies_to_the_device_write_nothing_beside(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-212", Level.WORKS, needs=("memcpy_dtod",))
 def copies_on_the_device_write_nothing_beside(ground: DeviceGround) -> None:
-    """337 bytes behind byte 103."""
+    """Tried with 337 bytes after byte 103."""
     data, memory = ground.bytes(1024), ground.filled(b"\x5a" * 1024)
     on_device(ground, memory.part(103, 337), ground.filled(data), 337)
     expected = b"\x5a" * 103 + data[:337] + b"\x5a" * (1024 - 440)
@@ -194,7 +194,7 @@ def copies_on_the_device_write_nothing_beside(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-213", Level.WORKS)
 def copies_leave_their_source(ground: DeviceGround) -> None:
-    """In each direction."""
+    """Tried in each direction."""
     data, memory = ground.bytes(341), ground.filled(bytes(341))
     host, back = ground.buffer(data), ground.buffer(341)
     to_device(ground, memory, host, 341)

@@ -75,14 +75,14 @@ def _device(ground: DeviceLibraryGround, ordinal: int) -> Iterator[PluginDevice]
 
 @CHECKS.check("SE-040", Level.REGISTERS, passes=LIBRARY)
 def count_succeeds(ground: DeviceLibraryGround) -> None:
-    """Whatever the count is."""
+    """Tried once; any count will do."""
     answer = ground.platform.device_count()
     expect(answer.ok, "get_device_count failed", expected="status OK", found=code_found(answer))
 
 
 @CHECKS.check("SE-111", Level.REGISTERS, passes=LIBRARY)
 def count_is_not_negative(ground: DeviceLibraryGround) -> None:
-    """Of a call that succeeded."""
+    """Tried where the call succeeds."""
     answer = ground.platform.device_count()
     expect(
         not answer.ok or answer.value >= 0,
@@ -94,7 +94,7 @@ def count_is_not_negative(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-041", Level.REGISTERS, passes=LIBRARY)
 def count_is_believable(ground: DeviceLibraryGround) -> None:
-    """Likewise."""
+    """Tried where the call succeeds."""
     answer = ground.platform.device_count()
     expect(
         not answer.ok or answer.value <= MAX_DEVICES,
@@ -123,7 +123,7 @@ def count_is_set(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-113", Level.WORKS, passes=LIBRARY)
 def count_stays(ground: DeviceLibraryGround) -> None:
-    """In a row of calls."""
+    """Tried several times in a row."""
     _count(ground)
     counts = {ground.platform.device_count().value for _ in range(_LOOKS)}
     expect(
@@ -136,7 +136,7 @@ def count_stays(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-114", Level.ROBUST, passes=LIBRARY)
 def count_by_threads(ground: DeviceLibraryGround) -> None:
-    """Each asks again and again."""
+    """Tried again and again by several threads."""
     count, platform = _count(ground), ground.platform
 
     def ask() -> set[int]:
@@ -238,7 +238,7 @@ def device_is_created_again(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-119", Level.ROBUST, passes=LIBRARY)
 def devices_leave_nothing(ground: DeviceLibraryGround) -> None:
-    """Each round is one device."""
+    """Tried in rounds that create and destroy one device."""
     ordinal = _last_ordinal(ground)
 
     def once() -> None:

@@ -57,14 +57,14 @@ def entry_stays_inside(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-107", Level.REGISTERS, passes=LIBRARY)
 def entry_sets_its_status(ground: DeviceLibraryGround) -> None:
-    """Even where it succeeds."""
+    """Tried with a call that succeeds."""
     if ground.trial.answer.touched is False:
         note("SE_InitPlugin left its status as the host had preset it")
 
 
 @CHECKS.check("SE-103", Level.REGISTERS, passes=LIBRARY)
 def device_fns_stay_inside(ground: DeviceLibraryGround) -> None:
-    """Likewise."""
+    """Tried with canaries after the struct."""
     trial = ground.accepted_trial
     trial.create("device_fns")
     _expect_no_overrun(trial, "create_device_fns", "device_fns")
@@ -72,7 +72,7 @@ def device_fns_stay_inside(ground: DeviceLibraryGround) -> None:
 
 @CHECKS.check("SE-104", Level.REGISTERS, passes=LIBRARY)
 def executor_stays_inside(ground: DeviceLibraryGround) -> None:
-    """Likewise."""
+    """Tried with canaries after the struct."""
     trial = ground.accepted_trial
     trial.create("stream_executor")
     _expect_no_overrun(trial, "create_stream_executor", "stream_executor")

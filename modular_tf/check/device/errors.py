@@ -151,7 +151,7 @@ def a_failure_stays_with_its_stream(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-292", Level.ROBUST, passes=RAW)
 def copies_of_no_bytes_from_nowhere(ground: DeviceGround) -> None:
-    """NULL, and no bytes."""
+    """Tried with NULL and 0 bytes."""
     stream, memory, subject = ground.stream(), ground.memory(64), ground.subject
     nowhere = _Nowhere()
     expect_ok(subject.memcpy_htod(stream, memory, nowhere, 0), "memcpy_htod of 0 bytes from NULL")

@@ -141,7 +141,7 @@ def an_event_that_was_not_recorded(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-259", Level.ROBUST, needs=("wait_for_event",))
 def waiting_for_an_event_that_was_not_recorded(ground: DeviceGround) -> None:
-    """The stream goes on."""
+    """Tried with work behind the wait, which must finish."""
     after = _waiting(ground, ground.event())
     expect_passed(ground, after, "a stream that waits for an event that was never recorded")
 
@@ -283,7 +283,7 @@ def events_are_passed_in_order(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-271", Level.ROBUST, needs=("wait_for_event", *_NEEDS))
 def a_stream_waits_for_itself(ground: DeviceGround) -> None:
-    """For an event of its own."""
+    """Tried with an event that the same stream recorded."""
     stream = ground.stream()
     event = marked(ground, stream)
     expect_ok(ground.subject.wait_for_event(stream, event), "wait_for_event of the stream's own")

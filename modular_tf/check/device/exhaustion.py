@@ -58,7 +58,7 @@ def _goes_on(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-155", Level.ROBUST)
 def too_much(ground: DeviceGround) -> None:
-    """More than any machine addresses."""
+    """Tried with more than any machine addresses."""
     _expect_none(ground.subject.allocate(_TOO_MUCH), f"allocate({_TOO_MUCH})")
     _goes_on(ground)
 
@@ -73,7 +73,7 @@ def nearly_all(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-157", Level.ROBUST)
 def too_much_host_memory(ground: DeviceGround) -> None:
-    """Likewise."""
+    """Tried with more than any machine addresses."""
     answer = ground.subject.host_memory_allocate(_TOO_MUCH)
     _expect_none(answer, f"host_memory_allocate({_TOO_MUCH})")
     ground.host_block()
@@ -81,7 +81,7 @@ def too_much_host_memory(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-158", Level.ROBUST, needs=_UNIFIED)
 def too_much_unified_memory(ground: DeviceGround) -> None:
-    """Likewise."""
+    """Tried with more than any machine addresses."""
     if not ground.subject.platform().unified_memory:
         raise Unsupported("the platform has no unified memory")
     answer = ground.subject.unified_memory_allocate(_TOO_MUCH)
@@ -129,7 +129,7 @@ def many_blocks_keep_their_content(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-160", Level.ROBUST)
 def peak_can_be_had_again(ground: DeviceGround) -> None:
-    """Three times the same."""
+    """Tried three times."""
     first = _fill_up(ground, _LARGE_BLOCK)
     if not first:
         raise Blocked(f"allocate({_LARGE_BLOCK}) gave nothing")

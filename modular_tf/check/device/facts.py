@@ -24,7 +24,7 @@ _SURROGATES = re.compile("[\udc80-\udcff]")
 
 @CHECKS.check("SE-124", Level.WORKS)
 def texts_are_text(ground: DeviceGround) -> None:
-    """Those that are given."""
+    """Tried on those that the plugin gives."""
     facts = ground.subject.facts()
     for name in ("hardware_name", "vendor", "pci_bus_id"):
         text = getattr(facts, name) or ""
@@ -38,7 +38,7 @@ def texts_are_text(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-125", Level.WORKS)
 def bus_id_has_its_form(ground: DeviceGround) -> None:
-    """Where there is one."""
+    """Tried where the plugin gives one."""
     bus_id = ground.subject.facts().pci_bus_id
     if not bus_id:
         raise Unsupported("the device has no PCI bus id")
@@ -52,7 +52,7 @@ def bus_id_has_its_form(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-126", Level.WORKS, passes=RAW, needs=("get_numa_node",))
 def numa_node_is_one(ground: DeviceGround) -> None:
-    """Or negative."""
+    """Tried once; a negative number is accepted."""
     node = ground.subject.facts().numa_node
     expect(
         node is None or node < _MOST_NODES,
@@ -64,7 +64,7 @@ def numa_node_is_one(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-127", Level.WORKS, passes=RAW, needs=("get_memory_bandwidth",))
 def bandwidth_is_one(ground: DeviceGround) -> None:
-    """Or negative."""
+    """Tried once; a negative number is accepted."""
     found = ground.subject.facts().memory_bandwidth
     expect(
         found is None or found < 0 or _LEAST_BANDWIDTH <= found <= _MOST_BANDWIDTH,
@@ -76,7 +76,7 @@ def bandwidth_is_one(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-128", Level.WORKS, passes=RAW, needs=("get_gflops",))
 def gflops_are_some(ground: DeviceGround) -> None:
-    """Or negative."""
+    """Tried once; a negative number is accepted."""
     found = ground.subject.facts().gflops
     expect(
         found is None or (math.isfinite(found) and found != 0),

@@ -53,7 +53,7 @@ def zeroing(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-224", Level.WORKS, needs=("memset",))
 def filling_with_a_byte(ground: DeviceGround) -> None:
-    """4 KiB."""
+    """Tried with 4 KiB."""
     memory = ground.filled(bytes(4096))
     _fill(ground, memory, 0x3C, 4096)
     expect_bytes(ground.content(memory), b"\x3c" * 4096, "a memory, after memset to 0x3c,")
@@ -89,7 +89,7 @@ def _beside(content: bytes, at: int) -> bytes:
 
 @CHECKS.check("SE-227", Level.WORKS, needs=("mem_zero",))
 def zeroing_writes_nothing_beside(ground: DeviceGround) -> None:
-    """333 bytes behind byte 101."""
+    """Tried with 333 bytes after byte 101."""
     memory = ground.filled(b"\x5a" * 1024)
     _zero(ground, memory.part(101, 333), 333)
     expect_bytes(ground.content(memory), _beside(bytes(333), 101), "mem_zero of a part")
@@ -97,7 +97,7 @@ def zeroing_writes_nothing_beside(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-228", Level.WORKS, needs=("memset",))
 def filling_writes_nothing_beside(ground: DeviceGround) -> None:
-    """335 bytes behind byte 103."""
+    """Tried with 335 bytes after byte 103."""
     memory = ground.filled(b"\x5a" * 1024)
     _fill(ground, memory.part(103, 335), 0xC3, 335)
     expect_bytes(ground.content(memory), _beside(b"\xc3" * 335, 103), "memset of a part")
@@ -105,7 +105,7 @@ def filling_writes_nothing_beside(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-229", Level.WORKS, needs=("memset32",))
 def filling_with_a_number_writes_nothing_beside(ground: DeviceGround) -> None:
-    """332 bytes behind byte 104."""
+    """Tried with 332 bytes after byte 104."""
     memory = ground.filled(b"\x5a" * 1024)
     _fill_words(ground, memory.part(104, 332), 0x01020304, 332)
     expected = _beside(_words(0x01020304, 332), 104)
@@ -149,7 +149,7 @@ def fills_of_no_bytes(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-233", Level.ROBUST, needs=("memset",))
 def a_large_fill(ground: DeviceGround) -> None:
-    """16 MiB."""
+    """Tried with 16 MiB."""
     memory = ground.memory(16 * _MIB)
     _fill(ground, memory, 0xC3, 16 * _MIB)
     expect_bytes(ground.content(memory), b"\xc3" * (16 * _MIB), "memset of 16 MiB")

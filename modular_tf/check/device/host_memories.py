@@ -61,13 +61,13 @@ def _keep_all(ground: DeviceGround, make: Callable[[int], Block], what: str) -> 
 
 @CHECKS.check("SE-145", Level.WORKS)
 def host_memory_is_usable(ground: DeviceGround) -> None:
-    """By the host."""
+    """Tried by reading and writing on the host."""
     _use_all(ground, ground.host_block, "host")
 
 
 @CHECKS.check("SE-146", Level.WORKS)
 def host_memory_is_aligned(ground: DeviceGround) -> None:
-    """Of several sizes."""
+    """Tried with several sizes."""
     addresses = [ground.host_block(size).address for size in _SIZES * 3]
     for address in addresses:
         expect_equal(address % _ALIGNMENT, 0, f"{address:#x} modulo {_ALIGNMENT}")
@@ -82,7 +82,7 @@ def host_memory_is_aligned(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-147", Level.WORKS)
 def host_memories_are_apart(ground: DeviceGround) -> None:
-    """And stay as they are."""
+    """Tried with several blocks that are filled and compared."""
     _keep_all(ground, ground.host_block, "host")
 
 
@@ -100,13 +100,13 @@ def host_memory_comes_back(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-149", Level.WORKS, needs=_UNIFIED)
 def unified_memory_is_usable(ground: DeviceGround) -> None:
-    """By the host."""
+    """Tried by reading and writing on the host."""
     _use_all(ground, _unified(ground), "unified")
 
 
 @CHECKS.check("SE-150", Level.WORKS, needs=_UNIFIED)
 def unified_memories_are_apart(ground: DeviceGround) -> None:
-    """And stay as they are."""
+    """Tried with several blocks that are filled and compared."""
     _keep_all(ground, _unified(ground), "unified")
 
 

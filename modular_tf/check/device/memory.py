@@ -117,7 +117,7 @@ def addresses_are_aligned(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-135", Level.WORKS)
 def memories_are_apart(ground: DeviceGround) -> None:
-    """Of many sizes."""
+    """Tried with many sizes."""
     memories = [ground.memory(ground.random.randrange(1, _MOST_SIZE)) for _ in range(_BLOCKS)]
     expect_apart([(one.address, one.size) for one in memories], "device memories")
 
@@ -157,14 +157,14 @@ def memory_comes_back(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-138", Level.WORKS, passes=RAW)
 def null_can_be_given_back(ground: DeviceGround) -> None:
-    """And the device goes on."""
+    """Tried once; the device must work afterwards."""
     raw_subject(ground).memory.deallocate(0)
     ground.content(ground.filled(_MARK))
 
 
 @CHECKS.check("SE-139", Level.WORKS, passes=RAW)
 def payload_may_be_zero(ground: DeviceGround) -> None:
-    """In each direction."""
+    """Tried in each direction."""
     subject, data = ground.subject, ground.bytes(_PAYLOAD_SIZE)
     bare = RawMemory(ground.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
     other = RawMemory(ground.memory(_PAYLOAD_SIZE).address, _PAYLOAD_SIZE, None, 0)
@@ -221,7 +221,7 @@ def random_sequence(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-143", Level.ROBUST)
 def nothing_piles_up(ground: DeviceGround) -> None:
-    """Small and large ones."""
+    """Tried with small and large blocks."""
 
     def once() -> None:
         for size in (777, 5 * _MIB):

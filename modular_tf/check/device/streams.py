@@ -53,7 +53,7 @@ def a_new_stream_is_well(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-236", Level.WORKS, needs=("block_host_until_done",))
 def waiting_for_nothing(ground: DeviceGround) -> None:
-    """Twice."""
+    """Tried twice."""
     stream = ground.stream()
     for time in ("first", "second"):
         answer = ground.subject.block_host_until_done(stream)
@@ -80,7 +80,7 @@ def streams_in_turn(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-239", Level.ROBUST)
 def streams_at_once(ground: DeviceGround) -> None:
-    """Each has work, and does it."""
+    """Tried with work on each stream."""
     memory = ground.filled(bytes(_AT_ONCE))
     for number in range(_AT_ONCE):
         answer = ground.subject.create_stream()
@@ -172,7 +172,7 @@ def a_dependency_does_not_block(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-246", Level.ROBUST, needs=("create_stream_dependency",))
 def a_stream_depends_on_itself(ground: DeviceGround) -> None:
-    """It has work before and after."""
+    """Tried with work before and after the dependency."""
     stream = ground.stream()
     enqueue_work(ground, stream, 367)
     _depend(ground, stream, stream)

@@ -92,7 +92,7 @@ def threads_make_streams(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-295", Level.ROBUST)
 def threads_use_events(ground: DeviceGround) -> None:
-    """Of one stream."""
+    """Tried with the events of one stream."""
     stream, subject = ground.stream(), ground.subject
 
     def work(_: int) -> None:

@@ -80,7 +80,7 @@ def a_timer_shows_no_more_than_has_passed(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-274", Level.WORKS, needs=_WITH_CALLBACKS)
 def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
-    """A callback that sleeps 5 ms."""
+    """Tried with a callback that sleeps 5 ms."""
     stream = ground.stream()
     timer = _start(ground, stream, 443)
     over = _keep_busy(ground, stream, 5)
@@ -98,7 +98,7 @@ def a_timer_shows_what_the_work_took(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-275", Level.ROBUST, needs=_WITH_CALLBACKS)
 def a_timer_measures_anew(ground: DeviceGround) -> None:
-    """Long work at first, none then."""
+    """Tried with long work at first, then with none."""
     stream = ground.stream()
     timer = _start(ground, stream, 445)
     _keep_busy(ground, stream, 100)
@@ -113,7 +113,7 @@ def a_timer_measures_anew(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-276", Level.ROBUST, needs=_WITH_CALLBACKS)
 def a_timer_round_another(ground: DeviceGround) -> None:
-    """On one stream."""
+    """Tried with two timers on one stream."""
     stream = ground.stream()
     outer = _start(ground, stream, 447)
     inner = _start(ground, stream, 448)

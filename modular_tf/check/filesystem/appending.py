@@ -42,7 +42,7 @@ def _expect_appended(
 
 @CHECKS.check("FS-192", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "empty-files"), rows=(92,))
 def creates_a_file(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     uri = ground.path("log")
     _append(ground, uri, b"", "X")
     expect(ground.exists(uri), "a file that was opened for appending and closed is not there")
@@ -51,13 +51,13 @@ def creates_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-193", Level.WORKS, needs=_OPEN, traits=_TRAITS, rows=(93,))
 def keeps_what_is_there(ground: FilesystemGround) -> None:
-    """F and four bytes."""
+    """Tried on a file, with four more bytes."""
     _expect_appended(ground, ground.make_file("continued"), b"qwer", b"abcdqwer", "F")
 
 
 @CHECKS.check("FS-194", Level.WORKS, needs=(*_OPEN, "tell"), traits=_TRAITS, rows=(94,))
 def tells_the_end(ground: FilesystemGround) -> None:
-    """F, before anything is appended."""
+    """Tried on a file, before anything is appended."""
     with writer_of(ground, ground.make_file("end-told"), append=True) as writer:
         position = expect_ok(writer.tell(), "tell")
         writer.close()
@@ -66,14 +66,14 @@ def tells_the_end(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-195", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "parents"), rows=(95,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X/y."""
+    """Tried on a name in a directory that does not exist."""
     answer = ground.subject.new_appendable_file(ground.below_missing())
     expect_refused(answer, "new_appendable_file(X/y)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-196", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "directories"), rows=(96,))
 def refuses_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     answer = ground.subject.new_appendable_file(ground.make_dir())
     expect_refused(answer, "new_appendable_file(D)", Code.FAILED_PRECONDITION)
 
@@ -82,12 +82,12 @@ def refuses_a_directory(ground: FilesystemGround) -> None:
     "FS-197", Level.WORKS, needs=_OPEN, traits=(*_TRAITS, "file-as-directory"), rows=(97,)
 )
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.new_appendable_file(ground.below_file())
     expect_refused(answer, "new_appendable_file(F/x)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-198", Level.WORKS, needs=_OPEN, traits=_TRAITS, rows=(98,))
 def changes_nothing_without_appends(ground: FilesystemGround) -> None:
-    """F, opened and closed."""
+    """Tried on a file that is opened and closed."""
     _expect_appended(ground, ground.make_file("untouched"), b"", CONTENT, "F")

@@ -53,14 +53,14 @@ def _bare(names: list[str]) -> list[str]:
 
 @CHECKS.check("FS-279", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(179,))
 def lists_files_and_directories(ground: FilesystemGround) -> None:
-    """2 files, 2 directories."""
+    """Tried on a directory with two files and two directories."""
     names = _children(ground, _make_family(ground, "family"))
     expect_equal(_bare(names), _FAMILY, "the list of children")
 
 
 @CHECKS.check("FS-280", Level.WORKS, needs=_NEEDS, traits=("writes", "directories"), rows=(180,))
 def lists_an_empty_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     expect_equal(_children(ground, ground.make_dir()), [], "the children of an empty directory")
 
 
@@ -68,14 +68,14 @@ def lists_an_empty_directory(ground: FilesystemGround) -> None:
     "FS-281", Level.WORKS, needs=_NEEDS, traits=("writes", "file-as-directory"), rows=(181,)
 )
 def refuses_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     answer = ground.subject.get_children(ground.make_file())
     expect_code(answer, "get_children(F)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-282", Level.WORKS, needs=_NEEDS, traits=("directories",), rows=(182,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X, X/y."""
+    """Tried on a missing name, and on a name in a missing directory."""
     answer = ground.subject.get_children(ground.missing())
     expect_code(answer, "get_children(X)", Code.NOT_FOUND)
     answer = ground.subject.get_children(ground.below_missing())
@@ -86,14 +86,14 @@ def misses_a_missing_directory(ground: FilesystemGround) -> None:
     "FS-283", Level.WORKS, needs=_NEEDS, traits=("writes", "file-as-directory"), rows=(183,)
 )
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.get_children(ground.below_file())
     expect_code(answer, "get_children(F/x)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-284", Level.WORKS, passes=RAW, needs=_NEEDS, traits=_WRITES, rows=(184,))
 def returns_minus_one_for_an_error(ground: FilesystemGround) -> None:
-    """X, F, wherever it fails."""
+    """Tried on a missing name and on a file; a call that succeeds is skipped."""
     for words, uri in (("X", ground.missing()), ("F", ground.make_file())):
         answer = ground.subject.get_children(uri)
         if answer.code == Code.UNIMPLEMENTED:
@@ -105,7 +105,7 @@ def returns_minus_one_for_an_error(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-285", Level.WORKS, passes=RAW, needs=_NEEDS, traits=_WRITES, rows=(185,))
 def counts_what_is_there(ground: FilesystemGround) -> None:
-    """A directory of three files."""
+    """Tried on a directory with three files."""
     directory = ground.make_full_dir("counted")
     ground.make_file("counted/b")
     ground.make_file("counted/c")
@@ -118,7 +118,7 @@ def counts_what_is_there(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-286", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(186,))
 def names_are_bare(ground: FilesystemGround) -> None:
-    """2 files, 2 directories."""
+    """Tried on a directory with two files and two directories."""
     names = _children(ground, _make_family(ground, "bare"))
     for name in names:
         bare = (name or "").removesuffix("/")
@@ -141,7 +141,7 @@ def lists_each_child_once(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-288", Level.WORKS, needs=(*_NEEDS, "path_exists"), traits=_WRITES, rows=(188,))
 def lists_what_exists(ground: FilesystemGround) -> None:
-    """2 files, 2 directories."""
+    """Tried on a directory with two files and two directories."""
     family = _make_family(ground, "existing")
     for name in _children(ground, family):
         answer = ground.subject.path_exists(f"{family}/{name}")
@@ -150,7 +150,7 @@ def lists_what_exists(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-289", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(189,), seconds=300)
 def lists_thousands(ground: FilesystemGround) -> None:
-    """5000 files."""
+    """Tried on a directory with 5000 files."""
     directory = ground.make_dir("big")
     many = ground.target.options.get("many", _ENTRIES)
     expected = [
@@ -200,7 +200,7 @@ def _live_blocks() -> int:
 
 @CHECKS.check("FS-292", Level.ROBUST, needs=_NEEDS, traits=_WRITES, rows=(192,))
 def lists_in_threads(ground: FilesystemGround) -> None:
-    """8 threads, one directory."""
+    """Tried by eight threads on one directory."""
     family = _make_family(ground, "shared")
     calls = rounds_of(ground.target.options, _CALLS)
 

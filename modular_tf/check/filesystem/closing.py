@@ -114,7 +114,7 @@ def _expect_told(answers: list[Answer]) -> None:
 
 @CHECKS.check("FS-188", Level.ROBUST, needs=_APPEND, traits=_WRITES, rows=(88,))
 def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
-    """1 MiB where there is no room."""
+    """Tried with 1 MiB on a full store."""
     with file_without_room(ground, "full") as uri, writer_of(ground, uri) as writer:
         answers = [writer.append(_LONGER_THAN_BUFFERS)]
         with suppress(Unsupported):

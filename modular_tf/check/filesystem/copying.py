@@ -46,20 +46,20 @@ def _expect_refused(
 
 @CHECKS.check("FS-244", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(144,))
 def copies_a_file(ground: FilesystemGround) -> None:
-    """F→X."""
+    """Tried from a file to a name that does not exist."""
     _expect_copied(ground, ground.make_file(), ground.path("copied"), CONTENT)
 
 
 @CHECKS.check("FS-245", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(145,))
 def replaces_a_longer_file(ground: FilesystemGround) -> None:
-    """F→a file that is longer."""
+    """Tried from a file to a longer one."""
     target = ground.make_file("longer", b"something longer than that")
     _expect_copied(ground, ground.make_file(), target, CONTENT)
 
 
 @CHECKS.check("FS-246", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(146,))
 def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """X→Y."""
+    """Tried from a name that does not exist."""
     target = ground.path("Y")
     _expect_refused(ground, ground.missing(), target, "X, Y", Code.NOT_FOUND)
     expect_missing(ground, target, "the refused copy_file(X, Y) left a file Y")
@@ -67,7 +67,7 @@ def misses_a_missing_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-247", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "directories"), rows=(147,))
 def refuses_a_directory(ground: FilesystemGround) -> None:
-    """D→X."""
+    """Tried from a directory."""
     directory, target = ground.make_dir(), ground.missing()
     _expect_refused(ground, directory, target, "D, X", Code.FAILED_PRECONDITION)
     expect_missing(ground, target, "the refused copy_file(D, X) left X")
@@ -75,7 +75,7 @@ def refuses_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-248", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "directories"), rows=(148,))
 def keeps_a_directory_that_is_the_target(ground: FilesystemGround) -> None:
-    """F→D."""
+    """Tried from a file to a directory."""
     file, directory = ground.make_file(), ground.make_dir()
     answer = ground.subject.copy_file(file, directory)
     expect_code(answer, "copy_file(F, D)", Code.FAILED_PRECONDITION, Code.OK)
@@ -93,7 +93,7 @@ def keeps_a_directory_that_is_the_target(ground: FilesystemGround) -> None:
     "FS-249", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "file-as-directory"), rows=(149,)
 )
 def refuses_names_below_files(ground: FilesystemGround) -> None:
-    """F/x→Y, G→F/x."""
+    """Tried from a name below a file, and to one."""
     below, target, refused = ground.below_file(), ground.path("Y"), Code.FAILED_PRECONDITION
     _expect_refused(ground, below, target, "F/x, Y", refused)
     _expect_refused(ground, ground.make_file("G"), below, "G, F/x", refused)
@@ -101,14 +101,14 @@ def refuses_names_below_files(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-250", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "parents"), rows=(150,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """F→X/y."""
+    """Tried from a file into a missing directory."""
     source = ground.make_file()
     _expect_refused(ground, source, ground.below_missing(), "F, X/y", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-251", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "empty-files"), rows=(151,))
 def copies_an_empty_file(ground: FilesystemGround) -> None:
-    """E→X."""
+    """Tried on an empty file."""
     source, target = ground.make_empty_file(), ground.path("empty")
     expect_ok(ground.subject.copy_file(source, target), "copy_file(E, X)")
     expect(ground.exists(target), "copy_file(E, X) is OK, and there is no X")
@@ -117,7 +117,7 @@ def copies_an_empty_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-252", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(152,))
 def survives_its_own_name(ground: FilesystemGround) -> None:
-    """F→F, whatever the code."""
+    """Tried from a file to itself; any code will do."""
     file = ground.make_file()
     ground.subject.copy_file(file, file)
     expect(ground.exists(file), "copy_file(F, F) lost the file")
@@ -126,7 +126,7 @@ def survives_its_own_name(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-253", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(153,))
 def copies_a_long_file(ground: FilesystemGround) -> None:
-    """5 MiB."""
+    """Tried with 5 MiB."""
     length = int(ground.target.options.get("large_bytes", _LONG))
     content = ground.random.randbytes(length)
     source, target = ground.make_file("long", content), ground.path("copied_long")
@@ -167,7 +167,7 @@ def _make_sparse(ground: FilesystemGround, length: int) -> str:
 
 @CHECKS.check("FS-255", Level.ROBUST, needs=_NEEDS, traits=_TRAITS, rows=(155,))
 def keeps_the_target_of_a_failure(ground: FilesystemGround) -> None:
-    """X→F; on a local disk also a copy that may not become as long as its source."""
+    """Tried from a missing name; on a local disk also with a limit on the length of files."""
     target = ground.make_file("kept")
     answer = ground.subject.copy_file(ground.missing(), target)
     expect(not answer.ok, "copy_file(X, F) is OK")

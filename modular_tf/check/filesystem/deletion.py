@@ -30,7 +30,7 @@ _BELOW = ("writes", "file-as-directory")
 
 @CHECKS.check("FS-220", Level.WORKS, needs=_FILE, traits=_WRITES, rows=(120,))
 def deletes_a_file(ground: FilesystemGround) -> None:
-    """F, twice."""
+    """Tried twice on a file."""
     uri = ground.make_file("deleted")
     expect_ok(ground.subject.delete_file(uri), "delete_file(F)")
     expect_missing(ground, uri, "delete_file(F) is OK, and F is still there")
@@ -39,13 +39,13 @@ def deletes_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-221", Level.WORKS, needs=_FILE, rows=(121,))
 def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     expect_code(ground.subject.delete_file(ground.missing()), "delete_file(X)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-222", Level.WORKS, needs=_FILE, traits=_DIRECTORIES, rows=(122,))
 def takes_no_directory_for_a_file(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     uri = ground.make_dir()
     expect_code(ground.subject.delete_file(uri), "delete_file(D)", Code.FAILED_PRECONDITION)
     expect_directory(ground, uri, "the refused delete_file(D) lost D")
@@ -53,7 +53,7 @@ def takes_no_directory_for_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-223", Level.WORKS, needs=_FILE, traits=_BELOW, rows=(123,))
 def deletes_nothing_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.delete_file(ground.below_file())
     expect_code(answer, "delete_file(F/x)", Code.FAILED_PRECONDITION)
     expect_content(ground, ground.path("F"), CONTENT, "the content of F after delete_file(F/x)")
@@ -61,7 +61,7 @@ def deletes_nothing_below_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-224", Level.WORKS, needs=_DIRECTORY, traits=_DIRECTORIES, rows=(124,))
 def deletes_an_empty_directory(ground: FilesystemGround) -> None:
-    """D, twice."""
+    """Tried twice on a directory."""
     uri = ground.make_dir("deleted-dir")
     expect_ok(ground.subject.delete_dir(uri), "delete_dir(D)")
     expect_missing(ground, uri, "delete_dir(D) is OK, and D is still there")
@@ -70,13 +70,13 @@ def deletes_an_empty_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-225", Level.WORKS, needs=_DIRECTORY, traits=("directories",), rows=(125,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     expect_code(ground.subject.delete_dir(ground.missing()), "delete_dir(X)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-226", Level.WORKS, needs=_DIRECTORY, traits=_WRITES, rows=(126,))
 def keeps_a_full_directory(ground: FilesystemGround) -> None:
-    """N."""
+    """Tried on a directory with a file."""
     uri = ground.make_full_dir()
     expect_code(ground.subject.delete_dir(uri), "delete_dir(N)", Code.FAILED_PRECONDITION)
     expect_content(ground, f"{uri}/file", CONTENT, "the content of N/file after delete_dir(N)")
@@ -84,7 +84,7 @@ def keeps_a_full_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-227", Level.WORKS, needs=_DIRECTORY, traits=_BELOW, rows=(127,))
 def takes_no_file_for_a_directory(ground: FilesystemGround) -> None:
-    """F, F/x."""
+    """Tried on a file, and on a name below a file."""
     below, file = ground.below_file(), ground.path("F")
     expect_code(ground.subject.delete_dir(file), "delete_dir(F)", Code.FAILED_PRECONDITION)
     expect_code(ground.subject.delete_dir(below), "delete_dir(F/x)", Code.FAILED_PRECONDITION)
@@ -104,7 +104,7 @@ _NAMES = ("plain", "with blank", ".hidden", "..twice", "naïve-日本", "a%20b",
 
 @CHECKS.check("FS-228", Level.WORKS, needs=_TREE, traits=_WRITES, rows=(128,))
 def deletes_a_tree(ground: FilesystemGround) -> None:
-    """D; three levels with names of all kinds, beside a file whose name begins likewise."""
+    """Tried on an empty directory, and on three levels beside a file of a similar name."""
     empty = ground.make_dir("empty")
     if ground.exists(empty):
         _delete_all(ground, empty, "D")
@@ -126,19 +126,19 @@ def _expect_not_started(ground: FilesystemGround, uri: str, what: str, code: Cod
 
 @CHECKS.check("FS-229", Level.WORKS, needs=_TREE, traits=("directories",), rows=(129,))
 def misses_a_missing_tree(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     _expect_not_started(ground, ground.missing(), "X", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-230", Level.WORKS, needs=_TREE, traits=_WRITES, rows=(130,))
 def deletes_a_file_as_a_tree(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     _delete_all(ground, ground.make_file("alone"), "F")
 
 
 @CHECKS.check("FS-231", Level.WORKS, needs=_TREE, traits=_BELOW, rows=(131,))
 def starts_nothing_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     _expect_not_started(ground, ground.below_file(), "F/x", Code.FAILED_PRECONDITION)
 
 

@@ -28,7 +28,7 @@ _THREADS = 8
 
 @CHECKS.check("FS-206", Level.WORKS, needs=_ONE, traits=_TRAITS, rows=(106,))
 def makes_a_directory(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     uri = ground.path("made")
     expect_ok(ground.subject.create_dir(uri), "create_dir(X)")
     expect_directory(ground, uri, "create_dir(X) is OK, and X is no directory")
@@ -39,7 +39,7 @@ def makes_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-207", Level.WORKS, needs=_ONE, traits=(*_TRAITS, "parents"), rows=(107,))
 def makes_no_parents(ground: FilesystemGround) -> None:
-    """X/y."""
+    """Tried on a name in a directory that does not exist."""
     expect_code(
         ground.subject.create_dir(ground.below_missing()), "create_dir(X/y)", Code.NOT_FOUND
     )
@@ -48,7 +48,7 @@ def makes_no_parents(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-208", Level.WORKS, needs=_ONE, traits=_TRAITS, rows=(108,))
 def tells_of_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     uri = ground.make_dir()
     expect_code(ground.subject.create_dir(uri), "create_dir(D)", Code.ALREADY_EXISTS)
     expect_directory(ground, uri, "D is no directory after create_dir(D)")
@@ -56,7 +56,7 @@ def tells_of_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-209", Level.WORKS, needs=_ONE, traits=_TRAITS, rows=(109,))
 def tells_of_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     uri = ground.make_file()
     expect_code(ground.subject.create_dir(uri), "create_dir(F)", Code.ALREADY_EXISTS)
     expect_content(ground, uri, CONTENT, "the content of F after create_dir(F)")
@@ -64,7 +64,7 @@ def tells_of_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-210", Level.WORKS, needs=_ONE, traits=_FILES, rows=(110,))
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.create_dir(ground.below_file())
     expect_code(answer, "create_dir(F/x)", Code.FAILED_PRECONDITION)
 
@@ -76,14 +76,14 @@ def _filesystem_root(ground: FilesystemGround) -> str:
 
 @CHECKS.check("FS-211", Level.WORKS, needs=_ONE, traits=_TRAITS, rows=(111,))
 def tells_of_the_root(ground: FilesystemGround) -> None:
-    """The filesystem's own root."""
+    """Tried on the filesystem's root."""
     root = _filesystem_root(ground)
     expect_code(ground.subject.create_dir(root), f"create_dir({root})", Code.ALREADY_EXISTS)
 
 
 @CHECKS.check("FS-212", Level.WORKS, needs=_MANY, traits=_TRAITS, rows=(112,))
 def makes_parents(ground: FilesystemGround) -> None:
-    """Four levels."""
+    """Tried with four missing levels."""
     _expect_made(ground, "a/b/c/d", "a", "a/b", "a/b/c", "a/b/c/d")
 
 
@@ -97,7 +97,7 @@ def _expect_made(ground: FilesystemGround, name: str, *directories: str) -> None
 
 @CHECKS.check("FS-213", Level.WORKS, needs=_MANY, traits=_TRAITS, rows=(113,))
 def accepts_a_directory(ground: FilesystemGround) -> None:
-    """D, then a tree twice."""
+    """Tried on a directory, then twice on a tree."""
     ground.make_dir("present")
     _expect_made(ground, "present", "present")
     _expect_made(ground, "present/twice", "present/twice")
@@ -106,7 +106,7 @@ def accepts_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-214", Level.WORKS, needs=_MANY, traits=_TRAITS, rows=(114,))
 def goes_on_below_a_directory(ground: FilesystemGround) -> None:
-    """D/e/f, with a neighbour that stays."""
+    """Tried two levels below a directory with a file in it, which must stay."""
     ground.make_dir("base")
     ground.make_file("base/file")
     _expect_made(ground, "base/e/f", "base/e", "base/e/f")
@@ -115,7 +115,7 @@ def goes_on_below_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-215", Level.WORKS, needs=_MANY, traits=_TRAITS, rows=(115,))
 def takes_no_file_for_a_directory(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     uri = ground.make_file("plain")
     answer = ground.subject.recursively_create_dir(uri)
     expect_code(answer, "recursively_create_dir(F)", Code.FAILED_PRECONDITION)
@@ -124,7 +124,7 @@ def takes_no_file_for_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-216", Level.WORKS, needs=_MANY, traits=_FILES, rows=(116,))
 def makes_nothing_below_a_file(ground: FilesystemGround) -> None:
-    """F/x, N/file/x/y."""
+    """Tried one level below a file, and three levels below another."""
     directory = ground.make_full_dir()
     for uri, what in ((ground.below_file(), "F/x"), (f"{directory}/file/x/y", "N/file/x/y")):
         answer = ground.subject.recursively_create_dir(uri)

@@ -29,19 +29,19 @@ def _expect_code(ground: FilesystemGround, uri: str, words: str, code: Code) -> 
 
 @CHECKS.check("FS-256", Level.WORKS, needs=_ONE, traits=_WRITES, rows=(156,))
 def finds_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     _expect_code(ground, ground.make_file(), "F", Code.OK)
 
 
 @CHECKS.check("FS-353", Level.WORKS, needs=_ONE, traits=("writes", "directories"), rows=(156,))
 def finds_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     _expect_code(ground, ground.make_dir(), "D", Code.OK)
 
 
 @CHECKS.check("FS-257", Level.WORKS, needs=_ONE, rows=(157,))
 def misses_what_is_missing(ground: FilesystemGround) -> None:
-    """X, X/y."""
+    """Tried on a missing name, and on a name in a missing directory."""
     _expect_code(ground, ground.missing(), "X", Code.NOT_FOUND)
     _expect_code(ground, ground.below_missing(), "X/y", Code.NOT_FOUND)
 
@@ -50,7 +50,7 @@ def misses_what_is_missing(ground: FilesystemGround) -> None:
     "FS-258", Level.WORKS, needs=_ONE, traits=("writes", "file-as-directory"), rows=(158,)
 )
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     _expect_code(ground, ground.below_file(), "F/x", Code.FAILED_PRECONDITION)
 
 
@@ -84,7 +84,7 @@ def _all_exist(ground: FilesystemGround, uris: Sequence[str], words: str) -> boo
 
 @CHECKS.check("FS-260", Level.WORKS, needs=_MANY, traits=_WRITES, rows=(160,))
 def finds_all(ground: FilesystemGround) -> None:
-    """F, G, N."""
+    """Tried on two files and a directory."""
     uris = [ground.make_file(), ground.make_file("G"), ground.make_full_dir()]
     expect(_all_exist(ground, uris, "F, G, N"), "paths_exist is false though all exist")
     _expect_answers(ground, uris, [Code.OK] * 3, "F, G, N")
@@ -92,7 +92,7 @@ def finds_all(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-261", Level.WORKS, needs=_MANY, traits=_WRITES, rows=(161,))
 def tells_of_each_path(ground: FilesystemGround) -> None:
-    """X, F, Y, N."""
+    """Tried on a file and a directory between two missing names."""
     uris = [ground.missing(), ground.make_file(), ground.path("Y"), ground.make_full_dir()]
     codes = [Code.NOT_FOUND, Code.OK, Code.NOT_FOUND, Code.OK]
     _expect_answers(ground, uris, codes, "X, F, Y, N")
@@ -103,7 +103,7 @@ def tells_of_each_path(ground: FilesystemGround) -> None:
     traits=("writes", "directories", "file-as-directory"),
 )  # fmt: skip
 def tells_of_each_failure(ground: FilesystemGround) -> None:
-    """D, F, F/x, X. Through the host a name below a file is an error for all of them."""
+    """Tried by slots alone: through the host, a name below a file fails the whole call."""
     below = ground.below_file()
     uris = [ground.make_dir(), ground.path("F"), below, ground.missing()]
     codes = [Code.OK, Code.OK, Code.FAILED_PRECONDITION, Code.NOT_FOUND]
@@ -112,7 +112,7 @@ def tells_of_each_failure(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-262", Level.WORKS, needs=_MANY, traits=_WRITES, rows=(162,))
 def misses_one_of_many(ground: FilesystemGround) -> None:
-    """F, X, G; X, F; F, X; without statuses."""
+    """Tried with a missing name at each position, without statuses."""
     file, other, missing = ground.make_file(), ground.make_file("G"), ground.missing()
     for uris in ([file, missing, other], [missing, file], [file, missing]):
         found = _all_exist(ground, uris, "F, X")
@@ -121,7 +121,7 @@ def misses_one_of_many(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-263", Level.WORKS, needs=_MANY, rows=(163,))
 def finds_all_of_none(ground: FilesystemGround) -> None:
-    """No paths."""
+    """Tried with an empty list of paths."""
     expect(_all_exist(ground, [], "nothing"), "paths_exist of no paths is false")
     _expect_answers(ground, [], [], "nothing")
 
@@ -141,7 +141,7 @@ def agrees_with_path_exists(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-265", Level.WORKS, needs=_MANY, traits=_WRITES, rows=(165,))
 def takes_many_paths(ground: FilesystemGround) -> None:
-    """F twice; 1000 paths, of which the last is missing."""
+    """Tried with one path given twice, and with 1000 paths of which the last is missing."""
     file = ground.make_file("again")
     _expect_answers(ground, [file, file], [Code.OK] * 2, "F, F")
     many = min(_PATHS, ground.target.options.get("many", _PATHS))

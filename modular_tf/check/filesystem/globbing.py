@@ -47,7 +47,7 @@ def _make_files(ground: FilesystemGround, *names: str) -> None:
 
 @CHECKS.check("FS-293", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(193,))
 def finds_what_matches(ground: FilesystemGround) -> None:
-    """`a*` beside a, ab, abc, b, ba."""
+    """Tried with `a*` beside a, ab, abc, b, ba."""
     _make_files(ground, "a", "ab", "abc", "b", "ba")
     _expect_matches(ground, "a*", ["a", "ab", "abc"])
 
@@ -63,7 +63,7 @@ def finds_nothing(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-295", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(195,))
 def takes_a_path_as_it_is(ground: FilesystemGround) -> None:
-    """F, X, and the empty pattern."""
+    """Tried with a file, a missing name, and the empty pattern."""
     ground.make_file()
     _expect_matches(ground, "F", ["F"])
     _expect_matches(ground, "X", [])
@@ -92,7 +92,7 @@ def stays_within_a_level(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-298", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(198,))
 def finds_what_exists(ground: FilesystemGround) -> None:
-    """Files and a directory."""
+    """Tried on files and a directory."""
     _make_files(ground, "m1", "m2")
     ground.make_full_dir("m3")
     answer = ground.subject.get_matching_paths(ground.path("m*"))

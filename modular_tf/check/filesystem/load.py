@@ -122,5 +122,5 @@ def ends_without_cleanup(ground: FilesystemGround) -> None:
     "FS-330", Level.ROBUST, needs=("new_random_access_file", "read"), traits=("writes",), seconds=60
 )
 def serves_a_forked_child(ground: FilesystemGround) -> None:
-    """A process reads F, forks, and its child reads F and ends."""
+    """Tried with a process that reads a file and forks a child that reads it too."""
     expect_use_after_fork(ground, "FS-330")

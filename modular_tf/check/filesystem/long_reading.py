@@ -27,7 +27,7 @@ _POOL = 32  # requests after which a plugin has all the threads that it will kee
 
 @CHECKS.check("FS-331", Level.ROBUST, needs=_READ, traits=_WRITES)
 def reads_leave_nothing_behind(ground: FilesystemGround) -> None:
-    """One byte of F, again and again."""
+    """Tried on one byte of a file, again and again."""
     with reader_of(ground, ground.make_file("read-often")) as reader:
 
         def read_a_byte() -> None:

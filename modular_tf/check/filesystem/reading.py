@@ -36,7 +36,7 @@ _FURTHEST = 2**64 - 1
 
 @CHECKS.check("FS-150", Level.WORKS, needs=_OPEN, traits=_WRITES, rows=(50,))
 def opens_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     uri = ground.make_file("opened")
     answer = ground.subject.new_random_access_file(uri)
     reader = expect_ok(answer, "new_random_access_file(F)")
@@ -53,7 +53,7 @@ def opens_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-151", Level.WORKS, needs=_OPEN, rows=(51,))
 def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     answer = ground.subject.new_random_access_file(ground.missing())
     expect_refused(answer, "new_random_access_file(X)", Code.NOT_FOUND)
     expect(
@@ -65,14 +65,14 @@ def misses_a_missing_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-152", Level.WORKS, needs=_OPEN, rows=(52,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X/y."""
+    """Tried on a name in a directory that does not exist."""
     answer = ground.subject.new_random_access_file(ground.below_missing())
     expect_refused(answer, "new_random_access_file(X/y)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-153", Level.WORKS, needs=_OPEN, traits=("directories",), rows=(53,))
 def refuses_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     answer = ground.subject.new_random_access_file(ground.make_dir())
     expect_refused(answer, "new_random_access_file(D)", Code.FAILED_PRECONDITION)
 
@@ -81,7 +81,7 @@ def refuses_a_directory(ground: FilesystemGround) -> None:
     "FS-154", Level.WORKS, needs=_OPEN, traits=("writes", "file-as-directory"), rows=(54,)
 )
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.new_random_access_file(ground.below_file())
     expect_refused(answer, "new_random_access_file(F/x)", Code.FAILED_PRECONDITION)
 
@@ -110,28 +110,28 @@ def _expect_read(answer: Answer, expected: bytes, what: str, *codes: Code) -> No
 
 @CHECKS.check("FS-156", Level.WORKS, needs=_READ, traits=_WRITES, rows=(56,))
 def reads_a_whole_file(ground: FilesystemGround) -> None:
-    """Offset 0, n 4 of F."""
+    """Tried with 4 bytes at offset 0 of a file of 4."""
     with reader_of(ground, ground.make_file("whole")) as reader:
         _expect_read(reader.read(0, 4), CONTENT, "read(0, 4)", Code.OK)
 
 
 @CHECKS.check("FS-157", Level.WORKS, needs=_READ, traits=_WRITES, rows=(57,))
 def reads_from_the_middle(ground: FilesystemGround) -> None:
-    """Offset 1, n 2 of F."""
+    """Tried with 2 bytes at offset 1 of a file of 4."""
     with reader_of(ground, ground.make_file("middle")) as reader:
         _expect_read(reader.read(1, 2), b"bc", "read(1, 2)", Code.OK)
 
 
 @CHECKS.check("FS-158", Level.WORKS, needs=_READ, traits=_WRITES, rows=(58,))
 def reads_across_the_end(ground: FilesystemGround) -> None:
-    """Offset 0, n 10 of F."""
+    """Tried with 10 bytes at offset 0 of a file of 4."""
     with reader_of(ground, ground.make_file("across")) as reader:
         _expect_read(reader.read(0, 10), CONTENT, "read(0, 10)", Code.OUT_OF_RANGE)
 
 
 @CHECKS.check("FS-159", Level.WORKS, needs=_READ, traits=_WRITES, rows=(59,))
 def reads_behind_the_end(ground: FilesystemGround) -> None:
-    """Offsets 4 and 100 of F."""
+    """Tried at offsets 4 and 100 of a file of 4 bytes."""
     with reader_of(ground, ground.make_file("behind")) as reader:
         _expect_read(reader.read(4, 1), b"", "read(4, 1)", Code.OUT_OF_RANGE)
         _expect_read(reader.read(100, 1), b"", "read(100, 1)", Code.OUT_OF_RANGE)
@@ -139,14 +139,14 @@ def reads_behind_the_end(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-160", Level.WORKS, needs=_READ, traits=_WRITES, rows=(60,))
 def reads_nothing(ground: FilesystemGround) -> None:
-    """N 0; the end of the file is an answer too."""
+    """Tried with 0 bytes; OUT_OF_RANGE at the end of the file is accepted."""
     with reader_of(ground, ground.make_file("nothing")) as reader:
         _expect_read(reader.read(0, 0), b"", "read(0, 0)", Code.OK, Code.OUT_OF_RANGE)
 
 
 @CHECKS.check("FS-161", Level.WORKS, needs=_READ, traits=("writes", "empty-files"), rows=(61,))
 def reads_an_empty_file(ground: FilesystemGround) -> None:
-    """Offset 0, n 1 of E."""
+    """Tried with 1 byte at offset 0 of an empty file."""
     with reader_of(ground, ground.make_empty_file("empty")) as reader:
         _expect_read(reader.read(0, 1), b"", "read(0, 1) of E", Code.OUT_OF_RANGE)
 
@@ -192,7 +192,7 @@ def returns_minus_one_on_failure(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-165", Level.ROBUST, needs=_READ, traits=_WRITES, rows=(65,))
 def reads_a_big_file_in_odd_pieces(ground: FilesystemGround) -> None:
-    """5 MiB."""
+    """Tried with 5 MiB."""
     content = long_content(ground.target.options)
     length = len(content)
     with reader_of(ground, ground.make_file("big", content)) as reader:

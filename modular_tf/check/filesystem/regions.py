@@ -31,7 +31,7 @@ _CALLS_OF_A_THREAD = 50
 
 @CHECKS.check("FS-199", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(99,))
 def maps_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     uri = ground.make_file("mapped")
     region = expect_ok(ground.subject.new_read_only_memory_region_from_file(uri), f"{_SLOT}(F)")
     expect(region is not None, f"{_SLOT}(F) is OK and left no region")
@@ -50,13 +50,13 @@ def _expect_unmappable(ground: FilesystemGround, uri: str, what: str, code: Code
 
 @CHECKS.check("FS-200", Level.WORKS, needs=_NEEDS, traits=("writes", "empty-files"), rows=(100,))
 def refuses_an_empty_file(ground: FilesystemGround) -> None:
-    """E."""
+    """Tried on an empty file."""
     _expect_unmappable(ground, ground.make_empty_file(), "E", Code.INVALID_ARGUMENT)
 
 
 @CHECKS.check("FS-201", Level.WORKS, needs=_NEEDS, rows=(101,))
 def misses_missing_names(ground: FilesystemGround) -> None:
-    """X, X/y."""
+    """Tried on a missing name, and on a name in a missing directory."""
     _expect_unmappable(ground, ground.missing(), "X", Code.NOT_FOUND)
     _expect_unmappable(ground, ground.below_missing(), "X/y", Code.NOT_FOUND)
 
@@ -69,7 +69,7 @@ def misses_missing_names(ground: FilesystemGround) -> None:
     rows=(102,),
 )
 def refuses_what_is_no_file(ground: FilesystemGround) -> None:
-    """D, F/x."""
+    """Tried on a directory, and on a name below a file."""
     _expect_unmappable(ground, ground.make_dir(), "D", Code.FAILED_PRECONDITION)
     _expect_unmappable(ground, ground.below_file(), "F/x", Code.FAILED_PRECONDITION)
 
@@ -92,7 +92,7 @@ def _places(region: Region) -> set[tuple[int, int]]:
 
 @CHECKS.check("FS-204", Level.WORKS, needs=_NEEDS, traits=_WRITES, rows=(104,))
 def aligns_its_memory(ground: FilesystemGround) -> None:
-    """F, and files of other lengths."""
+    """Tried on files of several lengths."""
     for length in (1, 100, 4097):
         uri = ground.make_file(f"aligned-{length}", b"x" * length)
         with region_of(ground, uri) as region:

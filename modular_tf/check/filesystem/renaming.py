@@ -40,20 +40,20 @@ def _expect_kept(ground: FilesystemGround, uri: str) -> None:
 
 @CHECKS.check("FS-235", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(135,))
 def moves_a_file(ground: FilesystemGround) -> None:
-    """F→X."""
+    """Tried from a file to a name that does not exist."""
     _expect_moved(ground, ground.make_file(), ground.path("moved"))
 
 
 @CHECKS.check("FS-236", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(136,))
 def replaces_a_file(ground: FilesystemGround) -> None:
-    """F→another file, longer than it."""
+    """Tried from a file to a longer one."""
     target = ground.make_file("replaced", b"something longer")
     _expect_moved(ground, ground.make_file(), target)
 
 
 @CHECKS.check("FS-237", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(137,))
 def misses_a_missing_file(ground: FilesystemGround) -> None:
-    """X→Y."""
+    """Tried from a name that does not exist."""
     target = ground.path("Y")
     answer = ground.subject.rename_file(ground.missing(), target)
     expect_code(answer, "rename_file(X, Y)", Code.NOT_FOUND)
@@ -62,7 +62,7 @@ def misses_a_missing_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-238", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "parents"), rows=(138,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """F→X/y."""
+    """Tried from a file into a missing directory."""
     source = ground.make_file()
     answer = ground.subject.rename_file(source, ground.below_missing())
     expect_code(answer, "rename_file(F, X/y)", Code.NOT_FOUND)
@@ -71,7 +71,7 @@ def misses_a_missing_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-239", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "directories"), rows=(139,))
 def refuses_directories(ground: FilesystemGround) -> None:
-    """D→X, F→D."""
+    """Tried from a directory, and from a file to a directory."""
     directory, file, target = ground.make_dir(), ground.make_file(), ground.missing()
     answer = ground.subject.rename_file(directory, target)
     expect_code(answer, "rename_file(D, X)", Code.FAILED_PRECONDITION)
@@ -94,7 +94,7 @@ def _is_by_default(ground: FilesystemGround) -> bool:
     "FS-240", Level.WORKS, needs=_NEEDS, traits=(*_TRAITS, "file-as-directory"), rows=(140,)
 )
 def refuses_names_below_files(ground: FilesystemGround) -> None:
-    """F/x→Y, G→F/x."""
+    """Tried from a name below a file, and to one."""
     below, source = ground.below_file(), ground.make_file("G")
     answer = ground.subject.rename_file(below, ground.path("Y"))
     expect_code(answer, "rename_file(F/x, Y)", Code.FAILED_PRECONDITION)
@@ -105,7 +105,7 @@ def refuses_names_below_files(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-241", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(141,))
 def survives_its_own_name(ground: FilesystemGround) -> None:
-    """F→F."""
+    """Tried from a file to itself."""
     file = ground.make_file()
     answer = ground.subject.rename_file(file, file)
     expect(ground.exists(file), "rename_file(F, F) lost the file")
@@ -117,7 +117,7 @@ def survives_its_own_name(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-242", Level.WORKS, needs=_NEEDS, traits=_TRAITS, rows=(142,))
 def moves_between_directories(ground: FilesystemGround) -> None:
-    """N/F→M/arrived."""
+    """Tried on a file in one directory, with a target in another."""
     source_dir, target_dir = ground.make_full_dir(), ground.make_full_dir("M")
     ground.make_file("N/F")
     _expect_moved(ground, f"{source_dir}/F", f"{target_dir}/arrived")
@@ -125,7 +125,7 @@ def moves_between_directories(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-335", Level.WORKS, needs=_NEEDS, traits=_TRAITS)
 def leaves_longer_names_alone(ground: FilesystemGround) -> None:
-    """`one`→Y beside `one-more`: stores that move by prefix take both."""
+    """Tried on `one` beside `one-more`: stores that move by prefix move both."""
     beside = ground.make_file("one-more", b"beside")
     _expect_moved(ground, ground.make_file("one"), ground.path("Y"))
     expect_content(ground, beside, b"beside", "the content of one-more after rename_file(one, Y)")
@@ -133,7 +133,7 @@ def leaves_longer_names_alone(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-243", Level.ROBUST, passes=HOST, traits=_TRAITS, rows=(143,))
 def tells_of_half_a_rename(ground: FilesystemGround) -> None:
-    """F→X by copy and delete, where possible from a directory in which nothing may be deleted."""
+    """Tried on a directory without permission to delete, where the store has permissions."""
     if ground.subject.has("rename_file"):
         raise Unsupported("the plugin renames by itself: nothing is done by copy and delete")
     directory, target = ground.make_full_dir("locked"), ground.path("halfway")

@@ -42,7 +42,7 @@ def _stat(ground: FilesystemGround, uri: str, words: str) -> Stat:
 
 @CHECKS.check("FS-266", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(166,))
 def measures_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     found = _stat(ground, ground.make_file(), "F")
     expect_equal(found.length, len(CONTENT), "the length of F")
     expect(not found.is_directory, "stat calls a file a directory")
@@ -50,7 +50,7 @@ def measures_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-354", Level.WORKS, needs=_STAT, traits=_EMPTY_FILES, rows=(166,))
 def measures_an_empty_file(ground: FilesystemGround) -> None:
-    """E."""
+    """Tried on an empty file."""
     found = _stat(ground, ground.make_empty_file(), "E")
     expect_equal(found.length, 0, "the length of E")
     expect(not found.is_directory, "stat calls an empty file a directory")
@@ -58,7 +58,7 @@ def measures_an_empty_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-267", Level.WORKS, needs=_STAT, traits=_DIRECTORIES, rows=(167,))
 def knows_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     found = _stat(ground, ground.make_dir(), "D")
     expect(found.is_directory, "stat does not call a directory one")
     expect_in(found.directory_byte, (0, 1), "the byte of is_directory")
@@ -66,7 +66,7 @@ def knows_a_directory(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-268", Level.WORKS, needs=_STAT, rows=(168,))
 def misses_what_is_missing(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     answer = ground.subject.stat(ground.missing())
     expect_code(answer, "stat(X)", Code.NOT_FOUND)
     expect(answer.value is None, "stat(X) fails and fills the struct", found=f"{answer.value}")
@@ -74,7 +74,7 @@ def misses_what_is_missing(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-350", Level.WORKS, needs=_STAT, traits=_BELOW_FILE, rows=(168,))
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.stat(ground.below_file())
     expect_code(answer, "stat(F/x)", Code.FAILED_PRECONDITION)
     expect(answer.value is None, "stat(F/x) fails and fills the struct", found=f"{answer.value}")
@@ -82,7 +82,7 @@ def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-269", Level.WORKS, needs=_STAT, traits=("writes", "timestamps"), rows=(169,))
 def tells_the_time(ground: FilesystemGround) -> None:
-    """F, just written."""
+    """Tried on a file that was just written."""
     tolerance = ground.target.options.get("clock_tolerance_s", _TOLERANCE_S) * _SECOND
     earliest = time.time_ns() - tolerance
     found = _stat(ground, ground.make_file("timed"), "F").mtime_ns
@@ -107,7 +107,7 @@ def _likely_fault(found: int, earliest: int, latest: int) -> str:
 
 @CHECKS.check("FS-270", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(170,))
 def sees_a_file_grow(ground: FilesystemGround) -> None:
-    """F, asked for, written anew and longer, asked for again."""
+    """Tried before and after a file is replaced by a longer one."""
     file = ground.make_file("grown")
     before = _stat(ground, file, "F").length
     expect(before >= 0, "stat gives a negative length", found=str(before))
@@ -121,14 +121,14 @@ def sees_a_file_grow(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-271", Level.WORKS, needs=_KIND, traits=_DIRECTORIES, rows=(171,))
 def says_yes_to_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     found = expect_ok(ground.subject.is_directory(ground.make_dir()), "is_directory(D)")
     expect(found, "is_directory(D) is OK and false")
 
 
 @CHECKS.check("FS-272", Level.WORKS, needs=_KIND, traits=_WRITES, rows=(172,))
 def says_no_to_a_file(ground: FilesystemGround) -> None:
-    """F: FAILED_PRECONDITION; the header's OK and false is worth a warning."""
+    """Tried on a file; the header's OK and false is a warning."""
     answer = ground.subject.is_directory(ground.make_file())
     expect_code(answer, "is_directory(F)", Code.FAILED_PRECONDITION, Code.OK)
     if not answer.ok:
@@ -145,21 +145,21 @@ def says_no_to_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-273", Level.WORKS, needs=_KIND, rows=(173,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     answer = ground.subject.is_directory(ground.missing())
     expect_code(answer, "is_directory(X)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-351", Level.WORKS, needs=_KIND, traits=_BELOW_FILE, rows=(173,))
 def refuses_a_directory_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.is_directory(ground.below_file())
     expect_code(answer, "is_directory(F/x)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-274", Level.WORKS, passes=RAW, needs=_KIND, traits=_WRITES, rows=(174,))
 def is_true_with_ok_only(ground: FilesystemGround) -> None:
-    """X, F."""
+    """Tried on a missing name and on a file."""
     for uri in (ground.missing(), ground.make_file()):
         answer = ground.subject.is_directory(uri)
         expect(answer.ok or not answer.value, f"is_directory({uri}) fails and returns true")
@@ -170,42 +170,42 @@ def is_true_with_ok_only(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-275", Level.WORKS, needs=_SIZE, traits=_WRITES, rows=(175,))
 def gives_the_size_of_a_file(ground: FilesystemGround) -> None:
-    """F."""
+    """Tried on a file."""
     found = expect_ok(ground.subject.get_file_size(ground.make_file()), "get_file_size(F)")
     expect_equal(found, len(CONTENT), "the size of F")
 
 
 @CHECKS.check("FS-356", Level.WORKS, needs=_SIZE, traits=_EMPTY_FILES, rows=(175,))
 def gives_the_size_of_an_empty_file(ground: FilesystemGround) -> None:
-    """E."""
+    """Tried on an empty file."""
     found = expect_ok(ground.subject.get_file_size(ground.make_empty_file()), "get_file_size(E)")
     expect_equal(found, 0, "the size of E")
 
 
 @CHECKS.check("FS-276", Level.WORKS, needs=_SIZE, traits=_DIRECTORIES, rows=(176,))
 def has_no_size_of_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     answer = ground.subject.get_file_size(ground.make_dir())
     expect_code(answer, "get_file_size(D)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-277", Level.WORKS, needs=_SIZE, rows=(177,))
 def has_no_size_of_a_missing_file(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     answer = ground.subject.get_file_size(ground.missing())
     expect_code(answer, "get_file_size(X)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-352", Level.WORKS, needs=_SIZE, traits=_BELOW_FILE, rows=(177,))
 def has_no_size_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.get_file_size(ground.below_file())
     expect_code(answer, "get_file_size(F/x)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-278", Level.WORKS, needs=_STAT, traits=_WRITES, rows=(178,))
 def agrees_with_stat(ground: FilesystemGround) -> None:
-    """A file of 9 bytes, N."""
+    """Tried on a file of 9 bytes, and on a directory."""
     file, directory = ground.make_file("nine", b"nine byte"), ground.make_full_dir()
     statistics = _stat(ground, file, "F")
     if ground.subject.offers("get_file_size"):

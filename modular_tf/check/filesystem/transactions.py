@@ -89,7 +89,7 @@ def finds_nothing_else(ground: FilesystemGround) -> None:
     rows=(205,),
 )
 def starts_one_per_path(ground: FilesystemGround) -> None:
-    """Ask twice for one path."""
+    """Tried twice on one path."""
     subject, path = raw_subject(ground), ground.path("shared")
     first = subject.get_or_start_transaction_for_path(path)
     if first.code == Code.FAILED_PRECONDITION:
@@ -103,7 +103,7 @@ def starts_one_per_path(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-306", Level.WORKS, passes=RAW, needs=_START, rows=(206,))
 def ends_once(ground: FilesystemGround) -> None:
-    """End a transaction twice."""
+    """Tried twice on one transaction."""
     subject = raw_subject(ground)
     token = _started(subject)
     expect_ok(subject.end_transaction(token), "end_transaction")
@@ -115,7 +115,7 @@ def ends_once(ground: FilesystemGround) -> None:
     "FS-307", Level.WORKS, passes=RAW, needs=(*_START, "decode_transaction_token"), rows=(207,)
 )
 def describes(ground: FilesystemGround) -> None:
-    """Ask for the text of a token."""
+    """Tried on a new transaction."""
     subject = raw_subject(ground)
     token = _started(subject)
     text = subject.decode_transaction_token(token)

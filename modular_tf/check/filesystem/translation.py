@@ -68,7 +68,7 @@ def translates_nothing(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-141", Level.WORKS, needs=_SLOT, rows=(41,))
 def knows_the_plain_root(ground: FilesystemGround) -> None:
-    """/, //."""
+    """Tried on `/` and `//`."""
     _require_plain_paths(ground)
     for path in ("/", "//"):
         expect_equal(_name_of(ground, path), "/", f"the translation of {path!r}")
@@ -76,7 +76,7 @@ def knows_the_plain_root(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-142", Level.WORKS, needs=_SLOT, rows=(42,))
 def knows_relative_paths(ground: FilesystemGround) -> None:
-    """a_file, a_dir/.. ."""
+    """Tried on `a_file` and `a_dir/..`."""
     _require_plain_paths(ground)
     for path, expected in (("a_file", "a_file"), ("a_dir/..", ".")):
         expect_equal(_name_of(ground, path), expected, f"the translation of {path!r}")
@@ -123,7 +123,7 @@ def stays_inside(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-146", Level.WORKS, needs=("stat",), traits=("directories",), rows=(46,))
 def takes_a_slash_behind(ground: FilesystemGround) -> None:
-    """D/."""
+    """Tried on a directory."""
     uri = ground.make_dir()
     expect_ok(ground.subject.stat(uri), "stat(D)")
     found = expect_ok(ground.subject.stat(f"{uri}/"), "stat(D/)")

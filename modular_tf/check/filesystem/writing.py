@@ -49,7 +49,7 @@ def _expect_written(ground: FilesystemGround, name: str, *pieces: bytes) -> None
 
 @CHECKS.check("FS-170", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(70,))
 def creates_a_file(ground: FilesystemGround) -> None:
-    """X."""
+    """Tried on a name that does not exist."""
     uri = ground.path("created")
     writer = expect_ok(ground.subject.new_writable_file(uri), "new_writable_file(X)")
     expect(writer is not None, "new_writable_file(X) is OK and left no file")
@@ -62,14 +62,14 @@ def creates_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-171", Level.WORKS, needs=_OPEN, traits=("writes", "parents"), rows=(71,))
 def misses_a_missing_directory(ground: FilesystemGround) -> None:
-    """X/y."""
+    """Tried on a name in a directory that does not exist."""
     answer = ground.subject.new_writable_file(ground.below_missing())
     expect_refused(answer, "new_writable_file(X/y)", Code.NOT_FOUND)
 
 
 @CHECKS.check("FS-172", Level.WORKS, needs=_OPEN, traits=("writes", "directories"), rows=(72,))
 def refuses_a_directory(ground: FilesystemGround) -> None:
-    """D."""
+    """Tried on an empty directory."""
     answer = ground.subject.new_writable_file(ground.make_dir())
     expect_refused(answer, "new_writable_file(D)", Code.FAILED_PRECONDITION)
 
@@ -78,21 +78,21 @@ def refuses_a_directory(ground: FilesystemGround) -> None:
     "FS-173", Level.WORKS, needs=_OPEN, traits=("writes", "file-as-directory"), rows=(73,)
 )
 def refuses_a_name_below_a_file(ground: FilesystemGround) -> None:
-    """F/x."""
+    """Tried on a name below a file."""
     answer = ground.subject.new_writable_file(ground.below_file())
     expect_refused(answer, "new_writable_file(F/x)", Code.FAILED_PRECONDITION)
 
 
 @CHECKS.check("FS-174", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(74,))
 def replaces_content(ground: FilesystemGround) -> None:
-    """F, with one byte."""
+    """Tried on a file, with one byte."""
     ground.make_file("replaced")
     _expect_written(ground, "replaced", b"z")
 
 
 @CHECKS.check("FS-175", Level.WORKS, needs=_OPEN, traits=("writes", "empty-files"), rows=(75,))
 def empties_a_file(ground: FilesystemGround) -> None:
-    """F, with nothing."""
+    """Tried on a file, with no bytes."""
     uri = ground.make_file("emptied")
     with writer_of(ground, uri) as writer:
         append_and_close(writer)
@@ -101,13 +101,13 @@ def empties_a_file(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-176", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(76,))
 def keeps_what_is_appended(ground: FilesystemGround) -> None:
-    """Four bytes."""
+    """Tried with four bytes."""
     _expect_written(ground, "appended", b"asdf")
 
 
 @CHECKS.check("FS-177", Level.WORKS, needs=_APPEND, traits=_WRITES, rows=(77,))
 def appends_nothing(ground: FilesystemGround) -> None:
-    """N 0, before and behind bytes."""
+    """Tried with 0 bytes before and after others."""
     _expect_written(ground, "unchanged", b"", b"ab", b"", b"cd", b"")
 
 
