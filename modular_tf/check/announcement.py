@@ -1,4 +1,4 @@
-"""Where a call to a plugin is told before it is made: so a crash, or a hang, has a name.
+"""Announcing calls to a plugin before they are made, so that a crash or a hang has a name.
 
 One process tries one subject, so there is one listener in it.
 """
@@ -19,7 +19,7 @@ _listener: Callable[[str], None] = _tell_nobody
 
 
 def announce(call: str) -> None:
-    """Tell that a call comes next.
+    """Announce the next call.
 
     Args:
         call: C-like and shortened, such as `read(F, 0, 4)`. [any thread]
@@ -28,6 +28,6 @@ def announce(call: str) -> None:
 
 
 def listen(listener: Callable[[str], None]) -> None:
-    """Have every call told to a function, which must not raise. [before any call]"""
+    """Announce every call to a function, which must not raise. [before any call]"""
     global _listener  # noqa: PLW0603  (of this process, as the plugin is)
     _listener = listener

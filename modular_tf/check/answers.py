@@ -1,4 +1,4 @@
-"""What an operation answered, and demands on it."""
+"""What an operation returned, and demands on it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from modular_tf.check.expectation import Deviation, Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one operation answered.
+    """What one operation returned.
 
     Attributes:
         code: The status code, 0 for OK, as the plugin gave it: it may be no `Code` at all.
         message: The status message, bytes that are not UTF-8 replaced; "" for none.
-        value: What else it answered; see the operation. None where it gave nothing.
+        value: What else it returned; see the operation. None for nothing.
         returned: What the C function returned, where it returns something; None through the host.
         touched: Whether the plugin set the status at all; None where that was not looked at.
         message_is_text: Whether the message was UTF-8.
@@ -39,7 +39,7 @@ def expect_ok(answer: Answer, what: str) -> Any:
     """Demand that an operation worked, and return the answer's value.
 
     Args:
-        answer: What it answered.
+        answer: What it returned.
         what: The operation with its arguments, such as `stat(F)`.
 
     Raises:
@@ -51,15 +51,15 @@ def expect_ok(answer: Answer, what: str) -> Any:
 
 
 def expect_code(answer: Answer, what: str, *allowed: Code) -> None:
-    """Demand that an operation answered one of some codes.
+    """Demand that an operation returned one of some codes.
 
     Args:
-        answer: What it answered.
+        answer: What it returned.
         what: The operation with its arguments, such as `stat(X)`.
         *allowed: The codes that fit.
 
     Raises:
-        Deviation: It answered another.
+        Deviation: It returned another.
         Unsupported: It is UNIMPLEMENTED, and that is not among the codes.
     """
     if answer.code in allowed:
@@ -67,7 +67,7 @@ def expect_code(answer: Answer, what: str, *allowed: Code) -> None:
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     raise Deviation(
-        f"{what} answered another code than it must",
+        f"{what} returned another code than it must",
         expected=" or ".join(f"{code.name} ({code.value})" for code in allowed),
         found=code_found(answer),
     )

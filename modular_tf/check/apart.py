@@ -31,7 +31,7 @@ kept = getattr(import_module(given["module"]), given["function"])(**given["argum
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it ended.
+    """How a process ended.
 
     Attributes:
         status: Its exit status, negative for a signal.
@@ -43,7 +43,7 @@ class Ended:
 
     @property
     def how(self) -> str:
-        """The same in words."""
+        """The exit status, or the signal, and what it said."""
         ending = signal_name(-self.status) if self.status < 0 else f"exit status {self.status}"
         return f"{ending}; it said: {self.said}" if self.said else ending
 

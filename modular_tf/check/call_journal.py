@@ -27,7 +27,7 @@ class CallJournal:
         self.calls: list[str] = []
 
     def enter(self, call: str) -> None:
-        """Tell that a call comes next."""
+        """Announce the next call."""
         announce(call)
 
     def leave(self, call: str, came: str = "") -> None:
@@ -38,7 +38,7 @@ class CallJournal:
 
 
 def outcome_of(answer: Answer) -> str:
-    """Show what a call with a status answered: `4, OUT_OF_RANGE "behind the end"`."""
+    """Show what a call with a status returned: `4, OUT_OF_RANGE "behind the end"`."""
     name = Code(answer.code).name if answer.code in tuple(Code) else str(answer.code)
     status = f'{name} "{_cut(answer.message, _MOST_OF_A_MESSAGE)}"' if answer.message else name
     if answer.touched is False:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _MOST_LOOKED_AT = 2048
 
 _told = 0
-"""How many violations were told."""
+"""How many violations were reported."""
 
 
 class Depth(Enum):
@@ -30,9 +30,9 @@ class Depth(Enum):
 
 
 class HeapWatch:
-    """Tells of each misuse of the heap; without the allocator it sees nothing. [any thread]
+    """Reports each misuse of the heap; without the allocator it sees nothing. [any thread]
 
-    What one watch has told, no other one tells again.
+    What one watch has reported, no other one reports again.
     """
 
     def __init__(self) -> None:

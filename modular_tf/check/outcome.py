@@ -1,4 +1,4 @@
-"""What became of one check."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Pass(Enum):
 
 
 class Verdict(Enum):
-    """What became of one check."""
+    """The result of one check."""
 
     PASSED = "passed"
     FAILED = "failed"  # a requirement (severity error) is not met

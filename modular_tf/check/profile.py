@@ -1,4 +1,4 @@
-"""What kind of store a plugin serves, and so what nobody can demand of it."""
+"""The kind of store that a plugin serves, and so what checks must not demand of it."""
 
 from __future__ import annotations
 

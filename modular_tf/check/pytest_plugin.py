@@ -170,7 +170,7 @@ def settings_for(
         options: For the checks.
 
     Raises:
-        ConfigError: The file, or one of the values, makes no sense.
+        ConfigError: The file, or one of the values, is invalid.
     """
     from modular_tf.check.settings import decided  # noqa: PLC0415
 

@@ -32,7 +32,7 @@ class InterruptedRun(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class CheckRun:
-    """What became of a plan.
+    """The results of a plan.
 
     Attributes:
         outcomes: In the order of the plan.

@@ -71,7 +71,7 @@ class KnownDeviation:
     subject: str | None = None
 
     def covers(self, outcome: Outcome) -> bool:
-        """Tell whether it speaks of this outcome."""
+        """Tell whether it covers this outcome."""
         return outcome.check_id == self.check_id and self.subject in {None, outcome.subject}
 
 
@@ -155,7 +155,7 @@ def decided(
         root: A URI below which everything may be made and removed.
 
     Raises:
-        ConfigError: The file, or one of the values, makes no sense.
+        ConfigError: The file, or one of the values, is invalid.
     """
     file = path or find_settings(directory)
     if file is not None:

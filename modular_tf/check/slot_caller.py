@@ -29,13 +29,13 @@ class SlotCaller(ABC):
     """Calls slots; what a call did to memory, a kind of plugin looks for. [any thread]
 
     Attributes:
-        journal: Is told of each call.
+        journal: Records each call.
         heap: Sees what calls do to the heap.
         poisoned: Whether statuses are preset to UNKNOWN.
 
     Args:
         slots: The plugin's functions.
-        journal: Is told of each call.
+        journal: Records each call.
         table: The C name of the table that calls mean where they name none.
     """
 

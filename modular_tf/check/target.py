@@ -26,7 +26,7 @@ class Target:
         root: A URI below which everything may be created and deleted; None for the kit's choice.
         scratch: An empty local directory of this process alone, removed afterwards.
         companions: Libraries that the plugin brings along (`LoadFacts.companions`).
-        absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
+        absent: Functions that it asks for and no library has (`LoadFacts.absent`).
         seed: Of all that is random.
         options: What the profile or the user says beyond that, by name.
     """
@@ -71,4 +71,4 @@ class Stage(Protocol):
         """Return what the check's function is given, fresh for it, and taken down after it."""
 
     def close(self) -> None:
-        """Take the subject down."""
+        """Close the subject."""

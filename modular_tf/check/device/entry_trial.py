@@ -54,7 +54,7 @@ class EntryTrial:
 
         Args:
             entry: Its address.
-            journal: Is told of each call.
+            journal: Records each call.
         """
         self._structs = {part: _lent(part) for part in _STRUCTS if part != "params"}
         platform, platform_fns = (self._structs[part].address for part in _REGISTERED)
@@ -94,7 +94,7 @@ class EntryTrial:
         sizes = (self.value(part, "struct_size") for part in _REGISTERED)
         unwritten = UNWRITTEN_PLATFORM_SIZE, UNWRITTEN_FNS_SIZE
         platform, fns = (
-            unknown if size == _preset(part) else size  # maybe nobody has set it
+            unknown if size == _preset(part) else size  # perhaps it was not set
             for part, size, unknown in zip(_REGISTERED, sizes, unwritten, strict=True)
         )
         words = memoryview(self._structs["platform_fns"].raw()).cast("Q")

@@ -34,7 +34,7 @@ def _expect_none(answer: Answer, what: str) -> None:
     expect(
         answer.value is None,
         f"{what} gave an address",
-        expected="NULL: nobody has so much memory",
+        expected="NULL: no device has so much memory",
         found=f"{getattr(answer.value, 'address', 0):#x}",
     )
     expect(

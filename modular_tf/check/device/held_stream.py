@@ -108,7 +108,7 @@ def expect_waits(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
     """Demand that a call returns only when the gate was opened, which is done here.
 
     Returns:
-        What the call answered.
+        What the call returned.
 
     Raises:
         Deviation: It returned while the gate was shut.
@@ -130,7 +130,7 @@ def expect_prompt(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
     """Demand that a call returns while the gate is shut, which stays so.
 
     Returns:
-        What the call answered.
+        What the call returned.
 
     Raises:
         Deviation: It waits; then the gate is opened.

@@ -1,4 +1,4 @@
-"""From what this package returns or raises to what a check is told."""
+"""From what this package returns or raises to the answer that a check reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class HostCaller:
     """Calls this package. [any thread]
 
     Args:
-        journal: Is told of each call.
+        journal: Records each call.
     """
 
     def __init__(self, journal: CallJournal) -> None:

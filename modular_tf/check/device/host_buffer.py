@@ -1,4 +1,4 @@
-"""Host memory of a check, for copies, between two guards that nobody may write to."""
+"""Host memory of a check, for copies, between two guards that must not change."""
 
 from __future__ import annotations
 

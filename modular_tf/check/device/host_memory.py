@@ -23,7 +23,7 @@ class HostedMemory:
 
     @property
     def address(self) -> int:
-        """What the plugin calls it."""
+        """Its address for the plugin."""
         return self.native.address
 
     @property
@@ -32,7 +32,7 @@ class HostedMemory:
         return self.native.size
 
     def part(self, offset: int, n_bytes: int) -> HostedMemory:
-        """Return a piece of it."""
+        """Return a part of the memory."""
         return HostedMemory(self.native.part(offset, n_bytes))
 
 
@@ -50,7 +50,7 @@ class HostedBlock:
 
     @property
     def address(self) -> int:
-        """Where it lies."""
+        """Its address."""
         return self.native.address
 
     @property

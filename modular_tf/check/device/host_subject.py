@@ -76,7 +76,7 @@ class HostDeviceSubject(HostCopies):
         )
 
     def deallocate(self, memory: HostedMemory) -> None:
-        """Give device memory back."""
+        """Deallocate device memory."""
         self._do(f"close of memory {memory.address:#x}", memory.native.close)
 
     def host_memory_allocate(self, n_bytes: int) -> Answer:
@@ -87,7 +87,7 @@ class HostDeviceSubject(HostCopies):
         )
 
     def host_memory_deallocate(self, block: HostedBlock) -> None:
-        """Give host memory back."""
+        """Deallocate host memory."""
         self._do(f"close of host memory {block.address:#x}", block.native.close)
 
     def unified_memory_allocate(self, n_bytes: int) -> Answer:
@@ -100,7 +100,7 @@ class HostDeviceSubject(HostCopies):
         return self.caller.ask_if_offered(f"allocate_unified({n_bytes})", work)
 
     def unified_memory_deallocate(self, block: HostedBlock) -> None:
-        """Give unified memory back."""
+        """Deallocate unified memory."""
         self._do(f"close of unified memory {block.address:#x}", block.native.close)
 
     def device_memory_usage(self) -> Answer:
@@ -126,7 +126,7 @@ class HostDeviceSubject(HostCopies):
         return self._ask("stream.wait_for(other)", lambda: dependent.wait_for(other))
 
     def get_stream_status(self, stream: Stream) -> Answer:
-        """Ask how a stream is."""
+        """Return the status of a stream."""
 
         def work() -> None:
             if (error := stream.error) is not None:
@@ -188,11 +188,11 @@ class HostDeviceSubject(HostCopies):
         self._do("close of a timer", timer.close)
 
     def start_timer(self, stream: Stream, timer: Timer) -> Answer:
-        """Begin to measure."""
+        """Start a timer."""
         return self._ask("timer.start(stream)", lambda: timer.start(stream))
 
     def stop_timer(self, stream: Stream, timer: Timer) -> Answer:
-        """End likewise."""
+        """Stop a timer."""
         return self._ask("timer.stop(stream)", lambda: timer.stop(stream))
 
     def nanoseconds(self, timer: Timer) -> Answer:

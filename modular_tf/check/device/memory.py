@@ -38,7 +38,7 @@ _STEPS = 400
 
 
 def _room(ground: DeviceGround) -> int:
-    """Return how many bytes a device of this size has for sure, if nobody else fills it."""
+    """Return how many bytes a device of this size has for sure, if no other process fills it."""
     usage = ground.subject.device_memory_usage()
     return usage.value[1] // 8 if usage.ok else _LEAK_SIZE
 

@@ -122,7 +122,7 @@ class DeviceModel:
         return number
 
     def destroy_stream(self, stream: int) -> None:
-        """Destroy a stream; what it holds is done all the same, at a time that nobody tells."""
+        """Destroy a stream; its work is still done, at an unknown time."""
         del self._streams[stream]
 
     def create_event(self) -> int:
@@ -154,7 +154,7 @@ class DeviceModel:
         return self._add(stream, source=source)
 
     def callback(self, stream: int) -> int:
-        """Have the host called."""
+        """Enqueue a callback."""
         return self._add(stream)
 
     def _add(
@@ -240,7 +240,7 @@ class DeviceModel:
         writers = self._visible_writers(memory, at, reader)
         found = _NOTHING
         if not any(reader.before >> writer.number & 1 for writer in writers):
-            return None  # nobody has surely written there
+            return None  # no write is known to have happened there
         for writer in writers:
             if writer.number in pending:
                 continue

@@ -64,7 +64,7 @@ class ModelRun:
         return self._keep(self.model.create_event(), self._subject.create_event())
 
     def destroy_event(self, event: int) -> None:
-        """Destroy an event, whoever waits for it."""
+        """Destroy an event, even if a stream waits for it."""
         self.steps.append(f"destroy event {event}")
         self.model.destroy_event(event)
         self._subject.destroy_event(self._things.pop(event))

@@ -27,7 +27,7 @@ class RawDeviceCaller(SlotCaller):
 
     Args:
         slots: The plugin's functions.
-        journal: Is told of each call.
+        journal: Records each call.
     """
 
     def __init__(self, slots: RawDeviceSlots, journal: CallJournal) -> None:

@@ -41,7 +41,7 @@ class RawMemory:
     payload: int | None = None
 
     def part(self, offset: int, n_bytes: int) -> RawMemory:
-        """Return a piece of it."""
+        """Return a part of the memory."""
         return RawMemory(self.address + offset, n_bytes, None, self.payload)
 
     def base(self, n_bytes: int) -> GuardedMemory:

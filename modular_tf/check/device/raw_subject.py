@@ -114,7 +114,7 @@ class RawDeviceSubject(RawCopies):
         return self.memory.allocate_block("host", n_bytes)
 
     def host_memory_deallocate(self, block: RawBlock) -> None:
-        """Give host memory back."""
+        """Deallocate host memory."""
         self.memory.deallocate_block("host", block.address)
 
     def unified_memory_allocate(self, n_bytes: int) -> Answer:
@@ -122,7 +122,7 @@ class RawDeviceSubject(RawCopies):
         return self.memory.allocate_block("unified", n_bytes)
 
     def unified_memory_deallocate(self, block: RawBlock) -> None:
-        """Give unified memory back."""
+        """Deallocate unified memory."""
         self.memory.deallocate_block("unified", block.address)
 
     def device_memory_usage(self) -> Answer:
@@ -151,7 +151,7 @@ class RawDeviceSubject(RawCopies):
         return self._with_handles("create_stream_dependency", dependent, other)
 
     def get_stream_status(self, stream: RawHandle) -> Answer:
-        """Ask how a stream is."""
+        """Return the status of a stream."""
         return self._with_handles("get_stream_status", stream)
 
     def block_host_until_done(self, stream: RawHandle) -> Answer:
@@ -173,7 +173,7 @@ class RawDeviceSubject(RawCopies):
     def host_callback(self, stream: RawHandle, work: Work) -> Answer:
         """Have the host called when the stream gets there."""
         function = status_callback(work)
-        self._callbacks.append(function)  # nobody says when the last call of it is over
+        self._callbacks.append(function)  # when the last call of it is over is unknown
         found = self.caller.ask_plainly(
             "host_callback", str(stream), self.device, stream.pointer, function, _NONE
         )
@@ -219,11 +219,11 @@ class RawDeviceSubject(RawCopies):
         self._destroy(timer)
 
     def start_timer(self, stream: RawHandle, timer: RawHandle) -> Answer:
-        """Begin to measure."""
+        """Start a timer."""
         return self._with_handles("start_timer", stream, timer)
 
     def stop_timer(self, stream: RawHandle, timer: RawHandle) -> Answer:
-        """End likewise."""
+        """Stop a timer."""
         return self._with_handles("stop_timer", stream, timer)
 
     def nanoseconds(self, timer: RawHandle) -> Answer:

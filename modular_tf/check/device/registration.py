@@ -63,7 +63,7 @@ def _require_relevant(rule_id: str, tables: DeviceTables) -> None:
     if rule_id in _OF_RFC and tables.dialect is not Dialect.DEVICE_RFC:
         raise Unsupported("the layout has no allocators of its own")
     if rule_id == "SE-003" and tables.dialect not in RFC_OR_V204:
-        raise Unsupported("the layout can be told without asking")
+        raise Unsupported("the layout is known without a call")
 
 
 for _rule_id in sorted(_STEP):

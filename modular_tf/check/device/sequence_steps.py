@@ -155,7 +155,7 @@ class _Run:
         self._run.fill(self._streams[stream], place, value)
 
     def copy(self, stream: int, to: int, to_at: int, of: int, of_at: int, size: int) -> None:
-        if to != of:  # what overlaps is nobody's promise
+        if to != of:  # overlapping copies are undefined
             length = min(_length(to_at, size), _length(of_at, size))
             target, source = self._place(to, to_at, length), self._place(of, of_at, length)
             self._run.copy(self._stream(stream), target, source)

@@ -100,7 +100,7 @@ def streams_are_independent(ground: DeviceGround) -> None:
     enqueue_work(ground, other, 353)
     passed = gets_passed(ground, marked(ground, other))
     gate.open()
-    expect(passed, "a stream stands still while another one is held back", expected="it goes on")
+    expect(passed, "a stream waits while another one is blocked", expected="it continues")
 
 
 @CHECKS.check("SE-241", Level.WORKS, needs=("host_callback",))
@@ -220,7 +220,7 @@ def a_dependency_is_on_earlier_work(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-250", Level.ROBUST)
 def a_stream_is_destroyed_with_work(ground: DeviceGround) -> None:
-    """Its work is done all the same, and the device goes on."""
+    """Tried with work on the stream, which must be done, and the device must work."""
     memory, stream, other = ground.filled(bytes(37900)), ground.stream(), ground.stream()
     for number in range(100):
         part, source = memory.part(number * 379, 379), ground.buffer(b"\x5a" * 379)

@@ -168,13 +168,13 @@ class DeviceSubject(Protocol):
         """Value: a `Block`; as `allocate`."""
 
     def host_memory_deallocate(self, block: OwnBlock) -> None:
-        """Give it back."""
+        """Deallocate a block."""
 
     def unified_memory_allocate(self, n_bytes: int) -> Answer:
         """Value: a `Block` that has `memory`; as `allocate`."""
 
     def unified_memory_deallocate(self, block: OwnBlock) -> None:
-        """Give it back."""
+        """Deallocate a block."""
 
     def device_memory_usage(self) -> Answer:
         """Value: (free, total). Returned (raw): the C function's truth value.
@@ -280,7 +280,7 @@ class DeviceSubject(Protocol):
         """Begin to measure when the stream gets there."""
 
     def stop_timer(self, stream: Stream, timer: Timer) -> Answer:
-        """End likewise."""
+        """Stop a timer."""
 
     def nanoseconds(self, timer: Timer) -> Answer:
         """Value: what was measured. Raw: ask only when the stream is known to be done."""

@@ -32,7 +32,7 @@ def expect_content(ground: FilesystemGround, uri: str, content: bytes, what: str
 def expect_empty(ground: FilesystemGround, uri: str, what: str) -> None:
     """Demand that a file has no bytes, by its statistics where there are any.
 
-    Stores that cannot read an empty file have it all the same.
+    Stores that cannot read an empty file still have it.
 
     Args:
         ground: Where it stands.

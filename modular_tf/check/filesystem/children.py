@@ -24,7 +24,7 @@ _ENTRIES = 5000
 _THREADS = 8
 _CALLS = 50  # of each thread
 _STRANGE = (".hidden", "...", "two words", "grüße", "数据", "100%", "a+b", "a#b", "star*", "[set]?")
-"""Names that somebody might escape, quote, decode or drop."""
+"""Names that a plugin might escape, quote, decode or drop."""
 
 
 def _children(ground: FilesystemGround, uri: str) -> list[str]:
@@ -179,7 +179,7 @@ def lists_strange_names(ground: FilesystemGround) -> None:
 def gives_blocks_that_can_be_freed(ground: FilesystemGround) -> None:
     """The subject frees each entry, then the array: misuse is seen there, and here what is left.
 
-    What is left can be told with the checking allocator only.
+    Leaks can be seen with the checking allocator only.
     """
     directory = ground.make_full_dir("freed")
     ground.make_file("freed/second")
@@ -188,7 +188,7 @@ def gives_blocks_that_can_be_freed(ground: FilesystemGround) -> None:
     for _ in range(rounds):
         _children(ground, directory)
     left = _live_blocks() - before
-    message = "get_children leaves memory behind that nobody can free"
+    message = "get_children leaks memory that the caller cannot free"
     expect(left < rounds, message, found=f"{left} blocks after {rounds} calls")
 
 

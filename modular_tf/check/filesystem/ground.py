@@ -128,7 +128,7 @@ def _read_all(reader: Reader, uri: str) -> bytes:
 
 
 def _made(answer: Answer, what: str) -> None:
-    """Go on where a step of the preparation worked."""
+    """Demand that a step of the preparation worked."""
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:

@@ -48,7 +48,7 @@ def operations_leave_it_alone(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-127", Level.WORKS, passes=RAW, rows=(27,), seconds=_SECONDS)
 def works_without_it(ground: FilesystemGround) -> None:
-    """Work as before, with rubbish in the place of what was handed over."""
+    """Tried by working on after the arguments of init are overwritten."""
     expected = codes_of_tour(ground)
     overwrite(registration_of(ground).allocated_blocks())
     with further_filesystem(ground) as other, ground_on(other, ground, "FS-127") as there:

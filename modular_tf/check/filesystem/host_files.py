@@ -49,7 +49,7 @@ class HostWriter:
         self._name = name
 
     def append(self, data: bytes) -> Answer:
-        """Append all of it."""
+        """Append all of these bytes."""
         arguments = f"{self._name}, {shown(data)}"
         return self._caller.ask("append", arguments, lambda: self._file.append(data))
 
@@ -58,11 +58,11 @@ class HostWriter:
         return self._ask("tell")
 
     def flush(self) -> Answer:
-        """Hand on what is buffered."""
+        """Pass what is buffered on."""
         return self._ask("flush")
 
     def sync(self) -> Answer:
-        """Have it reach the store."""
+        """Write what is buffered to the store."""
         return self._ask("sync")
 
     def close(self) -> Answer:

@@ -31,7 +31,7 @@ class HostCaller:
     """Calls the host's operations and turns what they raise into answers. [any thread]
 
     Attributes:
-        journal: Is told of each call.
+        journal: Records each call.
         heap: Sees what calls do to the heap.
         has: Tells whether the plugin has a slot.
     """
@@ -69,11 +69,11 @@ class HostFilesystem:
     Args:
         filesystem: As the service has it.
         tables: The plugin's.
-        journal: Is told of each call; None for one of its own.
+        journal: Records each call; None for a new one.
 
     Attributes:
         filesystem: The filesystem.
-        journal: What is told of each call.
+        journal: Records each call.
         heap: What sees the harm that calls do.
     """
 
@@ -224,7 +224,7 @@ class HostFilesystem:
         return self._ask("get_matching_paths", pattern)
 
     def flush_caches(self) -> Answer:
-        """Forget what is cached."""
+        """Drop what is cached."""
         return self._ask("flush_caches")
 
     # -- transactions and configuration ---------------------------------------------------------

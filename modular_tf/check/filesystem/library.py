@@ -46,7 +46,7 @@ def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
         problems = ground.probe.problems
         for problem in problems:
             if problem.is_error and _hides(problem.rule, rule_id):
-                raise Blocked(f"it cannot be told: see {problem.rule}")
+                raise Blocked(f"this cannot be checked: see {problem.rule}")
         for problem in problems:
             if problem.rule == rule_id:
                 raise Deviation(problem.message, expected=problem.remedy)

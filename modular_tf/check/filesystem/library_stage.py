@@ -48,7 +48,7 @@ class FilesystemLibraryStage:
 
     Attributes:
         target: What is checked.
-        journal: What is told of each call.
+        journal: Records each call.
     """
 
     def __init__(self, target: Target) -> None:
@@ -95,7 +95,7 @@ class FilesystemLibraryStage:
 
     @cached_property
     def _to_load(self) -> Target:
-        """The target with all that mapping it takes, where nobody has said that yet."""
+        """The target with all that mapping it takes, where that is not known yet."""
         facts = LoadFacts.of(self.probe)
         companions = self.target.companions or facts.companions
         return replace(

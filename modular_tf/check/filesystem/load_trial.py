@@ -27,7 +27,7 @@ _FATAL = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SI
 
 @dataclass(frozen=True, slots=True)
 class LoadTrial:
-    """How far loading came.
+    """The steps of loading that were completed.
 
     Attributes:
         mapped: The dynamic linker was done with it.
@@ -72,7 +72,7 @@ def try_loading(target: Target, limit_s: float) -> LoadTrial:
 
 
 def _load_and_exit(target: Target, writer: int, words: int) -> NoReturn:
-    """Load the library; each step is told when it is done."""
+    """Load the library, and report each step when it is done."""
     try:
         _become_expendable(writer, words)
         threads, start = _threads(), time.monotonic()
@@ -100,7 +100,7 @@ def _become_expendable(writer: int, words: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for stream in (1, 2):
         os.dup2(words, stream)
-    # Whoever watches this process reads of its end through one of the others.
+    # The watcher of this process reads of its end through one of the others.
     kept = {0, 1, 2, writer, words}
     for descriptor in {int(name) for name in os.listdir("/proc/self/fd")} - kept:
         with suppress(OSError):

@@ -58,7 +58,7 @@ class ModelWalk:
         return self._ground.path(path) if path else self._ground.root
 
     def on_path(self, operation: str, path: str) -> Answer:
-        """Do one of `OPERATIONS`."""
+        """Perform one of `OPERATIONS`."""
         answer: Answer = getattr(self._subject, operation)(self.uri(path))
         expected: Expected = getattr(self.model, operation)(path)
         return self._settle(f"{operation}({path!r})", answer, expected)
@@ -112,7 +112,7 @@ class ModelWalk:
         expect_code(answer, what, *sorted(expected.codes))
         if answer.ok and expected.value is not None:
             found = self._as_in_the_model(answer.value, expected.value)
-            expect_equal(found, expected.value, f"what {what} answered")
+            expect_equal(found, expected.value, f"what {what} returned")
         expected.settle(answer.code)
         return answer
 

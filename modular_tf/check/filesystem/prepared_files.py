@@ -1,4 +1,4 @@
-"""Checking a store that cannot be written to: on files that somebody has put there before.
+"""Checking a store that cannot be written to, on files that its owner has put there.
 
 Their folder is the root of the run, with this in it:
 

@@ -32,7 +32,7 @@ class RawCaller(SlotCaller):
 
     Args:
         slots: The plugin's functions.
-        journal: Is told of each call.
+        journal: Records each call.
     """
 
     def __init__(self, slots: RawSlots, journal: CallJournal) -> None:

@@ -29,7 +29,7 @@ class RawPaths:
         self._filesystem = filesystem
 
     def translate_name(self, uri: str) -> Answer:
-        """Call it; value: the name, None where it answered NULL.
+        """Call it; value: the name, None where it returned NULL.
 
         Raises:
             Unsupported: The slot is NULL.
@@ -56,13 +56,13 @@ class RawPaths:
         """Return the translated name as the plugin is given it.
 
         Raises:
-            Blocked: `translate_name` answered NULL.
+            Blocked: `translate_name` returned NULL.
         """
         if not self._caller.slots.has("translate_name"):
             return GuardedMemory.string(encode(default_name(uri)))
         name = self._translate(uri, quietly=True)
         if name is None:
-            raise Blocked(f"translate_name({shown(uri)}) answered NULL")
+            raise Blocked(f"translate_name({shown(uri)}) returned NULL")
         return GuardedMemory.string(encode(name))
 
     def _translate(self, uri: str, *, quietly: bool) -> str | None:

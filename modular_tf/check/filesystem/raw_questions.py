@@ -38,11 +38,11 @@ class RawStatuses:
         self.array = GuardedMemory.words(*(as_address(one.pointer) for one in self._statuses))
 
     def codes(self) -> list[int]:
-        """Return what each holds now."""
+        """Return the code of each."""
         return [status.read().code for status in self._statuses]
 
     def all_touched(self) -> bool:
-        """Tell whether somebody set each of them."""
+        """Tell whether each of them was set."""
         return all(status.read().touched for status in self._statuses)
 
     def __enter__(self) -> Self:
@@ -143,7 +143,7 @@ class RawQuestions(RawPaths):
 
         The value is the list, with None for a NULL entry; [] where the count asks for an array
         that is not there. After an error it is None, but [] where an array was left all the
-        same, which is not touched: nobody knows what it holds.
+        same, which is not touched: what it holds is unknown.
         """
         array, count = entries.word(), int(answer.returned)
         if not answer.ok or count < 0:

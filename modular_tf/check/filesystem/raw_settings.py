@@ -83,7 +83,7 @@ class RawSettings(RawPaths):
         return replace(self._on_path(slot, uri, token, more=", &token"), value=token.word())
 
     def decode_transaction_token(self, token: int) -> str | None:
-        """Call it; None where it answered NULL."""
+        """Call it; None where it returned NULL."""
         pointer = self._caller.ask_plainly(
             "decode_transaction_token",
             f"token {token:#x}",

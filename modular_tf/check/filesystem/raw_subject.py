@@ -34,11 +34,11 @@ class RawFilesystem(RawQuestions, RawSettings):
 
     Args:
         tables: The accepted tables; the host's protected copy is used, in the plugin's layout.
-        journal: Is told of each call; None for one of its own.
+        journal: Records each call; None for a new one.
 
     Attributes:
         tables: The tables.
-        journal: What is told of each call.
+        journal: Records each call.
     """
 
     def __init__(self, tables: FilesystemTables, journal: CallJournal | None = None) -> None:
@@ -79,7 +79,7 @@ class RawFilesystem(RawQuestions, RawSettings):
 
     @contextmanager
     def poisoned(self) -> Iterator[None]:
-        """Preset statuses to UNKNOWN within the block, so that one that nobody sets is an error.
+        """Preset statuses to UNKNOWN within the block, so that one that is not set is an error.
 
         `Answer.touched` tells of it in any case.
         """

@@ -58,7 +58,7 @@ def misses_a_missing_file(ground: FilesystemGround) -> None:
     expect_refused(answer, "new_random_access_file(X)", Code.NOT_FOUND)
     expect(
         answer.value is None,
-        "the failed new_random_access_file(X) set plugin_file, which nobody cleans up",
+        "the failed new_random_access_file(X) set plugin_file, which is never cleaned up",
         expected="plugin_file left alone",
     )
 

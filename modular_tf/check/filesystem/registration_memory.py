@@ -162,7 +162,7 @@ def content_of(blocks: list[Block]) -> dict[str, bytes | None]:
 
 
 def overwrite(blocks: list[Block]) -> None:
-    """Write rubbish over blocks, which must be writable."""
+    """Overwrite blocks, which must be writable."""
     for block in blocks:
         fill(block.address, block.size, _POISON)
 

@@ -82,7 +82,7 @@ def options_are_copied(ground: FilesystemGround) -> None:
 def keys_are_not_offered(ground: FilesystemGround) -> None:
     """Look whether the slot is set; it is not called."""
     if ground.subject.has("get_filesystem_configuration_keys"):
-        note("get_filesystem_configuration_keys is set, which nobody can call")
+        note("get_filesystem_configuration_keys is set, which no host can call")
 
 
 def _subject(ground: FilesystemGround) -> RawFilesystem | HostFilesystem:

@@ -36,7 +36,7 @@ class HostAccess:
 
     Args:
         target: The library and the scheme.
-        journal: Is told of each call.
+        journal: Records each call.
 
     Attributes:
         subject: The filesystem.
@@ -72,7 +72,7 @@ class RawAccess:
 
     Args:
         target: The library and the scheme.
-        journal: Is told of each call.
+        journal: Records each call.
 
     Attributes:
         subject: The filesystem.

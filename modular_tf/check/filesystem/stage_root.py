@@ -63,7 +63,7 @@ class StageRoot:
             if self._made == 1 or not subject.create_dir(root).ok:
                 _make_with_parents(subject, root)
         except Unsupported:
-            return root  # then files need no directory, or the check will be told
+            return root  # files need no directory, or the check fails at its first file
         return root
 
     def remove(self, subject: FilesystemSubject, root: str) -> None:

@@ -98,7 +98,7 @@ def tells_the_time(ground: FilesystemGround) -> None:
 
 
 def _likely_fault(found: int, earliest: int, latest: int) -> str:
-    """Say what somebody did who took this for the time."""
+    """Return the likely mistake behind a wrong time."""
     for unit, factor in (("seconds", _SECOND), ("milliseconds", 10**6), ("microseconds", 10**3)):
         if earliest <= found * factor <= latest:
             return f"it counts {unit}"

@@ -46,7 +46,7 @@ class Writer(Protocol):
     """An open `TF_WritableFile`."""
 
     def append(self, data: bytes) -> Answer:
-        """Append all of it."""
+        """Append all of these bytes."""
 
     def tell(self) -> Answer:
         """Value and returned: the position."""
@@ -98,7 +98,7 @@ class FilesystemSubject(Protocol):
         """Tell whether the operation can be called here: the plugin has it, or a default."""
 
     def translate_name(self, uri: str) -> Answer:
-        """Value: the name (`str`), None where the plugin answered NULL."""
+        """Value: the name (`str`), None where the plugin returned NULL."""
 
     def new_random_access_file(self, uri: str) -> Answer:
         """Value: a `Reader`, where the code is OK or a handle was left."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Steps = tuple[tuple[str, Callable[[], Answer]], ...]
 
 Call = tuple[str, "Answer"]
-"""An operation, and what it answered."""
+"""An operation, and what it returned."""
 
 _CONTENT = b"content of a tour"
 

@@ -76,7 +76,7 @@ def finds_what_was_added(ground: FilesystemGround) -> None:
 
 @CHECKS.check("FS-304", Level.WORKS, passes=RAW, needs=("get_transaction_for_path",), rows=(204,))
 def finds_nothing_else(ground: FilesystemGround) -> None:
-    """Ask for the transaction of a path that nobody added."""
+    """Tried on a path that was not added."""
     answer = raw_subject(ground).get_transaction_for_path(ground.path("never-added"))
     expect_code(answer, "get_transaction_for_path", Code.NOT_FOUND)
 

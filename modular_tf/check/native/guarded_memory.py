@@ -1,4 +1,4 @@
-"""Memory that is lent to a plugin, with a pattern on both sides of it that nobody may change."""
+"""Memory that is lent to a plugin, between two guards that it must not change."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WORD = 8
 
 
 class GuardedMemory:
-    """A block of an exact size that sees when somebody writes beside it.
+    """A block of an exact size that shows writes beside it.
 
-    The memory lives as long as this object; whoever hands out `pointer` must keep it. A fresh
+    The memory lives as long as this object; the owner of `pointer` must keep it. A fresh
     block holds `content`, and zeros behind that. Its address is a multiple of 8.
 
     Attributes:
@@ -70,7 +70,7 @@ class GuardedMemory:
         return self.raw() == self._content.ljust(self.size, b"\0")
 
     def scribble(self) -> None:
-        """Overwrite the block: a borrower that still uses it now reads rubbish."""
+        """Overwrite the block, so that a plugin that kept its address reads wrong bytes."""
         ffi.buffer(self.pointer, self.size)[:] = b"\xdd" * self.size
 
     def breach(self) -> str | None:

@@ -1,4 +1,4 @@
-"""A `TF_Status` of the host runtime that shows whether somebody set it."""
+"""A `TF_Status` of the host runtime that shows whether it was set."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class StatusContent(NamedTuple):
     """What a status held after a call.
 
     Attributes:
-        code: Its code, 0 where nobody set it.
+        code: Its code, 0 where it was not set.
         message: Its message, undecodable bytes replaced.
         is_text: Whether the message was UTF-8.
-        touched: Whether somebody set it.
+        touched: Whether it was set.
     """
 
     code: int

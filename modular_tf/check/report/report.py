@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PluginReport:
-    """What became of one plugin.
+    """The results of one plugin.
 
     Attributes:
         path: The library's file.

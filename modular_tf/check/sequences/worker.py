@@ -44,7 +44,7 @@ _ANSWERS = frozenset({"failure", "blocked", "fault"})
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a program has shown.
+    """A failure that a program found.
 
     Attributes:
         message: What is wrong, in one sentence.
@@ -104,7 +104,7 @@ class SequenceWorker:
                 return None
             case {"failure": dict(failure)}:
                 return Failure(**{**failure, "calls": tuple(failure["calls"])})
-        raise RuntimeError(f"a worker answered {answer!r:.200}")
+        raise RuntimeError(f"a worker returned {answer!r:.200}")
 
     def close(self) -> None:
         """End the process. Safe to call twice."""

@@ -6,7 +6,7 @@ from modular_tf.rules import Rule, Severity
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
-_MISLEADS = "Whoever looks for a leak, or sizes a model by the figures, is misled."
+_MISLEADS = "The figures mislead users who look for a leak or choose a model's size."
 _COUNT = "Count under the lock that guards the allocations; deallocate knows the size by address."
 
 RULES: tuple[Rule, ...] = (

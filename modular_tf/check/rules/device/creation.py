@@ -14,7 +14,7 @@ RULES: tuple[Rule, ...] = (
         "SE-111",
         "The device count is not negative.",
         _NO_DEVICES,
-        "Set 0 where there is no device, and a failed status where nobody can say.",
+        "Set 0 where there is no device, and a failed status where the number is unknown.",
         _OBSERVED,
     ),
     Rule(

@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-102",
         "Name and type of the platform stay the same once SE_InitPlugin has returned.",
-        "TensorFlow keeps the pointers: it registers the platform by a name that is gone.",
+        "TensorFlow keeps the pointers: it registers the platform by a freed name.",
         "Use string literals, or memory that lives until destroy_platform.",
         _OBSERVED,
     ),

@@ -27,7 +27,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-289",
         "A failure has a code from 1 to 16, and a message.",
-        "Users see an empty error, or a number that nobody knows.",
+        "Users see an empty error, or an unknown number.",
         "Set one of the TF_Code numbers, and say in words what is wrong.",
         "status.h",
         Severity.WARNING,

@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
         "SE-256",
         "An event that was COMPLETE stays so until it is recorded again.",
         "Those who poll later wait for work that was done long ago.",
-        "Keep what is known; do not ask the stream, which goes on.",
+        "Keep the known status; do not ask the stream, which continues.",
         _HEADER,
     ),
     Rule(
@@ -143,7 +143,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-271",
-        "A stream that waits for an event of its own goes on.",
+        "A stream that waits for an event of its own continues.",
         _STUCK,
         "What is in front of the event is before later work anyway: do nothing.",
         _HEADER,

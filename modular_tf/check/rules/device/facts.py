@@ -20,7 +20,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-125",
         "The PCI bus id looks like 0000:00:02.1, or is not given.",
-        "Nobody finds the NUMA node or the driver of the device by it.",
+        "The NUMA node and the driver of the device cannot be found by it.",
         "Write domain:bus:device.function in hexadecimal, or leave it NULL.",
         _HEADER,
         Severity.WARNING,
@@ -52,7 +52,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-129",
         "What a device says of itself does not change.",
-        "Hosts ask once or often, as they like: two of them see two devices.",
+        "Hosts ask once or often: two of them see two devices.",
         "Find the facts out once, in create_device.",
         _HEADER,
         Severity.WARNING,

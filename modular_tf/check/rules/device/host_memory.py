@@ -41,7 +41,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-149",
         "unified_memory_allocate gives memory that the host can read and write to its end.",
-        "Whoever uses the shared memory crashes.",
+        "A program that uses the shared memory crashes.",
         "Allocate at least the size asked, or clear SP_Platform.supports_unified_memory.",
         _HEADER,
     ),

@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = (
         "SE-183",
         "A process that has destroyed nothing ends with its own exit status.",
         "TensorFlow destroys nothing at its end, so each run of it seems to have failed.",
-        "Let destructors of the library bear with devices and streams that are still there.",
+        "Let destructors of the library accept devices and streams that still exist.",
         _OBSERVED,
     ),
 )

@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-138",
         "deallocate takes a NULL opaque and does nothing.",
-        "What could not be allocated is given back all the same: the process crashes.",
+        "A failed allocation is still deallocated, and the process crashes.",
         "Return at once where opaque is NULL.",
         _HEADER,
     ),

@@ -50,7 +50,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-240",
-        "A stream goes on while another one is held up.",
+        "A stream continues while another one is blocked.",
         "Copies do not run beside computations, and a callback that waits stops the device.",
         "Give each stream a queue of its own.",
         _HEADER,
@@ -94,7 +94,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-246",
-        "A stream that is made dependent on itself goes on.",
+        "A stream that is made dependent on itself continues.",
         _STUCK,
         "What the stream holds is before its later work anyway: do nothing.",
         _HEADER,
@@ -122,7 +122,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-250",
-        "What a stream holds when it is destroyed is done all the same.",
+        "The work of a stream is completed even if the stream is destroyed before.",
         "The last results of a stream are lost.",
         "Let destroy_stream wait, or let the queue end by itself.",
         "host recommendation",

@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-282",
         "get_children of a missing directory is NOT_FOUND.",
-        "A missing directory passes for an empty one: a program finds no data and goes on.",
+        "A missing directory looks like an empty one: a program finds no data and continues.",
         "An empty listing of a prefix says that nothing is there: answer NOT_FOUND.",
         _HEADER,
     ),

@@ -13,7 +13,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-220",
         "delete_file deletes the file; a second call is NOT_FOUND.",
-        "Old checkpoints pile up, or are shown though they are gone.",
+        "Old checkpoints pile up, or are listed after they were deleted.",
         "Delete the entry before OK, and forget what is cached of it.",
         _FILE,
     ),
@@ -97,8 +97,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-232",
-        "delete_recursively goes on beside what cannot be deleted, counts it and gives its code.",
-        "One stubborn file keeps a whole tree, and nobody learns which.",
+        "delete_recursively skips what cannot be deleted, counts it and returns its code.",
+        "One file keeps a whole tree from being deleted, and no message names it.",
         "Note the first failure, count, go on with the siblings, and set its code at the end.",
         _TREE,
         Severity.WARNING,

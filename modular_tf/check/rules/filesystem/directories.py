@@ -105,7 +105,7 @@ RULES: tuple[Rule, ...] = (
         "FS-219",
         "recursively_create_dir of one tree from several threads, and of the root, is OK.",
         "Of several workers that start at once all but one fail.",
-        "Take a directory that somebody else has just made for made.",
+        "Accept a directory that another process has just made.",
         _MANY,
     ),
 )

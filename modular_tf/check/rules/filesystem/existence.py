@@ -94,7 +94,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-333",
-        "Questions about names in a container, volume or folder that is not there are answered.",
+        "Operations on names in a container, volume or folder that does not exist return a status.",
         "A mistyped name ends the program, where an exception leaves the plugin.",
         "Catch every exception in every function that C calls, and set a status.",
         "filesystem.h; published plugins, observed",

@@ -18,7 +18,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-104",
         "The library exports no functions of TensorFlow's C API.",
-        "Whoever binds to them has two kinds of TF_Status in one process, and crashes.",
+        "A library that binds to them has two kinds of TF_Status in one process, and crashes.",
         "Do not link TensorFlow into the plugin; hide all symbols but TF_InitPlugin.",
         "ld.so(8), symbol lookup",
         Severity.WARNING,

@@ -21,7 +21,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-323",
-        "A process that never calls cleanup ends cleanly all the same.",
+        "A process that never calls cleanup still ends cleanly.",
         "TensorFlow never calls it: every program that uses the plugin ends with a crash.",
         "Stop threads and clients in an exit handler of the library, and own no pure virtual ends.",
         "TensorFlow 2.21, observed",
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-320",
         "Whatever operations came before, the next one does what a tree of files would do.",
-        "Programs meet sequences that nobody has tried by hand, and lose data or crash in them.",
+        "Programs run sequences that no test covers, and lose data or crash in them.",
         "Replay the sequence that is named, in a debugger if need be; it is as short as it gets.",
         "the other rules of filesystems, taken together",
     ),

@@ -33,7 +33,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-153",
         "new_random_access_file of a directory is FAILED_PRECONDITION.",
-        "The first read fails instead, at a place where nobody expects it.",
+        "The first read fails instead, where programs do not expect it.",
         "Look at the kind of the entry at opening, and set TF_FAILED_PRECONDITION.",
         _HEADER,
     ),
@@ -48,7 +48,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-155",
         "new_random_access_file of an empty path is NOT_FOUND or FAILED_PRECONDITION.",
-        "A path that somebody forgot to set opens something, or takes the process down.",
+        "A path that was never set opens something, or crashes the process.",
         "Refuse the empty path before looking anything up.",
         "filesystem.h, new_random_access_file",
     ),

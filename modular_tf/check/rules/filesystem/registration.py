@@ -50,7 +50,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-114",
         "Either all schemes of a plugin can be registered, or none.",
-        "The good ones serve, though whoever registers the plugin in TensorFlow sees an error.",
+        "The valid schemes work, but TensorFlow's registration of the plugin reports an error.",
         "Fill the tables of each scheme in the same way.",
         _OBSERVED,
         Severity.WARNING,
@@ -58,7 +58,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-116",
         "The version numbers of tables that are not there are 0.",
-        "Nobody looks at them; it shows that the entry was not zeroed.",
+        "No host reads them; it shows that the entry was not zeroed.",
         "Zero the entry, and call TF_SetFilesystemVersionMetadata.",
         _HEADER,
         Severity.NOTE,
@@ -81,7 +81,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-122",
         "A table of files or regions is used by a function that opens such.",
-        "Nobody will ever call the table's functions.",
+        "No host ever calls the table's functions.",
         "Set the function that opens, or leave the table NULL.",
         _HEADER,
         Severity.NOTE,
@@ -103,7 +103,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FS-127",
-        "The plugin works when its own tables are gone.",
+        "The plugin works after its own tables are overwritten.",
         "The host frees them after copying: what still reads them crashes, sooner or later.",
         "Let functions call each other by name, not through the registered tables.",
         _HEADER,
@@ -125,7 +125,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-130",
         "TF_InitPlugin returns.",
-        "Whoever registers the plugin in TensorFlow loses the process; here it is quarantined.",
+        "In TensorFlow the registration ends the process; here the plugin is quarantined.",
         "Report what is missing from the `init` of the scheme, by its status.",
         _HEADER,
     ),

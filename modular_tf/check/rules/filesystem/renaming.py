@@ -10,7 +10,7 @@ _TEST = "TensorFlow's test of filesystem plugins"
 RULES: tuple[Rule, ...] = (
     Rule(
         "FS-235",
-        "rename_file moves a file: the new name has its content, the old one is gone.",
+        "rename_file moves a file: the new name has its content, the old name does not exist.",
         "Programs that write beside and rename at the end lose their file, or keep two.",
         "Give the file the new name, then report OK; never leave both.",
         _HEADER,
@@ -75,7 +75,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-335",
         "Renaming a file moves no other file, however its name begins.",
-        "Files that nobody spoke of are gone, or have another name.",
+        "Files that were not named disappear, or get another name.",
         "Compare whole names: a listing by prefix has more than was asked for.",
         "filesystem.h; published plugins, observed",
     ),

@@ -10,7 +10,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-309",
         "get_filesystem_configuration gives whole options: name, value, type, count, values.",
-        "Whoever lists the options crashes.",
+        "A program that lists the options crashes.",
         "Fill every field, and allocate each pointer by plugin_memory_allocate.",
         _HEADER,
     ),
@@ -24,7 +24,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-311",
         "Single options are found by the names that the configuration lists, others are not.",
-        "Options are listed that nobody can read or set.",
+        "Options are listed that cannot be read or set.",
         "Answer a key that is not listed with NOT_FOUND, and every other one with the option.",
         _HEADER,
     ),
@@ -38,7 +38,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-313",
         "get_filesystem_configuration_keys is NULL.",
-        "Nobody calls it: its signature does not say who allocates the keys, nor how many.",
+        "No host calls it: its signature does not say who allocates the keys, nor how many.",
         "Leave it NULL; get_filesystem_configuration lists the names.",
         _HEADER,
         Severity.NOTE,

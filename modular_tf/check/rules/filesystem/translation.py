@@ -55,7 +55,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "FS-145",
         "No number of .. in a path leads out of the root.",
-        "Whoever controls a file name reaches files that are not theirs.",
+        "A user who controls a file name reaches files of other users.",
         "Drop every .. that stands at the root.",
         _DEFAULT,
     ),
