@@ -14,7 +14,7 @@ from modular_tf.discovery.naming import plugin_names
 from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.sources.distributions import search_distributions
 from modular_tf.discovery.sources.entry_points import search_entry_points
-from modular_tf.discovery.sources.installed import installed_distributions
+from modular_tf.discovery.sources.installed import Installation, installed_distributions
 from modular_tf.discovery.sources.named_paths import (
     search_arguments,
     search_config,
@@ -23,15 +23,19 @@ from modular_tf.discovery.sources.named_paths import (
 )
 from modular_tf.discovery.sources.own_directories import search_bundled, search_user_directories
 from modular_tf.discovery.sources.search_log import SearchedPlace, SearchLog, Sighting
+from modular_tf.discovery.sources.search_paths import (
+    SearchPaths,
+    installation_prefixes,
+    package_directories,
+    python_path,
+)
 from modular_tf.discovery.sources.tensorflow_plugins import search_tensorflow_plugins
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from modular_tf.discovery.sources.search_paths import SearchPaths
-
-__all__ = ["Discovery", "discover"]
+__all__ = ["Discovery", "discover", "discover_named", "installed_among"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +54,29 @@ class Discovery:
     searched: tuple[SearchedPlace, ...]
 
 
-def discover(paths: SearchPaths) -> Discovery:
+def discover(paths: SearchPaths, installation: Installation | None = None) -> Discovery:
     """Find candidates in all places of `paths`; no code of a plugin is run. [any thread].
 
     A place or a file that is broken becomes a problem and never stops the search.
+
+    Args:
+        paths: Where to search.
+        installation: What was read of the installed distributions for this search already.
     """
     log = SearchLog()
-    installed = cache(lambda: tuple(installed_distributions(paths.python_path)))
+    if installation is None or installation.python_path != paths.python_path:
+        installation = Installation(paths.python_path)
+    installed = installation
     searches: dict[Source, Callable[[], None]] = {
         Source.ARGUMENT: lambda: search_arguments(paths, log),
         Source.ENVIRONMENT: lambda: search_environment(paths, log),
         Source.TF_ENVIRONMENT: lambda: search_tf_environment(paths, log),
         Source.CONFIG: lambda: search_config(paths, log),
-        Source.ENTRY_POINT: lambda: search_entry_points(installed(), log),
+        Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
         Source.TENSORFLOW_PLUGINS: lambda: search_tensorflow_plugins(paths, log),
-        Source.DISTRIBUTION: lambda: search_distributions(installed(), paths.python_path, log),
+        Source.DISTRIBUTION: lambda: search_distributions(
+            installed.distributions, paths.python_path, log
+        ),
         Source.USER_DIRECTORY: lambda: search_user_directories(paths, log),
         Source.BUNDLED: lambda: search_bundled(paths, log),
     }
@@ -77,6 +89,28 @@ def discover(paths: SearchPaths) -> Discovery:
                 problem = Problem.of(SHORTAGE, f"{message}: {error.message}", path=error.filename)
                 log.problems.append(problem)
     return Discovery(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
+
+
+def discover_named(path: str) -> Discovery:
+    """Find candidates at a path that the caller names; no other place is looked at."""
+    return discover(SearchPaths(arguments=(path,), sources=frozenset((Source.ARGUMENT,))))
+
+
+def installed_among(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return the candidates that lie where installers put files: a distribution may bring them."""
+    places = _installed_places()
+    return [
+        found
+        for found in candidates
+        if found.path.startswith(places) or found.real_path.startswith(places)
+    ]
+
+
+def _installed_places() -> tuple[str, ...]:
+    """Return the directories that installers put files into, each with a slash behind it."""
+    locations = [path for path in python_path() if any(installed_distributions((path,)))]
+    places = [*locations, *package_directories(), *installation_prefixes()]
+    return tuple({os.path.join(path, "") for path in (*places, *map(os.path.realpath, places))})
 
 
 def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
-from modular_tf.discovery.sources.installed import installed_distributions
+from modular_tf.discovery.sources.installed import Installation
 from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import deliver
@@ -73,12 +73,20 @@ class Hooks:
 
     @property
     def _implementations(self) -> list[_Implementation]:
+        return self.find(Installation(self._python_path())) if self._found is None else self._found
+
+    def find(self, installation: Installation) -> list[_Implementation]:
+        """Find the implementations, given and installed, unless that was done before.
+
+        Args:
+            installation: The distributions that may bring some.
+        """
         if self._found is None:
             added: list[_Implementation] = []
             for given in self._given:
                 self._add(added, given, type(given).__name__)
-            for distribution in installed_distributions(self._python_path()):
-                self._add_entry_points(added, distribution)
+            for distribution in installation.distributions:
+                self._add_entry_points(added, installation, distribution)
             self._found = self._found or added  # another thread may have been faster
         return self._found
 
@@ -87,11 +95,14 @@ class Hooks:
         return not self._of_thread.asked.isdisjoint(hooks)
 
     def _add_entry_points(
-        self, added: list[_Implementation], distribution: InstalledDistribution
+        self,
+        added: list[_Implementation],
+        installation: Installation,
+        distribution: InstalledDistribution,
     ) -> None:
         """Load a distribution's hook objects: the only code that discovery imports, by consent."""
         try:
-            found = _entry_points(distribution)
+            found = _entry_points(installation.entry_points(distribution))
         except Exception as error:  # noqa: BLE001  (an installation may be broken in any way)
             raise_shortage(error)  # its veto would be missing for good
             self.note(f"reading the hooks of {distribution.label}", error)
@@ -211,8 +222,7 @@ class Hooks:
         _log.warning("hook.failed", what=what, error=repr(error))
 
 
-def _entry_points(distribution: InstalledDistribution) -> list[Any]:
-    content = distribution.read("entry_points.txt")
+def _entry_points(content: bytes) -> list[Any]:
     if _GROUP.encode() not in content:
         return []
     from importlib_metadata import EntryPoint  # noqa: PLC0415  (costly)

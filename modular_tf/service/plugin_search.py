@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.sources.search_paths import SearchPaths
+from modular_tf.discovery.search import discover_named, installed_among
+from modular_tf.discovery.sources.installed import Installation
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.events.delivery import delivers_at_end
 
 if TYPE_CHECKING:
@@ -65,18 +69,41 @@ class PluginSearch:
 
     def run(self) -> None:
         """Find candidates in all sources and probe those that are new."""
-        self._search(self.paths(), again=True)
+        self._run(again=True)
 
     def run_once(self) -> None:
         """Do that, unless it was done before."""
         if not self.was_run:
-            self._search(self.paths(), again=False)
+            self._run(again=False)
+
+    def run_for(self, names_or_paths: Sequence[str]) -> None:
+        """Do that once, if the sources decide what something means; none means all plugins."""
+        if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
+            self.run_once()
+
+    def _is_clear(self, name_or_path: str) -> bool:
+        """Tell whether something names a known plugin, or files that need no source.
+
+        A path that the caller names comes before all sources. Only what a distribution brings has
+        to be known for that, since its RECORD decides whether the file is trusted.
+        """
+        if self.known.has_name(name_or_path):
+            return True
+        is_file = is_plugin_file_name(name_or_path) and os.path.lexists(name_or_path)
+        if os.sep not in name_or_path and not is_file:
+            return False
+        return not installed_among(discover_named(name_or_path).candidates)
+
+    def _run(self, *, again: bool) -> None:
+        installation = Installation(python_path())
+        self._hooks.find(installation)  # from the same files as the entry points of plugins
+        self._search(self.paths(), installation, again=again)
 
     @delivers_at_end
-    def _search(self, paths: SearchPaths, *, again: bool) -> None:
+    def _search(self, paths: SearchPaths, installation: Installation, *, again: bool) -> None:
         with self._lock:
             if again or paths != self._searched:  # else another thread has done it meanwhile
-                self.known.search(paths)
+                self.known.search(paths, installation)
                 self._searched = paths
 
     @property

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.search import Discovery, discover
-from modular_tf.discovery.sources.search_paths import SearchPaths
+from modular_tf.discovery.search import Discovery, discover, discover_named
 from modular_tf.errors import NotFoundError
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.plugin_scan import scan
@@ -17,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
+    from modular_tf.discovery.sources.installed import Installation
+    from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.filesystem.registry import Registered
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Attempt, PluginEntry
@@ -59,10 +59,10 @@ class KnownPlugins:
         """
         return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
 
-    def search(self, paths: SearchPaths) -> None:
+    def search(self, paths: SearchPaths, installation: Installation) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""
         self.retry_postponed()
-        found = discover(paths)
+        found = discover(paths, installation)
         self._meet(found)
         self.found = found
 
@@ -83,8 +83,7 @@ class KnownPlugins:
                 plugin=name_or_path,
                 operation="load",
             )
-        only_it = SearchPaths(arguments=(name_or_path,), sources=frozenset((Source.ARGUMENT,)))
-        found = discover(only_it)
+        found = discover_named(name_or_path)
         self._meet(found)
         known = self._by_identity()
         entries = [known[c.identity] for c in found.candidates if c.identity in known]
@@ -148,6 +147,10 @@ class KnownPlugins:
                 entry.name = self._unused_name(entry.candidate.name, after)
                 after[entry.name] = entry
         return after
+
+    def has_name(self, name: str) -> bool:
+        """Tell whether a plugin has this name."""
+        return name in self._entries
 
     def has(self, entry: PluginEntry) -> bool:
         """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""

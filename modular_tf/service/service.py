@@ -115,21 +115,23 @@ class PluginService:
 
         Args:
             names_or_paths: Names as `plugins` lists them, files, or directories of files, which are
-                mapped now; by default all that may load, and what hooks bring.
+                mapped now; by default all that may load, and what hooks bring. For files nothing
+                else is searched, unless they lie where Python packages are installed.
 
         Raises:
             NotFoundError: A name is not among the plugins, a file does not exist, or there is no
                 library in a directory.
         """
         self._lock.check_open()
-        self._search.run_once()
-        if names_or_paths:
-            wanted = self._named([os.fsdecode(name) for name in names_or_paths])
+        names = [os.fsdecode(name) for name in names_or_paths]
+        self._search.run_for(names)
+        if names:
+            wanted = self._named(names)
         else:
             self._known.all_wanted = True
             self._contributions.add_hooked(self._hooks)
             wanted = list(self._known)
-        self._pipeline.run(wanted, eager=bool(names_or_paths))
+        self._pipeline.run(wanted, eager=bool(names))
         return self.report()
 
     @delivers_at_end
@@ -205,8 +207,9 @@ class PluginService:
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
         """
-        self._search.run_once()
-        return self._one_named(os.fsdecode(name_or_path))
+        name = os.fsdecode(name_or_path)
+        self._search.run_for([name])
+        return self._one_named(name)
 
     @delivers_at_end
     def _one_named(self, name: str) -> PluginEntry:

@@ -17,9 +17,9 @@ from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.discovery.sources.installed import Installation, InstalledDistribution
     from modular_tf.discovery.sources.search_log import SearchLog
     from modular_tf.rules import Rule
 
@@ -38,11 +38,11 @@ class _UnusableEntryPointError(Exception):
         self.message = message
 
 
-def search_entry_points(distributions: Iterable[InstalledDistribution], log: SearchLog) -> None:
+def search_entry_points(installation: Installation, log: SearchLog) -> None:
     """Look at what each entry point of the group names; a bad one becomes a problem."""
-    for distribution in distributions:
+    for distribution in installation.distributions:
         try:
-            entries = _entries(distribution)
+            entries = _entries(installation.entry_points(distribution))
         except Exception as error:  # noqa: BLE001  (somebody else's metadata: anything may come)
             raise_shortage(error)
             _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
@@ -51,9 +51,8 @@ def search_entry_points(distributions: Iterable[InstalledDistribution], log: Sea
             _look_at_entry(distribution, name, value, log)
 
 
-def _entries(distribution: InstalledDistribution) -> list[tuple[str, str]]:
+def _entries(content: bytes) -> list[tuple[str, str]]:
     """Return names and values of the group's entry points, in the order of the file."""
-    content = distribution.read("entry_points.txt")
     return entries_of_group(content, GROUP) if GROUP.encode() in content else []
 
 

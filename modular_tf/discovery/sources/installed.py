@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.rules.shortage import raise_shortage
@@ -15,7 +16,7 @@ from modular_tf.rules.shortage import raise_shortage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["InstalledDistribution", "installed_distributions"]
+__all__ = ["Installation", "InstalledDistribution", "installed_distributions"]
 
 _SUFFIXES = (".dist-info", ".egg-info")
 
@@ -51,6 +52,37 @@ class InstalledDistribution(NamedTuple):
                 return stream.read()
         except (FileNotFoundError, NotADirectoryError):
             return b""
+
+
+class Installation:
+    """The installed distributions as one search sees them: each file of theirs is read once.
+
+    Args:
+        python_path: Where they are installed.
+
+    Attributes:
+        python_path: As above.
+    """
+
+    def __init__(self, python_path: Iterable[str]) -> None:
+        self.python_path = tuple(python_path)
+        self._entry_points: dict[str, bytes] = {}
+
+    @cached_property
+    def distributions(self) -> tuple[InstalledDistribution, ...]:
+        """The distributions; see `installed_distributions`."""
+        return tuple(installed_distributions(self.python_path))
+
+    def entry_points(self, distribution: InstalledDistribution) -> bytes:
+        """Return the bytes of a distribution's `entry_points.txt`; none if it has no such file.
+
+        Raises:
+            OSError: It is there and cannot be read.
+        """
+        directory = distribution.metadata_directory
+        if directory not in self._entry_points:
+            self._entry_points[directory] = distribution.read("entry_points.txt")
+        return self._entry_points[directory]
 
 
 def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDistribution]:

@@ -14,7 +14,7 @@ from modular_tf.discovery.user_directories import NO_HOME, data_directory
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["SearchPaths", "package_directories", "python_path"]
+__all__ = ["SearchPaths", "installation_prefixes", "package_directories", "python_path"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,15 @@ def package_directories() -> tuple[str, ...]:
 def python_path() -> tuple[str, ...]:
     """Return the directories whose installed distributions count, as in `sys.path`."""
     return tuple(dict.fromkeys(os.path.abspath(entry) for entry in sys.path))
+
+
+def installation_prefixes() -> tuple[str, ...]:
+    """Return the directories below which installers put what is not for the Python path."""
+    import site  # noqa: PLC0415  (not loaded at all under `python -S`)
+
+    user = [site.getuserbase()] if site.ENABLE_USER_SITE else []
+    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, *user)
+    return tuple(dict.fromkeys(map(os.path.abspath, prefixes)))
 
 
 def _site_directories() -> tuple[str, ...]:

@@ -81,6 +81,10 @@ class HotReload:
         whole = {change.path: change.identity for change in changes}
         return self._renew(Scope(whole, whole))
 
+    def _is_unused(self) -> bool:
+        """Tell whether nothing was searched or loaded yet, so that all plugins are meant."""
+        return not self._search.was_run and not any(self._search.known)
+
     @property
     def _renewal(self) -> Renewal:
         if self._started is None:
@@ -91,9 +95,10 @@ class HotReload:
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
         self._lock.check_open()
-        if not self._search.was_run:
+        if self._is_unused():
             self._load_all()
             return []
+        self._search.run_once()
         places = self._search.paths()
         changes: list[PluginChange] = []
         again: list[str] | None = None
@@ -141,8 +146,9 @@ class HotReload:
         settings = WatcherSettings(self._config.watch_polling, self._config.watch_poll_interval_s)
         self._lock.check_open()
         self._pipeline.expect_changes()
-        if not self._search.was_run:
+        if self._is_unused():
             self._load_all()
+        self._search.run_once()
         with self._lock:
             self._lock.check_open()
             known = self._renewal.files.known_files()

@@ -1,0 +1,185 @@
+"""Files that a caller names: they are looked at alone, as long as no source has a say in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from modular_tf.discovery.sources.installed import InstalledDistribution
+from modular_tf.errors import NotFoundError
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def others(plugin_file, tmp_path, monkeypatch) -> Path:
+    """A folder with one plugin, which every search finds."""
+    plugin_file("others/libsame.so", "good", scheme="other")
+    monkeypatch.setenv("MODULAR_TF_PLUGIN_PATH", str(tmp_path / "others"))
+    return tmp_path / "others"
+
+
+def _states(service):
+    return {record.name: (record.state.value, record.source) for record in service.plugins()}
+
+
+def _install(site, record: str, entry_points: str = "") -> None:
+    metadata = site / "pkg-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: pkg\nVersion: 1.0\n")
+    (metadata / "RECORD").write_text(record)
+    (metadata / "entry_points.txt").write_text(entry_points)
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("how", ["file", "folder", "relative", "bare", "link", "asked for"])
+def test_nothing_but_a_named_file_is_looked_at(
+    how, plugin_file, make_service, tmp_path, monkeypatch
+):
+    named = plugin_file("mine/libmine.so", scheme="mine")
+    monkeypatch.chdir(named.parent)
+    (tmp_path / "libmine.so").symlink_to(named)
+    paths = {
+        "file": named,
+        "folder": named.parent,
+        "relative": "./libmine.so",
+        "bare": "libmine.so",
+        "link": tmp_path / "libmine.so",
+        "asked for": named,
+    }
+    service = make_service()
+    if how == "asked for":
+        assert service.entry(paths[how]).name == "mine"
+    service.load(paths[how])
+    service.load("mine")
+
+    assert _states(service) == {"mine": ("loaded", "argument")}
+    assert service.report().searched == ()
+
+
+@pytest.mark.usefixtures("others")
+def test_a_later_search_finds_the_others_and_leaves_the_named_file_its_name(
+    plugin_file, make_service
+):
+    named = plugin_file("mine/libsame.so", scheme="mine")
+    service = make_service()
+    service.load(named)
+    filesystem = service.filesystem("mine")
+    service.load()
+
+    expected = {"same": ("loaded", "argument"), "same#2": ("loaded", "environment")}
+    assert _states(service) == expected
+    assert list(_states(service)) == list(expected)
+    assert service.schemes() == {"mine": "same", "other": "same#2"}
+    assert service.filesystem("mine") is filesystem
+
+
+def test_a_named_file_comes_before_the_source_that_has_it_too(others, make_service):
+    service = make_service()
+    service.load(others / "libsame.so")
+    service.load()
+    assert _states(service) == {"same": ("loaded", "argument")}
+
+
+@pytest.mark.usefixtures("others")
+@pytest.mark.parametrize("name", ["same", "libsame.so"])
+def test_a_name_without_a_file_is_searched_for(name, plugin_file, make_service, monkeypatch):
+    folder = plugin_file("here/libz.so").parent
+    (folder / "same").mkdir()  # a folder that has the name of a plugin is not meant
+    monkeypatch.chdir(folder)
+    service = make_service()
+    if name == "same":
+        service.load(name)
+        assert _states(service) == {"same": ("loaded", "environment")}
+    else:
+        with pytest.raises(NotFoundError, match=r"found: \['same'\]"):
+            service.load(name)
+
+
+@pytest.mark.parametrize("path", ["site-packages/pkg/libx.so", "link/libx.so", "folder"])
+def test_a_file_of_a_distribution_is_still_compared_with_its_record(
+    path, plugin_file, make_service, site, tmp_path
+):
+    library = plugin_file("venv/site-packages/pkg/libx.so")
+    _install(site, "pkg/libx.so,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,1\n")
+    for folder in ("link", "folder"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "libx.so").symlink_to(library)
+    service = make_service()
+    service.load(tmp_path / ("venv" if path.startswith("site") else "") / path)
+    (record,) = service.plugins()
+
+    assert (record.name, record.source) == ("pkg", "distribution")
+    assert (record.state, record.reason.rule) == (State.REJECTED, "LD-078")
+
+
+def test_a_plugin_of_this_package_is_known_for_that_when_its_file_is_named(make_service):
+    with PluginService() as other:
+        other.discover()
+        path = other.report()["ram_filesystem"].path
+    service = make_service(bundled=True)
+    service.load(path)
+    assert service.report()["ram_filesystem"].source == "bundled"
+
+
+@pytest.mark.usefixtures("others")
+def test_the_configuration_decides_about_a_named_file(plugin_file, make_service):
+    service = make_service(config=Config(disable=("mine",)))
+    service.load(plugin_file("mine/libmine.so"))
+    assert _states(service) == {"mine": ("disabled", "argument")}
+
+
+def test_a_refresh_follows_a_named_file_and_loads_no_others(plugin_file, make_service, tmp_path):
+    plugin_file("folder/libother.so", "good", scheme="other")
+    named = plugin_file("folder/libx.so", scheme="first")
+    service = make_service(tmp_path / "folder")
+    service.load(named)
+    new = plugin_file("elsewhere/libx.so", "versioned-symbols", scheme="second")
+    new.rename(named)
+    changes = service.refresh()
+
+    assert [(change.kind.value, change.plugin) for change in changes] == [("replaced", "x")]
+    assert service.schemes() == {"second": "x"}
+    assert service.report()["other"].state is State.FOUND
+
+
+def test_a_watch_after_a_named_file_loads_no_others(plugin_file, make_service, tmp_path):
+    plugin_file("folder/libother.so", "good", scheme="other")
+    service = make_service(tmp_path / "folder")
+    service.load(plugin_file("folder/libx.so", scheme="first"))
+    service.watch().close()
+
+    assert service.schemes() == {"first": "x"}
+    assert service.report()["other"].state is State.FOUND
+
+
+def test_a_search_reads_each_file_of_entry_points_once(
+    plugin_file, make_service, site, monkeypatch
+):
+    plugin_file("venv/site-packages/pkg/libx.so")
+    (site / "pkg" / "__init__.py").touch()
+    _install(site, "", "[modular_tf.plugins]\none = pkg:libx.so\n[modular_tf.hooks]\ntwo = none\n")
+    read: Counter[str] = Counter()
+    real = InstalledDistribution.read
+
+    def counted(self, file):
+        read[f"{self.name}/{file}"] += 1
+        return real(self, file)
+
+    monkeypatch.setattr(InstalledDistribution, "read", counted)
+    service = make_service()
+    report = service.load()
+
+    assert report["pkg"].state is State.LOADED
+    assert "loading pkg 1.0: two" in report.hook_failures[0].message
+    times = {name: n for name, n in read.items() if name.endswith("/entry_points.txt")}
+    assert times.pop("pkg/entry_points.txt") == 1
+    assert set(times.values()) <= {1}
+    service.discover()
+    assert read["pkg/entry_points.txt"] == 2  # what was installed since then is found
