@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ConfigError
-from modular_tf.rules.unknown_keys import unknown_keys
+from modular_tf.rules.keys import unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

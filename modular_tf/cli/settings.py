@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.device.memory.memory_limit import (
-    GARBAGE_COLLECTION_VARIABLE,
-    GROWTH_VARIABLE,
-    HOST_LIMIT_VARIABLE,
-)
 from modular_tf.discovery.privileges import is_privileged
-from modular_tf.discovery.trust.policy import FROZEN_VARIABLE, default_lock_path
+from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
-from modular_tf.service.configuration import (
-    CONFIG_VARIABLE,
-    FIRST_CONTACT_VARIABLE,
-    LOAD_VARIABLE,
-    TELL_VARIABLE,
-    Config,
-    load_config,
-)
+from modular_tf.service.configuration import CONFIG_VARIABLE, Config, load_config
+from modular_tf.service.configuration_keys import KEYS, variables_of
 from modular_tf.service.kept.storage.own_ground import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_VARIABLES = {
-    "first_contact": (FIRST_CONTACT_VARIABLE,),
-    "load": (LOAD_VARIABLE,),
-    "tell_ended_calls": (TELL_VARIABLE,),
-    "memory": (GARBAGE_COLLECTION_VARIABLE, GROWTH_VARIABLE, HOST_LIMIT_VARIABLE),
-    "trust": (FROZEN_VARIABLE,),
-}
-"""The variables that say something instead of the file, by key."""
 _FILE_ONLY = (CONFIG_VARIABLE, "XDG_CONFIG_HOME", "HOME")
 
 
@@ -60,7 +41,7 @@ def settings_of(config: Config, environment: Mapping[str, str]) -> list[Setting]
     """
     kept = {name: environment[name] for name in _FILE_ONLY if name in environment}
     by_file = Config() if config.path is None else load_config(kept)
-    names = sorted(field.name for field in fields(Config) if field.name != "path")
+    names = sorted({name.partition(".")[0] for name in KEYS})
     return [
         Setting(name, _plain(getattr(config, name)), _origin(name, config, by_file, environment))
         for name in names
@@ -70,7 +51,7 @@ def settings_of(config: Config, environment: Mapping[str, str]) -> list[Setting]
 def _origin(name: str, config: Config, by_file: Config, environment: Mapping[str, str]) -> str:
     value = getattr(config, name)
     if value != getattr(by_file, name):
-        said = [variable for variable in _VARIABLES.get(name, ()) if environment.get(variable)]
+        said = [variable for variable in variables_of(name) if environment.get(variable)]
         return ", ".join(said) or "argument"
     return "default" if value == getattr(Config(), name) else config.origin
 

@@ -24,7 +24,7 @@ from modular_tf.first_contact.child_pipes import EntryReader
 from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
-from modular_tf.service.configuration import TELL_VARIABLE
+from modular_tf.service.configuration_keys import TELL_VARIABLE
 
 if TYPE_CHECKING:
     from argparse import Namespace

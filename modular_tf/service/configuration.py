@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -25,43 +25,25 @@ from modular_tf.discovery.trust.policy import (
 )
 from modular_tf.discovery.user_directories import NO_HOME, config_directory, expand_home
 from modular_tf.errors import ConfigError
-from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.keys import unknown_keys
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.rules.unknown_keys import unknown_keys
 from modular_tf.rules.user_places import CONFIGURATION_OWNER
+from modular_tf.service.configuration_keys import (
+    FIRST_CONTACT_VARIABLE,
+    KEYS,
+    LISTS,
+    LOAD_VARIABLE,
+    SINGLE,
+    TABLES,
+    TELL_VARIABLE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONFIG_VARIABLE = "MODULAR_TF_CONFIG"
-FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
-FIRST_CONTACT_POLICIES = ("always", "new", "never")
-LOAD_VARIABLE = "MODULAR_TF_LOAD"
-TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
-_TRUTHS = {"0": False, "1": True}
-LOAD_POLICIES = ("lazy", "eager")
 FILE_NAME = "modular-tf.toml"
-# What limits of processes and waits of threads can be told.
-_FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
-_MOST_MIB = 1 << 30
-_COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
-_LISTS = ("plugin_dirs", "enable", "disable", "visible_devices", "first_contact_accept")
-"""The keys with a list of strings."""
-_SINGLE = (
-    "close_timeout_s",
-    "copy_streams",
-    "first_contact",
-    "first_contact_memory_mib",
-    "first_contact_timeout_s",
-    "load",
-    "tell_ended_calls",
-    "watch_poll_interval_s",
-    "watch_polling",
-)
-"""The keys with a single value."""
-_ACCEPTABLE = f"a list of ids among {sorted(ACCEPTABLE)}"
-_POLICIES = {"first_contact": FIRST_CONTACT_POLICIES, "load": LOAD_POLICIES}
-"""The keys whose value is one of some words."""
+_TRUTHS = {"0": False, "1": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +103,20 @@ class Config:
     path: str | None = None
 
     def __post_init__(self) -> None:
-        for key in _LISTS:
-            value = getattr(self, key)
+        for name in LISTS:
+            value = getattr(self, name)
             if isinstance(value, str | bytes):  # it would count as a list of its letters
-                raise TypeError(f"Config.{key}: expected several strings, found {value!r}")
-        if not ACCEPTABLE.issuperset(self.first_contact_accept):
-            found = f"expected {_ACCEPTABLE}, found {self.first_contact_accept!r}"
+                raise TypeError(f"Config.{name}: expected several strings, found {value!r}")
+        accept = self.first_contact_accept
+        if (expected := KEYS["first_contact_accept"].why_wrong(list(accept))) is not None:
+            found = f"expected {expected}, found {accept!r}"
             raise ValueError(f"Config.first_contact_accept: {found}")
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
-        for key in _SINGLE:
-            if (expected := _why_wrong(key, value := getattr(self, key))) is not None:
-                raise ValueError(f"Config.{key}: expected {expected}, found {value!r}")
+        for name, key in SINGLE.items():
+            if (expected := key.why_wrong(value := getattr(self, name))) is not None:
+                raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
 
     def why_disabled(self, plugin: str) -> str | None:
         """Return the glob that keeps a plugin from being loaded, as a sentence; None for none."""
@@ -224,7 +207,7 @@ def load_config(
     config = _read_config(variables)
     for variable, key in ((FIRST_CONTACT_VARIABLE, "first_contact"), (LOAD_VARIABLE, "load")):
         if policy := variables.get(variable):
-            if (expected := _why_wrong(key, policy)) is not None:
+            if (expected := KEYS[key].why_wrong(policy)) is not None:
                 raise ConfigError(f"{variable}: expected {expected}, found {policy!r}")
             config = replace(config, **{key: policy})  # type: ignore[arg-type]
     if said_to_tell := variables.get(TELL_VARIABLE):
@@ -287,7 +270,7 @@ def parse_config(text: str, path: str) -> Config:
         ConfigError: See `load_config`; it names the key, what was expected and what was found.
     """
     values = _tables(text, path)
-    known = {entry.name for entry in fields(Config)} - {"path"}
+    known = {name.partition(".")[0] for name in KEYS}
     if (wrong := unknown_keys(values, known)) is not None:
         raise ConfigError(f"{path}: {wrong}", path=path)
     checked = {key: _checked(key, value, path) for key, value in values.items()}
@@ -333,46 +316,13 @@ def _place(entry: str, path: str) -> str:
 
 def _checked(key: str, value: Any, path: str) -> Any:
     """Bring one value into its type, or say what is wrong with it."""
-    if key in ("memory", "trust"):
+    if key in TABLES:
         try:
             if key == "trust":
                 return parse_policy(value, os.path.dirname(os.path.abspath(path)))
             return parse_memory(value)
         except ValueError as error:
             raise ConfigError(f"{path}: {error}", path=path) from None
-    if key in ("priorities", "scheme_pins", "dlpack_types"):
-        kind = int if key == "priorities" else str
-        if isinstance(value, dict) and all(type(entry) is kind for entry in value.values()):
-            return dict(value)
-        expected = f"a table of {kind.__name__} values"
-    elif key in _SINGLE:
-        if (wrong := _why_wrong(key, value)) is None:
-            return value
-        expected = wrong
-    else:
-        expected = "a list of strings" if key != "first_contact_accept" else _ACCEPTABLE
-        is_list = isinstance(value, list) and all(isinstance(entry, str) for entry in value)
-        if is_list and (key != "first_contact_accept" or ACCEPTABLE.issuperset(value)):
-            return tuple(value)
-    raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
-
-
-def _why_wrong(key: str, value: Any) -> str | None:
-    """Return what the value of a key of `_SINGLE` should be, None if it is that."""
-    if key in _POLICIES:
-        return None if value in _POLICIES[key] else f"one of {_POLICIES[key]}"
-    if key == "tell_ended_calls":
-        return None if isinstance(value, bool) else "true or false"
-    if key == "watch_polling":
-        return None if value == "auto" or isinstance(value, bool) else "'auto', true or false"
-    if key == "first_contact_memory_mib":
-        is_right = type(value) is int and 0 < value <= _MOST_MIB
-        return None if is_right else f"a whole number of MiB from 1 to {_MOST_MIB}"
-    if key == "copy_streams":
-        is_right = type(value) is int and value in _COPY_STREAMS
-        return None if is_right else "a number from 1 to 4"
-    if key == "close_timeout_s" and value is None:
-        value = _MOST_SECONDS
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_right = number and _FEWEST_SECONDS <= value <= _MOST_SECONDS
-    return None if is_right else f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}"
+    if (expected := KEYS[key].why_wrong(value)) is not None:
+        raise ConfigError(f"{path}: {key}: expected {expected}, found {value!r}", path=path)
+    return tuple(value) if key in LISTS else value

@@ -9,7 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from modular_tf.device.memory.memory_settings import MemorySettings
+from modular_tf.device.memory.memory_settings import (
+    GARBAGE_COLLECTION_VARIABLE,
+    GROWTH_VARIABLE,
+    HOST_LIMIT_VARIABLE,
+    MemorySettings,
+)
 from modular_tf.errors import InternalError, InvalidArgumentError
 from modular_tf.events import EventLog
 
@@ -17,9 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MIB = 1 << 20
-GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
-GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
-HOST_LIMIT_VARIABLE = "TF_GPU_HOST_MEM_LIMIT_IN_MB"
 
 _LARGE_DEVICE = 2 << 30
 _RESERVE_OF_SMALL = 255 * MIB

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from modular_tf.rules.unknown_keys import unknown_keys
+from modular_tf.rules.keys import Key, flag, is_number, unknown_keys
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
+GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
+HOST_LIMIT_VARIABLE = "TF_GPU_HOST_MEM_LIMIT_IN_MB"
 DEVICE_TYPE = re.compile(r"[A-Z][A-Z_]*")
 """Device types, as TensorFlow accepts them."""
 
@@ -20,28 +20,20 @@ def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
 def _is_fraction(value: object) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return number and 0 < value <= 1  # type: ignore[operator]  # a number, as was just seen
+    return is_number(value) and 0 < value <= 1  # type: ignore[operator]  # a number, as was just seen
 
 
-_EXPECTED: dict[str, tuple[Callable[[object], bool], str]] = {
-    "limit_bytes": (_is_size, "a number of bytes"),
-    "fraction": (_is_fraction, "a number above 0 and at most 1"),
-    "growth": (_is_flag, "true or false"),
-    "garbage_collection": (_is_flag, "true or false"),
-    "host_limit_bytes": (_is_size, "a number of bytes"),
+_SIZE = Key("a number of bytes", _is_size)
+
+MEMORY_KEYS: Mapping[str, Key] = {
+    "limit_bytes": _SIZE,
+    "fraction": Key("a number above 0 and at most 1", _is_fraction),
+    "growth": flag(GROWTH_VARIABLE),
+    "garbage_collection": flag(GARBAGE_COLLECTION_VARIABLE),
+    "host_limit_bytes": _SIZE._replace(variables=(HOST_LIMIT_VARIABLE,)),
 }
-
-
-def why_wrong(key: str, value: object) -> str | None:
-    """Return what the value of a setting should be, None if it is that."""
-    is_right, expected = _EXPECTED[key]
-    return None if is_right(value) else expected
+"""The keys of the table, and of the table of each device type below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +59,10 @@ class MemorySettings:
     host_limit_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        for key in _EXPECTED:
-            value = getattr(self, key)
-            if value is not None and (expected := why_wrong(key, value)) is not None:
-                raise ValueError(f"MemorySettings.{key}: expected {expected}, found {value!r}")
+        for name, key in MEMORY_KEYS.items():
+            value = getattr(self, name)
+            if value is not None and (expected := key.why_wrong(value)) is not None:
+                raise ValueError(f"MemorySettings.{name}: expected {expected}, found {value!r}")
         if self.limit_bytes is not None and self.fraction is not None:
             raise ValueError(
                 f"MemorySettings: limit_bytes is {self.limit_bytes} and fraction"
@@ -117,11 +109,11 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
 
 
 def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
-    if (wrong := unknown_keys(values, _EXPECTED)) is not None:
+    if (wrong := unknown_keys(values, MEMORY_KEYS)) is not None:
         raise ValueError(f"{where}: {wrong}")
-    for key, value in values.items():
-        if (expected := why_wrong(key, value)) is not None:
-            raise ValueError(f"{where}.{key}: expected {expected}, found {value!r}")
+    for name, value in values.items():
+        if (expected := MEMORY_KEYS[name].why_wrong(value)) is not None:
+            raise ValueError(f"{where}.{name}: expected {expected}, found {value!r}")
     if "limit_bytes" in values and "fraction" in values:
         raise ValueError(f"{where}: limit_bytes and fraction: expected one of the two")
     return MemorySettings(**values)  # type: ignore[arg-type]  # each was checked by its key

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
-from modular_tf.rules.unknown_keys import unknown_keys
+from modular_tf.rules.keys import Key, flag, list_of, unknown_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FROZEN_VARIABLE",
     "LOCK_FILE_NAME",
+    "TRUST_KEYS",
     "TrustPolicy",
     "default_lock_path",
     "frozen_by",
@@ -24,6 +25,27 @@ __all__ = [
 FROZEN_VARIABLE = "MODULAR_TF_FROZEN"
 LOCK_FILE_NAME = "modular-tf.lock"
 _WORDS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+_OWNERS = list_of(
+    "a list of names and numbers", lambda value: type(value) is int or _is_name(value)
+)
+_PATHS = list_of("a list of paths", _is_name)
+
+TRUST_KEYS: Mapping[str, Key] = {
+    "owners": _OWNERS,
+    "groups": _OWNERS,
+    "allow_writable": _PATHS,
+    "allow_executable_stack": _PATHS,
+    "require_record": flag(),
+    "frozen": flag(FROZEN_VARIABLE),
+    "lock": Key("a path", _is_name),
+}
+"""The keys of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +84,19 @@ def parse_policy(value: Any, base: str) -> TrustPolicy:
     """
     if not isinstance(value, dict):
         raise ValueError(f"trust: expected a table, found {value!r}")  # noqa: TRY004  (a value's)
-    known = [field.name for field in fields(TrustPolicy)]
-    if (wrong := unknown_keys(value, known)) is not None:
+    if (wrong := unknown_keys(value, TRUST_KEYS)) is not None:
         raise ValueError(f"trust: {wrong}")
     return TrustPolicy(**{key: _checked(key, entry, base) for key, entry in value.items()})
 
 
-def _checked(key: str, value: Any, base: str) -> Any:
-    if key in ("owners", "groups"):
-        if isinstance(value, list) and all(type(e) is int or _is_name(e) for e in value):
-            return tuple(value)
-        expected = "a list of names and numbers"
-    elif key in ("allow_writable", "allow_executable_stack"):
-        if isinstance(value, list) and all(map(_is_name, value)):
-            return tuple(_from(base, glob) for glob in value)
-        expected = "a list of paths"
-    elif key == "lock":
-        if _is_name(value):
-            return _from(base, value)
-        expected = "a path"
-    else:
-        if isinstance(value, bool):
-            return value
-        expected = "true or false"
-    raise ValueError(f"trust.{key}: expected {expected}, found {value!r}")
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value) and "\0" not in value
+def _checked(name: str, value: Any, base: str) -> Any:
+    if (expected := TRUST_KEYS[name].why_wrong(value)) is not None:
+        raise ValueError(f"trust.{name}: expected {expected}, found {value!r}")
+    if name in ("allow_writable", "allow_executable_stack"):
+        return tuple(_from(base, glob) for glob in value)
+    if name == "lock":
+        return _from(base, value)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _from(base: str, path: str) -> str:

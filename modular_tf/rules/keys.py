@@ -1,0 +1,72 @@
+"""The keys of a table of settings: what each may hold, and which variables replace it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+
+class Key(NamedTuple):
+    """One key of a table of settings.
+
+    Attributes:
+        expected: What a value must be, as messages say it.
+        is_right: Whether a value is that.
+        variables: The variables of the environment that replace the file's value.
+    """
+
+    expected: str
+    is_right: Callable[[Any], bool]
+    variables: tuple[str, ...] = ()
+
+    def why_wrong(self, value: Any) -> str | None:
+        """Return what the value should be, None if it is that."""
+        return None if self.is_right(value) else self.expected
+
+
+def flag(*variables: str) -> Key:
+    """Return a key that holds true or false."""
+    return Key("true or false", lambda value: isinstance(value, bool), variables)
+
+
+def choice(words: tuple[str, ...], *variables: str) -> Key:
+    """Return a key that holds one of some words."""
+    return Key(f"one of {words}", lambda value: value in words, variables)
+
+
+def list_of(expected: str, is_right: Callable[[Any], bool]) -> Key:
+    """Return a key that holds a list, each entry of which is right."""
+    return Key(expected, lambda value: isinstance(value, list) and all(map(is_right, value)))
+
+
+def table_of(kind: type[object]) -> Key:
+    """Return a key that holds a table whose values are all of one type."""
+
+    def is_right(value: Any) -> bool:
+        return isinstance(value, dict) and all(type(entry) is kind for entry in value.values())
+
+    return Key(f"a table of {kind.__name__} values", is_right)
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a number: for Python, true and false are numbers too."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def unknown_keys(found: Iterable[str], known: Collection[str]) -> str | None:
+    """Return what is wrong with the keys of a table, and which were perhaps meant; None if nothing.
+
+    Args:
+        found: The keys of the table.
+        known: Those that mean something.
+    """
+    unknown = sorted(set(found).difference(known))
+    if not unknown:
+        return None
+    from difflib import get_close_matches  # noqa: PLC0415  (for mistakes only)
+
+    close = [match for key in unknown for match in get_close_matches(key, known, n=1)]
+    hint = f"did you mean {' and '.join(close)}? " if close else ""
+    return f"unknown keys {unknown}; {hint}known: {sorted(known)}"

@@ -1,0 +1,91 @@
+"""Every key of the configuration file: what it may hold, and which variables replace it.
+
+What a key means, and its default, stand at the class that holds its value: `Config`, `TrustPolicy`
+or `MemorySettings`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.memory.memory_settings import MEMORY_KEYS
+from modular_tf.discovery.trust.policy import TRUST_KEYS
+from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.rules.keys import Key, choice, flag, is_number, list_of, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
+LOAD_VARIABLE = "MODULAR_TF_LOAD"
+TELL_VARIABLE = "MODULAR_TF_TELL_ENDED_CALLS"
+# What limits of processes and waits of threads can be told.
+_FEWEST_SECONDS, _MOST_SECONDS = 0.001, 1_000_000
+_MOST_MIB = 1 << 30
+_COPY_STREAMS = range(1, 5)  # TensorFlow's num_dev_to_dev_copy_streams
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_seconds(value: Any) -> bool:
+    return is_number(value) and bool(_FEWEST_SECONDS <= value <= _MOST_SECONDS)
+
+
+_STRINGS = list_of("a list of strings", _is_string)
+_SECONDS = Key(f"a number of seconds from {_FEWEST_SECONDS} to {_MOST_SECONDS}", _is_seconds)
+
+LISTS: Mapping[str, Key] = {
+    "plugin_dirs": _STRINGS,
+    "enable": _STRINGS,
+    "disable": _STRINGS,
+    "visible_devices": _STRINGS,
+    "first_contact_accept": list_of(
+        f"a list of ids among {sorted(ACCEPTABLE)}",
+        lambda value: _is_string(value) and value in ACCEPTABLE,
+    ),
+}
+"""The keys with a list of strings."""
+SINGLE: Mapping[str, Key] = {
+    "copy_streams": Key(
+        "a number from 1 to 4", lambda value: type(value) is int and value in _COPY_STREAMS
+    ),
+    "first_contact": choice(("always", "new", "never"), FIRST_CONTACT_VARIABLE),
+    "first_contact_timeout_s": _SECONDS,
+    "first_contact_memory_mib": Key(
+        f"a whole number of MiB from 1 to {_MOST_MIB}",
+        lambda value: type(value) is int and 0 < value <= _MOST_MIB,
+    ),
+    "load": choice(("lazy", "eager"), LOAD_VARIABLE),
+    "tell_ended_calls": flag(TELL_VARIABLE),
+    "close_timeout_s": Key(
+        _SECONDS.expected, lambda value: value is None or _SECONDS.is_right(value)
+    ),
+    "watch_polling": Key(
+        "'auto', true or false", lambda value: value == "auto" or isinstance(value, bool)
+    ),
+    "watch_poll_interval_s": _SECONDS,
+}
+"""The keys with a single value."""
+TABLES: Mapping[str, Mapping[str, Key]] = {"memory": MEMORY_KEYS, "trust": TRUST_KEYS}
+"""The tables that have keys of their own."""
+KEYS: Mapping[str, Key] = {
+    **LISTS,
+    **SINGLE,
+    "priorities": table_of(int),
+    "scheme_pins": table_of(str),
+    "dlpack_types": table_of(str),
+    **{f"{table}.{name}": key for table, keys in TABLES.items() for name, key in keys.items()},
+}
+"""All of them; those in a table under its name and theirs, as `trust.frozen`."""
+
+
+def variables_of(name: str) -> list[str]:
+    """Return the variables of the environment that replace a key, or keys of a table.
+
+    Args:
+        name: A key, or the name of a table.
+    """
+    keys = TABLES.get(name) or {name: KEYS[name]}
+    return [variable for key in keys.values() for variable in key.variables]
