@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain, message_of
 from modular_tf.cli.numbers import count, factor
-from modular_tf.cli.problems import complain_about
+from modular_tf.cli.problems import report_problems
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
     from modular_tf.cli.check_progress import CheckProgress  # noqa: PLC0415
 
     candidates, problems = candidates_of(_targets(options))
-    complain_about(problems)
+    report_problems(problems)
     seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
     with CheckProgress() as progress:
         return check_plugins(

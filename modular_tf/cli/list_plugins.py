@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
-from modular_tf.cli.problems import complain_about
+from modular_tf.cli.problems import report_problems
 from modular_tf.cli.session import session
 from modular_tf.service.report import Reason, State
 
@@ -36,7 +36,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         printer.json_object(plugins=plugins)
     else:
         _show(plugins, printer, with_warnings=options.verbose > 0)
-    complain_about(report.problems)
+    report_problems(report.problems)
     if not plugins:
         complain("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING

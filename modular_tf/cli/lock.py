@@ -108,12 +108,12 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
-    from modular_tf.discovery.linking.brought_along import brought_along  # noqa: PLC0415
+    from modular_tf.discovery.linking.environment_libraries import environment_libraries  # noqa: PLC0415
     from modular_tf.discovery.sources.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}
-    brought = brought_along()
+    brought = environment_libraries()
     plugins = []
     for record in records:
         entry = service.entry(record.name)

@@ -21,7 +21,7 @@ from modular_tf.service.configuration import (
     Config,
     load_config,
 )
-from modular_tf.service.kept.storage.own_ground import why_untrusted
+from modular_tf.service.kept.storage.trusted_directory import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -40,7 +40,7 @@ def start_thread(thread: threading.Thread) -> None:
         ) from error
 
 
-def call_out_of_signals_reach(work: Callable[[], _Result]) -> _Result:
+def call_without_signal_handlers(work: Callable[[], _Result]) -> _Result:
     """Return or raise what a function does, called by a thread of its own.
 
     Python runs signal handlers in the main thread alone. So no exception of one can come between a
@@ -95,7 +95,7 @@ def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) ->
         return [function(item) for item in items]
 
 
-class AwaitedWork:
+class TimedWork:
     """Work that is done to its end on a thread, while whoever wants it waits only so long.
 
     The end of the process waits for it. [any thread]

@@ -116,7 +116,9 @@ class Executor:
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
         self._streams: LiveObjects[Stream] = LiveObjects()
         self._closed = False
-        self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
+        self._release_device: Callable[[], None] | None = (
+            None  # for the end of the last host memory
+        )
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
         structs = ffi.cast("void *", table), ffi.cast("void *", device)
@@ -185,7 +187,7 @@ class Executor:
 
         A memory that was dropped is kept by its last copies until then.
         """
-        return sum(in_flight.drop_passed() for in_flight in list(self._in_flight)) > 0
+        return sum(in_flight.release_passed() for in_flight in list(self._in_flight)) > 0
 
     def borrow_native(self, address: int, size: int, payload: int) -> Any:
         """Return a native memory that somebody else frees."""
@@ -283,7 +285,7 @@ class Executor:
             FailedPreconditionError: Called by a callback of this device.
             ClosedError: The device was closed.
         """
-        self.refuse_where_awaited("synchronize_all_activity")
+        self.refuse_in_dependent_callback("synchronize_all_activity")
         self.await_streams(timeout)
         self.synchronize_now()
 
@@ -298,11 +300,11 @@ class Executor:
         end = end_of(timeout)
         for stream in self._streams.all():
             with suppress(ClosedError):
-                stream.await_passed(end, timeout)
+                stream.wait_until_passed(end, timeout)
 
     def synchronize_now(self) -> None:
         """Wait by the plugin's own synchronize_all_activity alone; errors as in `synchronize`."""
-        self.refuse_where_awaited("synchronize_all_activity")
+        self.refuse_in_dependent_callback("synchronize_all_activity")
         self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 
     # -- the end ----------------------------------------------------------------------------------
@@ -340,7 +342,7 @@ class Executor:
         if failures:
             raise failures[0]
 
-    def begin_end(self) -> None:
+    def begin_close(self) -> None:
         """Let those who wait for events see how they ended, then refuse everything."""
         if len(self.events) and lib.mtf_executor_is_open(self.native):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
@@ -348,7 +350,7 @@ class Executor:
         lib.mtf_executor_refuse_calls(self.native)
         self._closed = True  # not before: whoever sees it finds calls refused
 
-    def finish_end(self) -> None:
+    def finish_close(self) -> None:
         """Let go of what the plugin does not need any more, now that all was destroyed."""
         if lib.mtf_executor_is_inherited(self.native):
             return  # the plugin has it in the parent, and so may threads have locks
@@ -360,26 +362,26 @@ class Executor:
             in_flight.drop_all()
         self._in_flight.clear()
 
-    def when_unused(self, let_go: Callable[[], None]) -> None:
+    def call_when_unused(self, release: Callable[[], None]) -> None:
         """Have a function called when a closed device has no host memory left.
 
         Args:
-            let_go: A second call of it must do nothing. Where the call is interrupted, or no thread
-                can be had for it, the next `when_unused` tries again.
+            release: A second call of it must do nothing. Where the call is interrupted,
+                or no thread can be started for it, the next `call_when_unused` tries again.
         """
-        self._let_go = let_go
+        self._release_device = release
         self.host_memory_ended(left=self.host_memories)
 
     def host_memory_ended(self, *, left: int) -> None:
         """Let the device go if none is left; may be called by the garbage collector."""
-        let_go = self._let_go
-        if left or let_go is None or sys.is_finalizing():
+        release = self._release_device
+        if left or release is None or sys.is_finalizing():
             return  # a thread that starts while the interpreter ends would never run
         # The collector may have come while this very thread holds the locks that this needs.
-        thread = threading.Thread(target=let_go, name=f"end of {self.name}")
+        thread = threading.Thread(target=release, name=f"end of {self.name}")
         with suppress(ResourceExhaustedError):  # the device stays
             start_thread(thread)
-            self._let_go = None  # not before: an interrupt must not lose it
+            self._release_device = None  # not before: an interrupt must not lose it
 
     # -- for the objects --------------------------------------------------------------------------
 
@@ -410,7 +412,7 @@ class Executor:
         if running_executor() is self:
             raise self._awaited_error(operation, self)
 
-    def refuse_where_awaited(self, operation: str) -> None:
+    def refuse_in_dependent_callback(self, operation: str) -> None:
         """Refuse to wait for all work of the device in a callback that is part of it.
 
         Raises:

@@ -27,9 +27,9 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
             happened.
     """
     for executor in executors:
-        executor.refuse_where_awaited("close")
+        executor.refuse_in_dependent_callback("close")
     for executor in executors:
-        executor.begin_end()
+        executor.begin_close()
     natives = ffi.new("mtf_executor *[]", [executor.native for executor in executors])
     errors = ffi.new("mtf_error *[]", len(executors))
     lib.mtf_executors_close(natives, errors, len(executors))
@@ -39,5 +39,5 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
         if error
     ]
     for executor in executors:
-        executor.finish_end()
+        executor.finish_close()
     return failures

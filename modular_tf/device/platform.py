@@ -221,7 +221,7 @@ class DevicePlatform:
                 was closed.
         """
         for executor in list(self._executors.values()):
-            executor.refuse_where_awaited("close")
+            executor.refuse_in_dependent_callback("close")
         with self._lock:
             self._closed = True
             executors = dict(self._executors)
@@ -240,7 +240,7 @@ class DevicePlatform:
         self._viewed = set(viewed)  # each is asked for below, also beside another close
         # All at once: later the collector may have freed the native part of one.
         for ordinal, executor in viewed.items():
-            executor.when_unused(partial(self._host_memory_ended, ordinal))
+            executor.call_when_unused(partial(self._host_memory_ended, ordinal))
         return []
 
     def _host_memory_ended(self, ordinal: int) -> None:

@@ -42,7 +42,7 @@ class EventLog:
     def __init__(self, name: str) -> None:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
 
-    def hears(self, level: int) -> bool:
+    def is_enabled_for(self, level: int) -> bool:
         """Tell whether anybody would be shown an event of this level of `logging`."""
         # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
         logger = self._stdlib
@@ -72,7 +72,7 @@ class EventLog:
             values: Its keys and values.
             created: When it happened, in seconds since 1970, if not now.
         """
-        if self.hears(level):
+        if self.is_enabled_for(level):
             told = Event(event=event, **values)
             deliver(partial(self._hand_over, self._record(level, told, created), told))
 

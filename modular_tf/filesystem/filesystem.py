@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
 from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
+from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class Filesystem:
     def __init_subclass__(cls, **options: Any) -> None:
         """Have the operations on two names leave alone what is copied or renamed to itself."""
         super().__init_subclass__(**options)
-        for name in ON_TWO_NAMES:
+        for name in TWO_PATH_OPERATIONS:
             if name in cls.__dict__:
-                setattr(cls, name, unless_itself(cls.__dict__[name]))
+                setattr(cls, name, skip_same_file(cls.__dict__[name]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.scheme!r} of {self.plugin}>"
@@ -136,12 +136,12 @@ class Filesystem:
         """Delete a directory with all that is in it; tell how much could not be deleted."""
         return defaults.delete_recursively(self, uri)
 
-    @unless_itself
+    @skip_same_file
     def rename_file(self, source: str, target: str) -> None:
         """Move a file, replacing an existing target file; under its own name it stays."""
         defaults.rename_file(self, source, target)
 
-    @unless_itself
+    @skip_same_file
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; an existing target file is replaced, a target directory copied into.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
-from modular_tf.filesystem.foreign_errors import error_for
+from modular_tf.filesystem.python_errors import error_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

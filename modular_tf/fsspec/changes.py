@@ -16,13 +16,13 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.fsspec import paths
-from modular_tf.fsspec.questions import Questions
+from modular_tf.fsspec.queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Changes(Questions):
+class Changes(Queries):
     """The part of `ModularFileSystem` that changes more than the contents of a file."""
 
     def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:

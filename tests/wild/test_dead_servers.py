@@ -1,6 +1,6 @@
 """A server that cannot be reached is told at once, as what it is.
 
-Without the host's answers these calls take from half a minute to several, and most end in
+Without workarounds these calls take from half a minute to several, and most end in
 "not found"; that is not shown here. A test fails when its child is not done in 20 seconds.
 """
 

@@ -83,6 +83,6 @@ class Place:
         return self.shares_store_with(other) and name.startswith(inside)
 
 
-def landing_place(source: Place, target: Place) -> Place:
+def destination_place(source: Place, target: Place) -> Place:
     """Return where `source` arrives: a directory takes it in under its own name."""
     return target.child(source.name) if target.is_directory() else target

@@ -256,7 +256,7 @@ class DeviceArray(Tensor):
         if stream is not None and not isinstance(stream, (Stream, int)):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
-            array_memory.settle(self._executor)
+            array_memory.wait_for_streams(self._executor)
             self._open()  # or it was closed meanwhile
 
     def _export_elsewhere(

@@ -74,7 +74,7 @@ class InFlight:
 
     def end_batch(self, stream: StreamCopies) -> None:
         """Let the batch be dropped when the stream has passed it, and drop what it has passed."""
-        self.drop_passed()
+        self.release_passed()
         self.mark(self.seal(), stream)
 
     def seal(self) -> Sealed | None:
@@ -99,7 +99,7 @@ class InFlight:
         with suppress(ModularTFError):
             sealed[1] = stream.record_event()
 
-    def drop_passed(self) -> bool:
+    def release_passed(self) -> bool:
         """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
         dropped = False
         while (first := self._first_sealed()) is not None and _is_passed(first[1]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modular_tf.discovery.elf import ElfFile, VersionNeed
-    from modular_tf.discovery.linking.host_offer import HostOffer
+    from modular_tf.discovery.linking.host_exports import HostExports
 
 __all__ = [
     "LinkCheck",
@@ -75,7 +75,7 @@ class LinkCheck(NamedTuple):
         missing_libraries: What it needs and nobody has.
         missing_symbols: What it asks for and nobody defines.
         problems: The broken rules.
-        passed_over: Paths at which other libraries would have been found instead.
+        skipped_paths: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the library and of those loaded with it, that ask for an
             executable stack.
     """
@@ -84,12 +84,12 @@ class LinkCheck(NamedTuple):
     missing_libraries: tuple[MissingLibrary, ...]
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Problem, ...]
-    passed_over: tuple[str, ...]
+    skipped_paths: tuple[str, ...]
     executable_stacks: tuple[str, ...] = ()
 
 
 def check_link(
-    elf: ElfFile, host: HostOffer, process: ProcessScope, *, is_device_plugin: bool = False
+    elf: ElfFile, host: HostExports, process: ProcessScope, *, is_device_plugin: bool = False
 ) -> LinkCheck:
     """Check a library against what this process, this system and the host offer.
 
@@ -128,7 +128,7 @@ def check_link(
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
-            passed_over=scope.passed_over,
+            skipped_paths=scope.skipped_paths,
             executable_stacks=tuple(
                 found.elf.path
                 for found in scope.libraries
@@ -139,7 +139,7 @@ def check_link(
         scope.close()
 
 
-def _is_companion(library: LinkedLibrary, host: HostOffer) -> bool:
+def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
     return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
@@ -179,7 +179,7 @@ def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Problem]:
 
 
 def _version_problems(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[Problem]:
     running = running_glibc()
     for library in own:
@@ -203,7 +203,7 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
     return numbers is not None and here is not None and numbers > here
 
 
-def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) -> bool:
+def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
     """Tell whether the named library defines the version; an unversioned one serves them all."""
     if need.library in host.sonames:
         return not host.versions or need.version in host.versions
@@ -215,7 +215,7 @@ def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) ->
 
 
 def _missing_symbols(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():

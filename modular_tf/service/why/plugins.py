@@ -12,7 +12,7 @@ from modular_tf.discovery.sources.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.service.report import State
 from modular_tf.service.why.answer import STATE, Fact
-from modular_tf.service.why.contests import count_of, factories_of, is_deferred, refused_scheme
+from modular_tf.service.why.conflicts import count_of, factories_of, is_deferred, refused_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

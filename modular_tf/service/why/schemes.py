@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.service.report import PYTHON_SOURCE, State
 from modular_tf.service.why.answer import STATE, Fact
-from modular_tf.service.why.contests import refused_scheme
+from modular_tf.service.why.conflicts import refused_scheme
 from modular_tf.service.why.plugins import outcome
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
-from modular_tf.service.kept.scan_cache.remembered import (
+from modular_tf.service.kept.scan_cache.cache_entry import (
     dependencies_as_json,
     dependencies_from_json,
 )

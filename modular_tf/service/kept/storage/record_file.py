@@ -18,7 +18,7 @@ from modular_tf.rules.shortage import ShortageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.service.kept.storage.own_directory import OwnDirectory
+    from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 _decode = JSONDecoder().raw_decode
 _DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -42,7 +42,7 @@ class RecordFile:
 
     def __init__(
         self,
-        directory: OwnDirectory,
+        directory: PrivateDirectory,
         name: str,
         title: str,
         rank: Callable[[Any], int] = lambda _: 0,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.service.reload.watching.snapshot import Snapshot
 
-__all__ = ["Patience", "Reconciler"]
+__all__ = ["Delays", "Reconciler"]
 
 _SECOND_NS = 1_000_000_000
 # Where times are kept to one or two seconds (FAT, ext3), later changes may bear the same time.
@@ -27,7 +27,7 @@ _COARSE_CLOCK_S = 2.1
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Delays:
     """How long to wait for what.
 
     Attributes:
@@ -58,12 +58,12 @@ class Reconciler:
 
     Args:
         reported: What the receiver of the changes knows at the start.
-        patience: How long to wait.
+        delays: How long to wait.
     """
 
-    def __init__(self, reported: Snapshot, patience: Patience) -> None:
+    def __init__(self, reported: Snapshot, delays: Delays) -> None:
         self._reported: Final = dict(reported)
-        self._patience: Final = patience
+        self._patience: Final = delays
         self._unreported: Final[dict[str, _Unreported]] = {}
         self._before: Final[dict[str, FileIdentity | None]] = {}  # of what was told last
         self._next_look: float | None = None
@@ -129,16 +129,16 @@ class Reconciler:
 
     def _wait_for(self, path: str, change: _Unreported, now: float) -> float | None:
         """Return how long to wait until the next look at a change; None if it is due."""
-        patience, age = self._patience, now - change.since
-        needed = patience.closed_s if change.is_closed else patience.settled_s
+        delays, age = self._patience, now - change.since
+        needed = delays.closed_s if change.is_closed else delays.settled_s
         if change.identity is not None and change.identity.ctime_ns % _SECOND_NS == 0:
             needed = max(needed, _COARSE_CLOCK_S)
         if age < needed:
             return needed - age
-        if change.identity is None or age >= patience.unfinished_s:
+        if change.identity is None or age >= delays.unfinished_s:
             return None
         if is_open_for_writing(path) or why_incomplete(path) is not None:
-            return patience.settled_s
+            return delays.settled_s
         return None
 
     def _report(self, path: str, change: _Unreported) -> Change:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class Questions(PluginIdentity):
+class Queries(PluginIdentity):
     """The part of `ModularFileSystem` that changes nothing."""
 
     def info(self, path: Any, **_: Any) -> entries.Entry:

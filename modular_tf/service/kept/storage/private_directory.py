@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
 from modular_tf.events import EventLog
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.storage.own_ground import UntrustedGroundError, open_own
+from modular_tf.service.kept.storage.trusted_directory import UntrustedDirectoryError, open_trusted
 
 if TYPE_CHECKING:
     import select
@@ -40,7 +40,7 @@ _UNFINISHED = ".unfinished"
 _UNFINISHED_LIFE_S = 3600.0
 
 
-class OwnDirectory:
+class PrivateDirectory:
     """One directory and the files in it. [any thread]
 
     Attributes:
@@ -171,8 +171,8 @@ class OwnDirectory:
                     return opened  # whatever leads there now
                 opened.close()
         try:
-            opened = open_own(path, make=make)
-        except UntrustedGroundError as error:
+            opened = open_trusted(path, make=make)
+        except UntrustedDirectoryError as error:
             _refuse(path, error.strerror or "")
         except (OSError, ValueError) as error:
             raise_shortage(error)

@@ -29,11 +29,11 @@ _FOR_DIRECTORIES = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW  # 
 _MODE = 0o700
 
 
-class UntrustedGroundError(OSError):
+class UntrustedDirectoryError(OSError):
     """Somebody whom this process does not trust can change the directory, or the way to it."""
 
 
-def open_own(path: str, *, make: bool) -> select.epoll:
+def open_trusted(path: str, *, make: bool) -> select.epoll:
     """Open a directory for the files in it, and return the owner of the descriptor.
 
     Args:
@@ -41,7 +41,7 @@ def open_own(path: str, *, make: bool) -> select.epoll:
         make: Whether it, and what is missing above it, is made.
 
     Raises:
-        UntrustedGroundError: A stranger can change it; the message says who.
+        UntrustedDirectoryError: A stranger can change it; the message says who.
         OSError: It is not there, or cannot be made or opened.
         ValueError: No directory can have that path.
     """
@@ -88,7 +88,7 @@ def _make(path: str, judge: PathJudge) -> None:
 def _opened(judged: JudgedPath, flags: int) -> select.epoll:
     """Open the directory that was judged, and no other."""
     if (offence := _offence_of(judged)) is not None:
-        raise UntrustedGroundError(errno.EPERM, offence)
+        raise UntrustedDirectoryError(errno.EPERM, offence)
     directory = open_owned_directory(judged.real_path, flags)
     if not os.path.samestat(os.fstat(directory.fileno()), judged.status):
         directory.close()
