@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf check` and return its exit status."""
     try:
         settings = _settings(options)
         if options.write_files is not None:
@@ -121,7 +121,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     if report.interrupted:
         return Exit.INTERRUPTED
     for fault in report.faults:
-        complain(f"this is a fault of ours: {fault}")
+        complain(f"internal error of modular-tf: {fault}")
     if report.faults:
         return Exit.OUR_FAULT
     if not report.has_checked:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
-_NOT_ASKED = Reason("load", None, "nobody asked to load it", None)
+_NOT_ASKED = Reason("load", None, "nothing has loaded it yet", None)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf list` and return its exit status."""
     with session(options, load=None) as service:
         report = service.load() if options.load else service.discover()
     plugins = [_as_object(record) for record in report.plugins]
@@ -43,7 +43,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _as_object(record: PluginRecord) -> dict[str, Any]:
-    """Return a record with all that is to be said of it, why nobody loaded it included."""
+    """Return a record as a JSON object, with the reason why it is not loaded."""
     reasons = [reason.as_dict() for reason in record.reasons]
     if record.state is State.FOUND and not reasons:
         reasons = [_NOT_ASKED.as_dict()]

@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf lock` and return its exit status."""
     from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
     if options.output == STANDARD_OUTPUT and (options.check or options.json):

@@ -48,7 +48,7 @@ class Trial:
     Attributes:
         device: The device.
         outcomes: Of its checks, in their order.
-        details: What it says of itself; None where nobody asked.
+        details: The plugin's details of the device; None if they were not requested.
     """
 
     device: Device
@@ -177,7 +177,7 @@ class _Run:
         self._trial.outcomes.append(outcome)
 
     def _conclude(self) -> None:
-        """Take note of how the process ended, where that was before all was tried."""
+        """Record how the process ended, where that was before all was tried."""
         why = self._why()
         if self._left:
             elapsed_ms = (time.monotonic() - self._since) * 1e3

@@ -183,7 +183,7 @@ class Executor:
         return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)
 
     def _drop_passed(self) -> bool:
-        """Let go of what streams have passed, which they do in batches; tell whether of anything.
+        """Let go of what streams have passed, which they do in batches; return whether of anything.
 
         A memory that was dropped is kept by its last copies until then.
         """

@@ -71,7 +71,7 @@ def load_device_platform(
 
 @final
 class DevicePlatform:
-    """The devices of one C plugin. [any thread].
+    """The devices of one C plugin. [any thread]
 
     Listing asks the plugin for a count only. A device is created when its details are asked for
     the first time, as TensorFlow creates it at first use, and stays until the platform is closed;
@@ -130,7 +130,7 @@ class DevicePlatform:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody holds streams, events, timers or memory of its devices."""
+        """Whether no streams, events, timers or memory of its devices are in use."""
         executors = list(self._executors.values())
         return all(executor.closed or executor.is_idle for executor in executors)
 

@@ -51,7 +51,7 @@ class Probe:
         elf: Facts of the library; None if it could not be read.
         problems: The rules that it breaks, the most telling first.
         libraries: The libraries that will be loaded with it.
-        missing_symbols: The symbols that it asks for and nobody offers.
+        missing_symbols: The symbols that it needs and that are not defined anywhere.
         skipped_paths: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
             executable stack.
@@ -155,7 +155,7 @@ class Prober:
 def probe(
     candidate: Candidate, host: HostExports, *, environment: Mapping[str, str] | None = None
 ) -> Probe:
-    """Probe one candidate; for several a `Prober` is faster. [any thread]."""
+    """Probe one candidate; for several a `Prober` is faster. [any thread]"""
     with Prober(host, environment=environment) as prober:
         return prober.probe(candidate)
 

@@ -51,7 +51,7 @@ class Discovery:
 
 
 def discover(paths: SearchPaths) -> Discovery:
-    """Find candidates in all places of `paths`; no code of a plugin is run. [any thread].
+    """Find candidates in all places of `paths`; no code of a plugin is run. [any thread]
 
     A place or a file that is broken becomes a problem and never stops the search.
     """

@@ -43,18 +43,18 @@ class EventLog:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
 
     def is_enabled_for(self, level: int) -> bool:
-        """Tell whether anybody would be shown an event of this level of `logging`."""
+        """Return whether anybody would be shown an event of this level of `logging`."""
         # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
         logger = self._stdlib
         enabled = not logger.disabled and logger.manager.disable < level
         return enabled and logger.getEffectiveLevel() <= level
 
     def debug(self, event: str, **values: object) -> None:
-        """Log a step."""
+        """Log a step at level DEBUG."""
         self.write(logging.DEBUG, event, values)
 
     def info(self, event: str, **values: object) -> None:
-        """Log an outcome."""
+        """Log an outcome at level INFO."""
         self.write(logging.INFO, event, values)
 
     def warning(self, event: str, **values: object) -> None:
@@ -106,7 +106,7 @@ class Event(dict[str, object]):
 
 
 def _configured_structlog() -> Any:
-    """Return structlog where the application configured it and no output of ours is asked for."""
+    """Return structlog if the application configured it and our own output is off."""
     structlog = sys.modules.get("structlog")
     if structlog is None or EventLog.shown_by_us:
         return None

@@ -1,4 +1,4 @@
-"""Files of an fsspec filesystem in the shape of ours."""
+"""File objects of an fsspec filesystem with the interface of this package."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class FsspecRandomAccessFile(RandomAccessFile):
         return len(data)
 
     def close(self) -> None:
-        """Refuse further reads."""
+        """Reject further reads; fsspec itself holds nothing open."""
         self._closed = True
         self._whole = None
 
@@ -165,7 +165,7 @@ class FsspecMemoryRegion(ReadOnlyMemoryRegion):
         return len(self._open_data())
 
     def close(self) -> None:
-        """Give the memory up as soon as no view is left."""
+        """Release the memory as soon as no view is left."""
         self._data = None
 
     def _open_data(self) -> bytes:

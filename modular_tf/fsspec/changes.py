@@ -60,7 +60,7 @@ class Changes(Queries):
         self.forget_listing(path)
 
     def rm_file(self, path: Any) -> None:
-        """Remove a file."""
+        """Remove one file."""
         path = self._strip_protocol(path)
         self.filesystem.delete_file(self.uri(path))
         self.forget_listing(path)

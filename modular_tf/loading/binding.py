@@ -70,9 +70,9 @@ def bind(
         companions: Files of libraries that the plugin brings along, those that others of them
             need first.
         replaced_sonames: Names of libraries in whose place the host runtime stands.
-        absent: Functions that nobody has; one that returns 0 stands in their place.
+        absent: Functions that are not defined anywhere; one that returns 0 replaces them.
         checked: The files as they were when they were checked; None where nobody checked them.
-        sealed: Map copies that nobody can write to, one for all files with the same bytes. A
+        sealed: Map sealed copies, one for all files with the same bytes. A
             mapped file shows what is written to it later.
 
     Raises:

@@ -60,7 +60,7 @@ class KnownDefect:
 
 @cache
 def known_defects() -> tuple[KnownDefect, ...]:
-    """Return all rows."""
+    """Return all rows of the table."""
     text = Path(__file__).with_name("known_defects.toml").read_text("utf-8")
     return tuple(
         KnownDefect(

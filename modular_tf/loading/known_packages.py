@@ -1,4 +1,4 @@
-"""Which installable package brings a well-known scheme; rows of data (`known_packages.toml`)."""
+"""The installable packages that bring well-known schemes, by `known_packages.toml`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
 
 
 class KnownPackage(NamedTuple):
-    """One package.
+    """One installable package with plugins.
 
     Attributes:
         name: As package indexes know it.
@@ -34,7 +34,7 @@ class KnownPackage(NamedTuple):
 
 @cache
 def known_packages() -> tuple[KnownPackage, ...]:
-    """Return all rows."""
+    """Return all rows of the table."""
     text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
     return tuple(
         KnownPackage(row["name"], tuple(row["schemes"]), row["aliases"], row["install"])
@@ -48,7 +48,7 @@ def package_for(scheme: str) -> KnownPackage | None:
 
 
 def canonical_scheme(scheme: str) -> str:
-    """Return what plugins call a scheme, whatever its case or its name in other programs."""
+    """Return the name that plugins use for a scheme, given any case or a common alias."""
     name = scheme.lower()
     for package in known_packages():
         if name in package.schemes:

@@ -49,7 +49,7 @@ def map_file(
     Args:
         path: The file.
         companions: Libraries that it brings along (`LoadFacts.companions`).
-        absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
+        absent: Functions that it needs and that are not defined anywhere (`LoadFacts.absent`).
         checked: The files as they were when they were checked (`TrustVerdict.checked`); None where
             nobody checked them.
         sealed: Map copies, which stay as they are when the files are overwritten.

@@ -119,7 +119,7 @@ class _Mirror:
         self._path = at
 
     def has_room(self, name: str, source: OpenDescriptor) -> bool:
-        """Tell whether a name is free, or leads to the same file already.
+        """Return whether a name is free, or leads to the same file already.
 
         glibc knows a library by its path: a second one under it would silently be the first.
         """

@@ -1,4 +1,4 @@
-"""A library that is about to be mapped: from which file, by which path, and what it names."""
+"""A library to map: its file, the path to map it by, and the names in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LinkNames(NamedTuple):
 
     @classmethod
     def of(cls, path: str, file: str) -> LinkNames:
-        """Read them.
+        """Return the names in a library.
 
         Args:
             path: A path to it.
@@ -49,7 +49,7 @@ class LinkNames(NamedTuple):
             return cls(found.soname, found.needed, linked, search_path, levels)
 
     def must_differ(self, replaced_sonames: frozenset[str]) -> bool:
-        """Tell whether names have to be changed in a copy (`private_copy`)."""
+        """Return whether names have to be changed in a copy (`private_copy`)."""
         return not replaced_sonames.isdisjoint(self.needed) or any(
             map(is_relative, self.search_path)
         )

@@ -61,7 +61,7 @@ def _needs_of_tensorflow(path: str) -> list[str]:
 
 
 def _names(path: str, name: str) -> bool:
-    """Tell whether a name is among the bytes of a file."""
+    """Return whether a name is among the bytes of a file."""
     wanted, end = os.fsencode(name), b""
     try:
         with open(path, "rb") as stream:

@@ -174,7 +174,7 @@ def test_missing_symbols_by_family(compile_library: LibraryCompiler, prober: Pro
     assert messages[kernels] == SymbolFamily.KERNEL_API.remedy
     cxx = next(message for message in messages if "C++" in message)
     assert cxx.endswith(
-        "needs 1 symbol of TensorFlow's C++ libraries that nobody offers: "
+        "needs 1 symbol of TensorFlow's C++ libraries that no library defines: "
         "tsl::mutex::unlock (_ZN3tsl5mutex6unlockEv)"
     )
 

@@ -198,7 +198,7 @@ def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.setenv("SOME_ENDPOINT", url)
     check = EndpointCheck(Workarounds(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
-    with pytest.raises(UnavailableError, match="takes no connection") as raised:
+    with pytest.raises(UnavailableError, match="accepts no connection") as raised:
         check.require("stat", "xx://bucket/file")
     assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
 

@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs mv` and return its exit status."""
     failures = Failures()
     moved = []
     with session(options) as service:

@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf quarantine clear` and return its exit status."""
     memory = open_memory()
     failures = Failures()
     wanted = options.name

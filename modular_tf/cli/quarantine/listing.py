@@ -24,7 +24,7 @@ def add_arguments(_: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf quarantine list` and return its exit status."""
     memory = open_memory()
     entries = memory.entries()
     if printer.json:

@@ -1,4 +1,4 @@
-"""Forget what plugins did, try each again in a process of its own, and tell what came of it."""
+"""Release plugins from the quarantine and try each again in a process of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf quarantine retry` and return its exit status."""
     memory = open_memory()
     failures = Failures()
     records = []

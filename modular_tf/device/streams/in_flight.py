@@ -100,7 +100,7 @@ class InFlight:
             sealed[1] = stream.record_event()
 
     def release_passed(self) -> bool:
-        """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
+        """Release the batches that the stream has passed; return whether there were any."""
         dropped = False
         while (first := self._first_sealed()) is not None and _is_passed(first[1]):
             if not self.drop_through(first):
@@ -144,7 +144,7 @@ class InFlight:
         return taken
 
     def drop_all(self) -> None:
-        """Let go of everything: the stream is done, and nobody feeds it."""
+        """Release everything: the stream is done and gets no more work."""
         self.batch = []
         self._sealed.clear()
 

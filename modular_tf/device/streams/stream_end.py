@@ -1,4 +1,4 @@
-"""The end of a stream that nobody has any more."""
+"""Destroying a stream after its last reference has gone."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Image:
         return None
 
     def has_whole_section_table(self) -> bool:
-        """Tell whether the section table says anything, if the header names one.
+        """Return whether the section table says anything, if the header names one.
 
         It comes last in a file: where room was made for a file that is still being written, it
         is a hole.

@@ -299,6 +299,6 @@ def expand(template: str, origin: str, linker: LinkerProperties | None = None) -
 
 
 def is_relative(directory: str) -> bool:
-    """Tell whether a directory of a search path depends on the current directory."""
+    """Return whether a directory of a search path depends on the current directory."""
     token = _TOKEN.match(directory)
     return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])

@@ -12,7 +12,7 @@ from modular_tf.errors import ResourceExhaustedError
 
 
 class DescriptorCheck:
-    """Counts the process's file descriptors before each call [any thread].
+    """Counts the process's file descriptors before each call [any thread]
 
     Args:
         min_free: How many must be free.

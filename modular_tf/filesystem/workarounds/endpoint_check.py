@@ -24,7 +24,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class EndpointCheck:
-    """Opens a TCP connection to the plugin's server every few seconds [any thread].
+    """Opens a TCP connection to the plugin's server every few seconds [any thread]
 
     Servers behind a proxy are not checked: only the proxy can reach them.
 

@@ -71,7 +71,7 @@ def _with_workarounds(operation: _Operation) -> _Operation:
 
 
 class WorkaroundFilesystem(PluginFilesystem):
-    """One scheme of a plugin that has known defects [any thread].
+    """One scheme of a plugin that has known defects [any thread]
 
     Args:
         tables: The accepted tables.

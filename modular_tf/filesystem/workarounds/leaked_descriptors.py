@@ -14,7 +14,7 @@ _OPEN = Path("/proc/self/fd")
 
 
 class LeakedDescriptors:
-    """Finds and closes the descriptors of deleted files with certain names [any thread].
+    """Finds and closes the descriptors of deleted files with certain names [any thread]
 
     Only a descriptor that is open for reading and writing, as `mkstemp` opens it, counts as leaked:
     to write to such a file, the plugin opens it again for writing only.

@@ -13,7 +13,7 @@ from modular_tf.native.library import Library
 
 
 class LibraryCheck:
-    """Tries to open a library before each call, until that succeeded once [any thread].
+    """Tries to open a library before each call, until that succeeded once [any thread]
 
     Args:
         places: Paths or names, any of which is enough; `$NAME` is an environment variable.

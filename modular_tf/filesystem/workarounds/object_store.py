@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ObjectStoreFilesystem(WorkaroundFilesystem):
-    """One scheme of a plugin for an object store [any thread].
+    """One scheme of a plugin for an object store [any thread]
 
     Operations that take more than one request are not atomic: two processes that change the same
     directory can interfere with each other.

@@ -26,7 +26,7 @@ class _OverflowError(Exception):
 
 
 class PiecewiseReader(RandomAccessFile):
-    """Splits reads into pieces that the plugin can handle [any thread].
+    """Splits reads into pieces that the plugin can handle [any thread]
 
     Args:
         file: The plugin's file.
@@ -58,7 +58,7 @@ class PiecewiseReader(RandomAccessFile):
 
 
 class BoundedReader(RandomAccessFile):
-    """Reads nothing at or behind the end of the file [any thread].
+    """Reads nothing at or behind the end of the file [any thread]
 
     Args:
         file: The plugin's file.
@@ -85,7 +85,7 @@ class BoundedReader(RandomAccessFile):
 
 
 class BlockReader(RandomAccessFile):
-    """Reads large blocks from a server that may ignore HTTP ranges [any thread].
+    """Reads large blocks from a server that may ignore HTTP ranges [any thread]
 
     The first block is read when the file is opened, which detects a missing file. A short block is
     the whole file. After a full block, one byte is requested from inside the file, once per host:

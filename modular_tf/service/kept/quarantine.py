@@ -218,7 +218,7 @@ class QuarantineStore:
         self._records.save()
 
     def release(self, sha256: str) -> bool:
-        """Take bytes out of quarantine; tell whether they were in it.
+        """Take bytes out of quarantine; return whether they were in it.
 
         What ended a process stays suspect until it has been loaded.
         """

@@ -25,7 +25,7 @@ _LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
 
 
 def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fact]:
-    """Yield what may help somebody who misses a name.
+    """Yield facts about a name that is unknown: similar names, packages, unused places.
 
     Args:
         service: Where it is missing.

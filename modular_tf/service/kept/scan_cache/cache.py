@@ -153,7 +153,7 @@ class ScanCache:
         return CacheEntry(seen, facts, dependencies, lasting=lasting)
 
     def remember(self, remembered: CacheEntry) -> bool:
-        """Keep what is known of a library; tell whether it lasts and still holds, and so was kept.
+        """Store the entry of a library; return whether it is lasting and still valid, and was stored.
 
         Args:
             remembered: As `describe` gives it, with what first contact found.
@@ -188,7 +188,7 @@ class ScanCache:
         return None
 
     def save(self) -> bool:
-        """Write what was remembered for other processes; tell whether that was possible."""
+        """Write what was remembered for other processes; return whether that was possible."""
         saved = self._records.save()
         if saved:
             self._prune()
@@ -224,12 +224,12 @@ class ScanCache:
 
 
 def _lasts(problem: Problem, seen: SeenFile) -> bool:
-    """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
+    """Return whether a library stays refused for what is wrong with it as long as its bytes do."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
 
 
 def _is_still_there(seen: SeenFile) -> bool:
-    """Tell whether a file did not change: else what was probed may be the one or the other."""
+    """Return whether a file did not change: else what was probed may be the one or the other."""
     try:
         return see_again(seen) is not None
     except ShortageError:
@@ -241,7 +241,7 @@ def _are_neighbours(one: str, other: str) -> bool:
 
 
 def _same_bytes(one: CacheEntry, other: CacheEntry) -> bool:
-    """Tell whether library and dependencies have the same bytes, by what is known of them."""
+    """Return whether library and dependencies have the same bytes, by what is known of them."""
     return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
 
 

@@ -66,7 +66,7 @@ class Dependencies:
         return self._seen[path]
 
     def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
-        """Tell whether all are as they were seen: as `file_identity.see_again`, for all of them."""
+        """Return whether all files are unchanged, as `file_identity.see_again` decides."""
         key = id(dependencies)
         if key not in self._again:
             # With what was asked about, which keeps it alive and its id its own.

@@ -47,7 +47,7 @@ class RecordFile:
         title: str,
         rank: Callable[[Any], int] = lambda _: 0,
     ) -> None:
-        """Read the file.
+        """Read the file's records.
 
         Args:
             directory: The directory.
@@ -124,11 +124,11 @@ class RecordFile:
             self._change(encoded, self._changes[encoded])
 
     def drop(self, key: str) -> None:
-        """Forget a key."""
+        """Remove the record of a key."""
         self._change(_text(key), None)
 
     def save(self) -> bool:
-        """Merge what was changed into the file; tell whether that was possible.
+        """Merge what was changed into the file; return whether that was possible.
 
         What cannot be written is kept for this process and the next `save`.
         """

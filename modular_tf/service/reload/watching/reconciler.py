@@ -34,7 +34,7 @@ class Delays:
         settled_s: A file that did not change for so long may be whole.
         closed_s: The same for a file that its writer is known to have closed.
         unfinished_s: A file that is not whole, or open for writing, is reported all the same when
-            it did not change for so long: nobody seems to go on writing.
+            it did not change for so long: it is probably not being written any more.
     """
 
     settled_s: float = 0.25
@@ -105,7 +105,7 @@ class Reconciler:
         return sorted(changes, key=lambda change: change.kind is not ChangeKind.REMOVED)
 
     def take_back(self) -> None:
-        """Tell the changes of the last step again: nobody has taken note of them."""
+        """Report the changes of the last step again in the next one: they were not handled."""
         for path, identity in self._before.items():
             if identity is None:
                 self._reported.pop(path, None)
@@ -115,7 +115,7 @@ class Reconciler:
     def _note(
         self, seen: Snapshot, now: float, closed: Collection[str], clock_ns: int | None
     ) -> None:
-        """Take note of what differs from what was reported, and since when."""
+        """Record what differs from what was reported, and since when."""
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
             if identity == self._reported.get(path):
@@ -152,7 +152,7 @@ class Reconciler:
 
 
 def _age_s(identity: FileIdentity | None, clock_ns: int | None) -> float:
-    """Return how long ago a file last changed; 0 where nobody can tell."""
+    """Return the seconds since a file last changed, 0 if that is unknown."""
     if identity is None or clock_ns is None:
         return 0.0
     return max(0.0, (clock_ns - identity.ctime_ns) / _SECOND_NS)

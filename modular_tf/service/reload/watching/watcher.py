@@ -38,7 +38,7 @@ _BURST_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class WatcherSettings:
-    """How to watch.
+    """Settings of a watcher.
 
     Attributes:
         polling: Look again and again instead of waiting for the kernel's hints; "auto" does so
@@ -86,7 +86,7 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="modular_tf-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch.
+        """Start the thread that watches.
 
         Raises:
             ResourceExhaustedError: There is no thread for it.
@@ -139,7 +139,7 @@ class Watcher:
             self._when_ended()
 
     def _sleep(self, seconds: float) -> None:
-        """Wait until it is time, or somebody calls; what comes in a burst is one call."""
+        """Wait for a time or a wake-up; a burst of wake-ups counts as one."""
         with suppress(Empty):
             self._calls.get(timeout=seconds)
             if not self._ends:
