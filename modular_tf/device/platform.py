@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.executor import Executor
-from modular_tf.device.executor_end import close_executors
+from modular_tf.device.executor_close import close_executors
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
 from modular_tf.device.memory.executor_arenas import ExecutorArenas

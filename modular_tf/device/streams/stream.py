@@ -171,7 +171,7 @@ class Stream(StreamCopies):
             failure = self._executor.failure(failed, "block_host_until_done")
             self._in_flight.mark(sealed, self)
             raise self._callback_error or failure
-        self._in_flight.drop_through(sealed)
+        self._in_flight.release_through(sealed)
         error = self._error_of(native)
         if error is not None:
             raise error

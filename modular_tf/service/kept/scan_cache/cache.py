@@ -153,7 +153,7 @@ class ScanCache:
         return CacheEntry(seen, facts, dependencies, lasting=lasting)
 
     def remember(self, remembered: CacheEntry) -> bool:
-        """Store the entry of a library; return whether it is lasting and still valid, and was stored.
+        """Store a library's entry if it is lasting and still valid; return whether it was stored.
 
         Args:
             remembered: As `describe` gives it, with what first contact found.

@@ -35,7 +35,7 @@ def is_open_for_writing(path: str) -> bool | None:
 
 
 def _lease_is_refused(descriptor: int) -> bool | None:
-    # If a process opens the file in that instant, the kernel sends a signal, by default a deadly one
+    # If a process opens the file in that instant, the kernel sends a signal, by default a fatal one
     # to this process. Here it goes to this thread, which blocks it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
     try:
