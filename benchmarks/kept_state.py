@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.host_fingerprint import host_fingerprint
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from modular_tf.discovery.search import discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
@@ -61,7 +61,7 @@ def fill(folder: Path, count: int) -> list[str]:
         shutil.copy(original.path, path)
     time.sleep(2.5)
     cache = ScanCache.of_process()
-    with Prober(host_offer()) as prober:
+    with Prober(host_exports()) as prober:
         for path in paths:
             seen = see(path)
             known = seen and cache.describe(prober.probe(original._replace(path=path)), seen)

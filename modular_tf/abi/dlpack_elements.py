@@ -12,7 +12,7 @@ __all__ = ["ELEMENT_TYPES", "ElementType", "TypeCode", "by_dtype", "by_name", "b
 
 
 class TypeCode(IntEnum):
-    """`DLDataTypeCode`."""
+    """The type codes of DLPack (`DLDataTypeCode`)."""
 
     INT = 0
     UINT = 1
@@ -36,7 +36,7 @@ class TypeCode(IntEnum):
 
 @dataclass(frozen=True)
 class ElementType:
-    """One element type.
+    """One element type of arrays.
 
     Attributes:
         name: As numpy or ml_dtypes call it.

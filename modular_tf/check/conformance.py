@@ -10,7 +10,7 @@ from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import CheckRun, InterruptedRun, run_checks
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def check_plugins(
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []
-    with Prober(host_offer()) as prober:
+    with Prober(host_exports()) as prober:
         plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
     for plan in plans:
         try:

@@ -35,7 +35,7 @@ def stage_of(target: Target) -> Stage:
 
 
 _IMPORTED_LATE = (
-    "modular_tf.filesystem.workarounds.selection",
+    "modular_tf.filesystem.workarounds.object_store",
     "modular_tf.filesystem.workarounds.filesystem",
     "modular_tf.filesystem.workarounds.descriptor_check",
     "modular_tf.filesystem.workarounds.endpoint_check",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain, message_of
 from modular_tf.cli.numbers import count, factor
-from modular_tf.cli.problems import complain_about
+from modular_tf.cli.problems import report_problems
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf check` and return its exit status."""
     try:
         settings = _settings(options)
         if options.write_files is not None:
@@ -121,7 +121,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     if report.interrupted:
         return Exit.INTERRUPTED
     for fault in report.faults:
-        complain(f"this is a fault of ours: {fault}")
+        complain(f"internal error of modular-tf: {fault}")
     if report.faults:
         return Exit.OUR_FAULT
     if not report.has_checked:
@@ -144,7 +144,7 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
     from modular_tf.cli.check_progress import CheckProgress  # noqa: PLC0415
 
     candidates, problems = candidates_of(_targets(options))
-    complain_about(problems)
+    report_problems(problems)
     seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
     with CheckProgress() as progress:
         return check_plugins(

@@ -26,7 +26,7 @@ class CheckProgress:
         self._line = ProgressLine()
 
     def tell(self, plan: PluginPlan, outcome: Outcome) -> None:
-        """Count an outcome."""
+        """Count one more outcome."""
         done = self._done[plan.path] = self._done.get(plan.path, 0) + 1
         self._bad += outcome.verdict in BAD
         self._line.show(

@@ -12,7 +12,7 @@ from modular_tf.check.sequences.replaying import replay
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.text import harmless
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
 
@@ -33,7 +33,7 @@ def execute(token: str, targets: Sequence[str], settings: CheckSettings, printer
     candidates, _ = candidates_of(targets)
     if len(candidates) != 1:
         raise ConfigError(f"--replay works on one library, found {len(candidates)}")
-    library = probe(candidates[0], host_offer())
+    library = probe(candidates[0], host_exports())
     try:
         failure = replay(found, library, settings, _tell)
     except Blocked as blocked:

@@ -41,7 +41,7 @@ def earlier(path: str | None) -> Report | None:
 
 
 def output_is_taken(options: Namespace) -> bool:
-    """Tell whether a file goes to standard output, in the place of what is told there.
+    """Return whether a file goes to standard output, in the place of what is told there.
 
     Raises:
         ConfigError: Two are to go there.

@@ -22,10 +22,10 @@ def described(device: Device, limit: TimeLimit) -> dict[str, Any]:
     try:
         return limit.call(f"{device.name}: the look at its details", device.to_dict)
     except DeadlineExceededError as error:
-        return undescribed(device, error.message)
+        return without_details(device, error.message)
 
 
-def undescribed(device: Device, why: str) -> dict[str, Any]:
+def without_details(device: Device, why: str) -> dict[str, Any]:
     """Return the same of a device that does not answer."""
     promised = {field: getattr(device, field) for field in _PROMISED}
     return promised | dict.fromkeys(_ASKED) | {"error": why}

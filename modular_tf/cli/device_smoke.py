@@ -29,7 +29,7 @@ _NOT_COME_BACK = "the device has not come back from an earlier check"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one operation.
+    """The result of one operation.
 
     Attributes:
         check: Its name.
@@ -71,7 +71,7 @@ class Outcome:
 
 
 def has_work(device: Device) -> bool:
-    """Tell whether a device can be offered work; one that only describes itself cannot."""
+    """Return whether a device can be offered work; one that only describes itself cannot."""
     return getattr(device.factory, "executor", None) is not None
 
 

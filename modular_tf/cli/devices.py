@@ -53,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf devices` and return its exit status."""
     limit = TimeLimit(options.timeout)
     with session(options) as service:
         try:

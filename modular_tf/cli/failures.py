@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXPECTED = (ModularTFError, OSError)
-"""What an operation may well fail with; anything else is a fault of ours."""
+"""The errors that an operation can fail with; any other is an internal error."""
 
 
 def complain(message: str, subject: str | None = None) -> None:
@@ -60,7 +60,7 @@ class Failures:
             self.add(message_of(error, subject), subject)
 
     def add(self, message: str, subject: str) -> None:
-        """Report one failure."""
+        """Report one failure and count it."""
         self.count += 1
         complain(message, subject)
 

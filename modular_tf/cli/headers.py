@@ -1,4 +1,4 @@
-"""Tell where the C headers for plugin authors lie.
+"""Return where the C headers for plugin authors lie.
 
 For a compiler's -I: --include. For CMake, as -Dmodular_tf_DIR=...: --cmake.
 """
@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf headers` and return its exit status."""
     directories = {name: find() for name, find in _DIRECTORIES.items()}
     if printer.json:
         printer.json_object(**directories)

@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf inspect` and return its exit status."""
     with session(options, load=False) as service:
         entry = service.entry(options.plugin_wanted)
         if options.load:

@@ -14,7 +14,7 @@ _wanted = False
 
 
 def leave_on_second_interrupt() -> None:
-    """Have it so from the time on when there is a core that calls plugins.
+    """Make the second interrupt end the process, as soon as the native core is loaded.
 
     For a process that is the command's own.
     """
@@ -24,7 +24,7 @@ def leave_on_second_interrupt() -> None:
 
 
 def keep_leaving() -> None:
-    """Have it so again, if it was, after handlers were replaced."""
+    """Install the handler again, if it was installed, after handlers were replaced."""
     if _wanted:
         from modular_tf.native.ffi import lib  # noqa: PLC0415  (help needs no native core)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
-from modular_tf.cli.problems import complain_about
+from modular_tf.cli.problems import report_problems
 from modular_tf.cli.session import session
 from modular_tf.service.report import Reason, State
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
-_NOT_ASKED = Reason("load", None, "nobody asked to load it", None)
+_NOT_ASKED = Reason("load", None, "nothing has loaded it yet", None)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf list` and return its exit status."""
     with session(options, load=None) as service:
         report = service.load() if options.load else service.discover()
     plugins = [_as_object(record) for record in report.plugins]
@@ -36,14 +36,14 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         printer.json_object(plugins=plugins)
     else:
         _show(plugins, printer, with_warnings=options.verbose > 0)
-    complain_about(report.problems)
+    report_problems(report.problems)
     if not plugins:
         complain("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING
 
 
 def _as_object(record: PluginRecord) -> dict[str, Any]:
-    """Return a record with all that is to be said of it, why nobody loaded it included."""
+    """Return a record as a JSON object, with the reason why it is not loaded."""
     reasons = [reason.as_dict() for reason in record.reasons]
     if record.state is State.FOUND and not reasons:
         reasons = [_NOT_ASKED.as_dict()]

@@ -56,7 +56,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf lock` and return its exit status."""
     from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
     if options.output == STANDARD_OUTPUT and (options.check or options.json):
@@ -108,12 +108,12 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
 
     Else that is known of some plugins and not of others, as the scan cache happens to hold.
     """
-    from modular_tf.discovery.linking.brought_along import brought_along  # noqa: PLC0415
+    from modular_tf.discovery.linking.environment_libraries import environment_libraries  # noqa: PLC0415
     from modular_tf.discovery.sources.installed import installed_distributions  # noqa: PLC0415
     from modular_tf.discovery.trust.lock_file import LockedPlugin, LockFile  # noqa: PLC0415
 
     labels = {found.name: found.label for found in installed_distributions(sys.path)}
-    brought = brought_along()
+    brought = environment_libraries()
     plugins = []
     for record in records:
         entry = service.entry(record.name)

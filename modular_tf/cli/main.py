@@ -1,4 +1,4 @@
-"""The command `modular-tf`."""
+"""The entry point of the command `modular-tf`."""
 
 from __future__ import annotations
 
@@ -85,5 +85,5 @@ def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
 
         print_exception(error)
     hint = "" if traceback_wanted else " (run again with -v for the traceback)"
-    complain(f"this is a fault of ours: {type(error).__name__}: {error}{hint}")
+    complain(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
     return Exit.OUR_FAULT

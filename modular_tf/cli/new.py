@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf new` and return its exit status."""
     try:
         names = project_names(
             options.kind, options.name, scheme=options.scheme, device_type=options.type

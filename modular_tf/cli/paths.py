@@ -1,6 +1,6 @@
 """List every place where plugins are looked for, in order of precedence, and what was there.
 
-Then every setting, and whether a variable, the configuration file or nobody decided it.
+Then every setting, and whether a variable, the configuration file or the default decided it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def add_arguments(_: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf paths` and return its exit status."""
     from modular_tf.cli.settings import (  # noqa: PLC0415  (not for help)
         own_places,
         settings_of,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.problem import Problem
 
 
-def complain_about(problems: Iterable[Problem]) -> None:
+def report_problems(problems: Iterable[Problem]) -> None:
     """Write one line for each problem: what, by which rule, and what to do."""
     for problem in problems:
         complain(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

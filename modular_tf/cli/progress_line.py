@@ -26,7 +26,7 @@ class ProgressLine:
         self._watched = sys.stderr.isatty()
 
     def show(self, text: Callable[[float], str]) -> None:
-        """Show how far it is, where somebody watches and the last sign is old enough.
+        """Show the progress if standard error is a terminal and the last update is old enough.
 
         Args:
             text: What is shown, of the seconds since the start.

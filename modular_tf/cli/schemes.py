@@ -19,7 +19,7 @@ def add_arguments(_: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf schemes` and return its exit status."""
     with session(options) as service:
         schemes = sorted(service.schemes().items())
     if printer.json:

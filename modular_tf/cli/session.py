@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.problems import complain_about
+from modular_tf.cli.problems import report_problems
 from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def session(
     ) as service:
         if load is not None:
             report = service.load() if load else service.discover()
-            complain_about(report.problems)
+            report_problems(report.problems)
         yield service
 
 

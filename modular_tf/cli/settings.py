@@ -10,7 +10,7 @@ from modular_tf.discovery.trust.policy import default_lock_path
 from modular_tf.discovery.user_directories import cache_directory, state_directory
 from modular_tf.service.configuration import CONFIG_VARIABLE, Config, load_config
 from modular_tf.service.configuration_keys import KEYS, variables_of
-from modular_tf.service.kept.storage.own_ground import why_untrusted
+from modular_tf.service.kept.storage.trusted_directory import why_untrusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

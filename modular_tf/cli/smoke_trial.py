@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.ending import LastWords, words_of
 from modular_tf.check.isolation.zygote import command_for
-from modular_tf.cli.device_details import described, undescribed
+from modular_tf.cli.device_details import described, without_details
 from modular_tf.cli.device_smoke import CHECKS, Outcome, has_work, not_tried
 from modular_tf.cli.smoke_process import CLOSE, DETAILS
 from modular_tf.cli.time_limit import TimeLimit
@@ -48,7 +48,7 @@ class Trial:
     Attributes:
         device: The device.
         outcomes: Of its checks, in their order.
-        details: What it says of itself; None where nobody asked.
+        details: The plugin's details of the device; None if they were not requested.
     """
 
     device: Device
@@ -177,7 +177,7 @@ class _Run:
         self._trial.outcomes.append(outcome)
 
     def _conclude(self) -> None:
-        """Take note of how the process ended, where that was before all was tried."""
+        """Record how the process ended, where that was before all was tried."""
         why = self._why()
         if self._left:
             elapsed_ms = (time.monotonic() - self._since) * 1e3
@@ -188,7 +188,7 @@ class _Run:
         elif self._step == CLOSE and (self._failed or self._last_words.ending.status != 0):
             self._trial.outcomes.append(Outcome(CLOSE, works=False, elapsed_ms=0.0, message=why))
         if self._step in {None, DETAILS} and self._trial.details is None:
-            self._trial.details = undescribed(self._trial.device, why)
+            self._trial.details = without_details(self._trial.device, why)
 
     def _why(self) -> str:
         if self._failed is not None:

@@ -33,7 +33,7 @@ class _Output(io.FileIO):
 
 
 def prepare() -> None:
-    """Make the streams usable; one that somebody has put in place of Python's own stays.
+    """Make the standard streams usable; a stream that replaced Python's own is left alone.
 
     A descriptor that the caller has closed is opened, or the next file would get its number, and
     with it all that a plugin prints.

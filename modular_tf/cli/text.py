@@ -28,7 +28,7 @@ def raw(text: str) -> bytes:
 
 
 def when(mtime_nsec: int) -> str:
-    """Return a time of change in local time, "-" where a plugin does not know it."""
+    """Return a modification time in local time, "-" where a plugin does not know it."""
     if mtime_nsec <= 0:
         return "-"
     from datetime import datetime  # noqa: PLC0415  (for listings of files only)

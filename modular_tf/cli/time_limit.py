@@ -86,7 +86,7 @@ class TimeLimit:
             thread.join(self.seconds - silence)
 
     def leave_if_stuck(self, code: int) -> None:
-        """End the process at once if a call is still in a plugin, which nobody can wait for."""
+        """End the process at once if a call is still running in a plugin."""
         if self.stuck_calls:
             sys.stdout.flush()
             sys.stderr.flush()

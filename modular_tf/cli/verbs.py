@@ -31,7 +31,7 @@ class Verb:
 _FS = {
     "ls": Verb("list directories", "modular_tf.cli.fs.ls"),
     "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
-    "stat": Verb("tell size, kind and time of change", "modular_tf.cli.fs.stat"),
+    "stat": Verb("tell size, kind and modification time", "modular_tf.cli.fs.stat"),
     "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.cp"),
     "mv": Verb("move or rename", "modular_tf.cli.fs.mv"),
     "rm": Verb("remove", "modular_tf.cli.fs.rm"),

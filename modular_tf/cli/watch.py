@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf watch` and return its exit status."""
     news: News = SimpleQueue()
     with (
         _ended_by_signals(news),

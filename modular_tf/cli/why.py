@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf why` and return its exit status."""
     with session(options) as service:
         if os.path.isfile(options.name):
             service.load(options.name)

@@ -1,4 +1,4 @@
-"""Objects that are listed as long as somebody else holds them."""
+"""A set of objects that does not keep them alive."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def open_owned(*arguments: Any, **named: Any) -> FileIO:
-    """Open a file for whoever needs its descriptor; the arguments are those of `os.open`.
+    """Open a file and return the owner of its descriptor; the arguments are those of `os.open`.
 
     Raises:
         OSError: As `os.open`; or it is a directory.
@@ -47,7 +47,7 @@ def owned(make: Callable[[], int]) -> FileIO:
 
 
 def open_owned_directory(*arguments: Any, **named: Any) -> select.epoll:
-    """Open a directory for whoever needs its descriptor; the arguments are those of `os.open`.
+    """Open a directory and return the owner of its descriptor; arguments as for `os.open`.
 
     Returns:
         What has `fileno()` and `close()`, and is a context manager; nothing else of it is of use.

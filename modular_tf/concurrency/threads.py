@@ -1,4 +1,4 @@
-"""Threads of the package's own, also where the system starts no more of them."""
+"""Threads of this package, with fallbacks for when the system starts no more of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AT_ONCE = 16
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """Start a thread.
+    """Start a thread, or raise if there can be no more.
 
     An interrupt may come when it runs already. So a thread asks whether it is wanted, under a lock
     that its starter holds.
@@ -40,8 +40,8 @@ def start_thread(thread: threading.Thread) -> None:
         ) from error
 
 
-def call_out_of_signals_reach(work: Callable[[], _Result]) -> _Result:
-    """Return or raise what a function does, called by a thread of its own.
+def call_without_signal_handlers(work: Callable[[], _Result]) -> _Result:
+    """Return or raise what a function returns or raises on another thread.
 
     Python runs signal handlers in the main thread alone. So no exception of one can come between a
     system call and the line that keeps what it returned, as in Python's own `subprocess` and
@@ -95,8 +95,8 @@ def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) ->
         return [function(item) for item in items]
 
 
-class AwaitedWork:
-    """Work that is done to its end on a thread, while whoever wants it waits only so long.
+class TimedWork:
+    """Work on a thread that always finishes, while the caller waits for a limited time.
 
     The end of the process waits for it. [any thread]
     """
@@ -105,12 +105,12 @@ class AwaitedWork:
         self._thread: threading.Thread | None = None
 
     def run(self, work: Callable[[], object], name: str, timeout: float) -> bool:
-        """Do it, or wait for the thread that does it; tell whether it ended in time.
+        """Do it, or wait for the thread that does it; return whether it ended in time.
 
         Where there is no thread for it, nothing is done.
 
         Args:
-            work: What to do, where nobody does it.
+            work: The function to call, unless a thread runs already.
             name: The thread's.
             timeout: In seconds.
         """
@@ -128,7 +128,7 @@ class AwaitedWork:
 
 
 class Worker:
-    """A thread that is there while there is work. Used under a lock of its owner's.
+    """A thread that exists while there is work. Used under a lock of its owner.
 
     The owner calls `ensure` before there is work that only the thread can do. The thread asks
     `is_current` before it begins, and calls `leave` where no work is left.
@@ -138,7 +138,7 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     def ensure(self, work: Callable[[], None], name: str) -> None:
-        """Have the thread run.
+        """Start the thread unless it runs.
 
         Args:
             work: What it does, where it has to be started.
@@ -158,9 +158,9 @@ class Worker:
 
     @property
     def is_current(self) -> bool:
-        """Whether this thread is the one; else it was given up while it was started."""
+        """Whether the calling thread is the worker; if not, it was replaced while it started."""
         return self._thread is threading.current_thread()
 
     def leave(self) -> None:
-        """End this thread's time as the worker; it does nothing more."""
+        """Say that this thread does no more work; the next `ensure` starts another one."""
         self._thread = None

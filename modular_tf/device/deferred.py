@@ -1,4 +1,4 @@
-"""A device factory whose library is mapped when somebody first wants a device of it."""
+"""A device factory whose library is loaded at the first use of one of its devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DeferredFactory:
-    """Stands in a registry for a platform that is known and not loaded. [any thread].
+    """Stands in a registry for a platform that is known and not loaded. [any thread]
 
     The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`).
 
@@ -49,7 +49,7 @@ class DeferredFactory:
         self._load_now = load_now
 
     def load(self) -> None:
-        """Have it loaded.
+        """Load the library and put the loaded factory in this one's place.
 
         Raises:
             ModularTFError: The plugin does not do now what it did when it was tried.
@@ -57,7 +57,7 @@ class DeferredFactory:
         self._load_now()
 
     def device_count(self) -> int:
-        """Nobody counts what is not loaded.
+        """Raise: the number of devices is unknown before loading.
 
         Raises:
             UnavailableError: Always.
@@ -65,7 +65,7 @@ class DeferredFactory:
         raise self._not_loaded()
 
     def device_details(self, ordinal: int) -> DeviceDetails:
-        """Nobody knows a device of what is not loaded.
+        """Raise: the devices are unknown before loading.
 
         Raises:
             UnavailableError: Always.

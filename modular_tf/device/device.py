@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """One visible device of a registry. [any thread].
+    """One visible device of a registry. [any thread]
 
     Making and listing devices touches no hardware. The first look at a detail, such as
     `hardware_name`, asks the factory, which creates the device; if that fails, every detail raises

@@ -1,4 +1,4 @@
-"""The stream executor of one device: what makes its streams, events, timers and memory."""
+"""The stream executor of one device, which creates its streams, events, timers and memory."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.status_codes import Code
 from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.threads import start_thread
-from modular_tf.device.executor_end import close_executors
-from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
+from modular_tf.device.executor_close import close_executors
+from modular_tf.device.memory.allocation import allocator_stats, memory_usage, new_memory
 from modular_tf.device.memory.device_memory import (
     DeviceMemory,
     HostMemory,
     UnifiedMemory,
     host_memory_end,
 )
-from modular_tf.device.native_object import call_and_own, owned
+from modular_tf.device.native_object import owned
 from modular_tf.device.streams.device_context import DeviceContext
 from modular_tf.device.streams.event import Event, end_of
 from modular_tf.device.streams.event_manager import EventManager
@@ -31,11 +30,8 @@ from modular_tf.device.streams.timer import HostClockTimer, PluginTimer
 from modular_tf.errors import (
     ClosedError,
     FailedPreconditionError,
-    InvalidArgumentError,
     ModularTFError,
-    OutOfMemoryError,
     ResourceExhaustedError,
-    UnavailableError,
 )
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named
@@ -45,35 +41,28 @@ from modular_tf.native.strings import encode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.executor_arenas import ExecutorArenas
     from modular_tf.device.streams.host_callback import HostCallbacks
     from modular_tf.device.streams.timer import Timer
     from modular_tf.loading.plugin_allocator import PluginAllocator
 
-_MOST_BYTES = (1 << 63) - 1
 _DEVICE, _HOST, _UNIFIED = lib.MTF_DEVICE_MEMORY, lib.MTF_HOST_MEMORY, lib.MTF_UNIFIED_MEMORY
-_ALLOCATES = {
-    _DEVICE: "allocate",
-    _HOST: "host_memory_allocate",
-    _UNIFIED: "unified_memory_allocate",
-}
-_new_memory = lib.mtf_memory_new
-_new_arena_memory = lib.mtf_arena_memory_new
 _free_memory = lib.mtf_memory_free
 _free_event = lib.mtf_event_free
 
-_LAST_LOOK_S = 1.0
-"""How long closing waits for the event manager to see what is done; the rest fails as closed."""
+_LAST_POLL_S = 1.0
+"""How long closing waits for the event manager; events not done by then fail as closed."""
 
 atexit.register(lib.mtf_executors_process_ends)
 
 
 class Executor:
-    """One device at work. [any thread]: calls run beside each other.
+    """The executor of one device. [any thread]; calls run in parallel.
 
-    The owner of the device closes it; then all that it made is closed too, in this order: timers,
-    events, streams, device memory. Host and unified memory that is still viewed stays, and with
-    it the device.
+    The owner of the device closes it. That closes everything that it created, in this order:
+    timers, events, streams, device memory. Host and unified memory that is still viewed stays
+    valid, and keeps the device.
 
     Attributes:
         name: The device's, for messages.
@@ -81,6 +70,7 @@ class Executor:
         native: The native part.
         events: Calls functions when events are done.
         context: The streams that every device has.
+        arenas: The arenas of its memory; None if the plugin allocates each piece.
     """
 
     def __init__(
@@ -95,7 +85,7 @@ class Executor:
         arenas: Callable[[Executor], ExecutorArenas] | None = None,
         copy_streams: int = 1,
     ) -> None:
-        """Make an executor that has not called the plugin yet.
+        """Create an executor; the plugin is not called yet.
 
         Args:
             table: Address of an SP_StreamExecutor of the newest layout; it is copied.
@@ -106,7 +96,7 @@ class Executor:
             timer: Returns the address of SP_TimerFns.nanoseconds, 0 for none; asked for the first
                 timer.
             allocator: The plugin's own, instead of the functions of the table.
-            arenas: Makes what cuts the plugin's memory; None to ask the plugin for each piece.
+            arenas: Creates the arenas; None to let the plugin allocate each piece.
             copy_streams: How many streams share the copies to other devices, 1 to 4.
         """
         self.name = name
@@ -116,7 +106,7 @@ class Executor:
         self._in_flight: set[InFlight] = set()  # of all streams that are not destroyed
         self._streams: LiveObjects[Stream] = LiveObjects()
         self._closed = False
-        self._let_go: Callable[[], None] | None = None  # for the end of the last host memory
+        self._release_device: Callable[[], None] | None = None  # after the last host memory
         self.events = EventManager(self)
         self.context = DeviceContext(self, copy_streams)
         structs = ffi.cast("void *", table), ffi.cast("void *", device)
@@ -126,108 +116,63 @@ class Executor:
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.give_to(self.native), "the allocator")
-        self._arenas = None if arenas is None else arenas(self)
+        self.arenas = None if arenas is None else arenas(self)
 
     # -- memory -----------------------------------------------------------------------------------
 
     def allocate(self, n_bytes: int) -> DeviceMemory:
-        """Allocate device memory, out of an arena where there is one; 0 bytes need no plugin.
+        """Return new device memory, out of an arena if there is one; 0 bytes need no plugin.
 
         Raises:
-            OutOfMemoryError: The plugin gave none, or the limit of the arena is reached, whose
-                picture the message has then.
-            InvalidArgumentError: Nobody has so many bytes, or fewer than none.
+            OutOfMemoryError: The plugin has none, or the limit of the arena is reached; then the
+                message shows the arena's blocks.
+            InvalidArgumentError: The size is negative or impossible.
             ClosedError: The device was closed.
         """
-        return DeviceMemory(self, self._new_memory(_DEVICE, n_bytes, _free_memory), n_bytes)
+        return DeviceMemory(self, new_memory(self, _DEVICE, n_bytes, _free_memory), n_bytes)
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
-        """Allocate host memory that copies can use beside the host; errors as in `allocate`."""
-        return HostMemory(self, self._new_memory(_HOST, n_bytes, host_memory_end(self)), n_bytes)
+        """Return new host memory that the device can copy from and to; errors as in `allocate`."""
+        return HostMemory(self, new_memory(self, _HOST, n_bytes, host_memory_end(self)), n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
-        """Allocate memory that host and device share; errors as in `allocate`, and:
+        """Return new memory that host and device share; errors as in `allocate`, and:
 
         Raises:
             UnimplementedError: The plugin has no such memory.
         """
-        native = self._new_memory(_UNIFIED, n_bytes, host_memory_end(self))
+        native = new_memory(self, _UNIFIED, n_bytes, host_memory_end(self))
         return UnifiedMemory(self, native, n_bytes)
 
-    def _new_memory(self, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
-        if not 0 <= n_bytes <= _MOST_BYTES:
-            raise InvalidArgumentError(f"{self.name}: {n_bytes} bytes cannot be allocated")
-        native = self._ask_for_memory(kind, n_bytes, free)
-        if native:
-            return native
-        failure = self._memory_failure(_ALLOCATES[kind])
-        if isinstance(failure, OutOfMemoryError) and self._drop_passed():
-            native = self._ask_for_memory(kind, n_bytes, free)
-            if native:
-                return native
-            failure = self._memory_failure(_ALLOCATES[kind])
-        raise failure
-
-    def _ask_for_memory(self, kind: int, n_bytes: int, free: Callable[[Any], None]) -> Any:
-        arena = None if self._arenas is None else self._arenas.of(kind)
-        if arena is None:
-            return call_and_own(_new_memory, (self.native, kind, n_bytes), free)
-        return call_and_own(_new_arena_memory, (self.native, arena.native, kind, n_bytes), free)
-
-    def _memory_failure(self, operation: str) -> ModularTFError:
-        error = self.failure(lib.mtf_take_error(), operation)
-        if error.code is not Code.RESOURCE_EXHAUSTED:
-            return error
-        return OutOfMemoryError(error.message, plugin=error.plugin, operation=error.operation)
-
-    def _drop_passed(self) -> bool:
-        """Let go of what streams have passed, which they do in batches; tell whether of anything.
-
-        A memory that was dropped is kept by its last copies until then.
-        """
-        return sum(in_flight.drop_passed() for in_flight in list(self._in_flight)) > 0
-
     def borrow_native(self, address: int, size: int, payload: int) -> Any:
-        """Return a native memory that somebody else frees."""
+        """Return a native memory that its owner frees."""
         arguments = self.native, ffi.cast("void *", address), size, payload
         return owned(lib.mtf_memory_borrow, _free_memory, arguments, self, "borrow")
 
     def memory_usage(self) -> MemoryUsage:
-        """Ask for free and total bytes.
+        """Return the free and total bytes of the device.
 
         Raises:
             UnavailableError: The plugin does not know.
-            ModularTFError: It threw.
+            ModularTFError: The plugin threw an exception.
             ClosedError: The device was closed.
         """
-        free, total = ffi.new("int64_t *"), ffi.new("int64_t *")
-        known = ffi.new("int32_t *")
-        error = lib.mtf_device_memory_usage(self.native, free, total, known)
-        self._check_known(error, known[0], "device_memory_usage")
-        return MemoryUsage(free[0], total[0])
+        return memory_usage(self)
 
     def allocator_stats(self) -> AllocatorStats:
-        """Return the figures of the device memory's arena, or else ask what the plugin counts.
+        """Return the figures of the device memory's arena, or those that the plugin counts.
 
         Raises:
             ModularTFError: As `memory_usage`.
         """
-        arena = None if self._arenas is None else self._arenas.of(lib.MTF_DEVICE_MEMORY)
-        if arena is not None and lib.mtf_executor_is_open(self.native):
-            return arena.allocator_stats()
-        stats, known = ffi.new("mtf_allocator_stats *"), ffi.new("int32_t *")
-        error = lib.mtf_get_allocator_stats(self.native, stats, known)
-        self._check_known(error, known[0], "get_allocator_stats")
-        return AllocatorStats.from_native(stats)
+        return allocator_stats(self)
 
-    def _check_known(self, error: Any, known: int, operation: str) -> None:
-        self.check(error, operation)
-        if not known:
-            raise UnavailableError(
-                f"{self.name}: {operation}: the plugin does not know (plugin {self.plugin})",
-                plugin=self.plugin,
-                operation=operation,
-            )
+    def release_passed(self) -> bool:
+        """Release what streams have passed, which they do in batches; return whether anything was.
+
+        Memory that was dropped is kept by its last copies until then.
+        """
+        return sum(in_flight.release_passed() for in_flight in list(self._in_flight)) > 0
 
     # -- streams and events -----------------------------------------------------------------------
 
@@ -283,12 +228,12 @@ class Executor:
             FailedPreconditionError: Called by a callback of this device.
             ClosedError: The device was closed.
         """
-        self.refuse_where_awaited("synchronize_all_activity")
+        self.refuse_in_dependent_callback("synchronize_all_activity")
         self.await_streams(timeout)
         self.synchronize_now()
 
     def await_streams(self, timeout: float | None = None) -> None:
-        """Wait until streams with work have passed it, or failed; see `synchronize`."""
+        """Wait until streams with work have finished it, or failed; see `synchronize`."""
         if timeout is None:
             for in_flight in tuple(self._in_flight):  # a loop: most copies come through here
                 if in_flight.batch or in_flight.is_busy():
@@ -298,14 +243,14 @@ class Executor:
         end = end_of(timeout)
         for stream in self._streams.all():
             with suppress(ClosedError):
-                stream.await_passed(end, timeout)
+                stream.wait_until_passed(end, timeout)
 
     def synchronize_now(self) -> None:
-        """Wait by the plugin's own synchronize_all_activity alone; errors as in `synchronize`."""
-        self.refuse_where_awaited("synchronize_all_activity")
+        """Wait by the plugin's synchronize_all_activity only; errors as in `synchronize`."""
+        self.refuse_in_dependent_callback("synchronize_all_activity")
         self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------
 
     @property
     def closed(self) -> bool:
@@ -319,20 +264,20 @@ class Executor:
 
     @property
     def host_memories(self) -> int:
-        """How many host and unified memories somebody may still look at."""
+        """How many host and unified memories are still viewed."""
         return int(lib.mtf_executor_host_memories(self.native))
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody holds anything of it: streams, events, timers or memory."""
+        """Whether no streams, events, timers or memory of it are in use."""
         held = int(lib.mtf_executor_held_objects(self.native))
         return held <= self.context.n_created and not len(self.events)
 
     def close(self) -> None:
-        """Wait for calls and work in flight, then end all that was made. Safe to call twice.
+        """Wait for calls and work in flight, then destroy everything. Safe to call twice.
 
         Raises:
-            ModularTFError: Work in flight failed; all was ended nevertheless.
+            ModularTFError: Work in flight failed; everything was destroyed nevertheless.
             FailedPreconditionError: Called by a callback that this would wait for; nothing has
                 happened.
         """
@@ -340,51 +285,51 @@ class Executor:
         if failures:
             raise failures[0]
 
-    def begin_end(self) -> None:
-        """Let those who wait for events see how they ended, then refuse everything."""
+    def begin_close(self) -> None:
+        """Report the events that are done to their waiters, then refuse all calls."""
         if len(self.events) and lib.mtf_executor_is_open(self.native):
             lib.mtf_error_free(lib.mtf_synchronize_all_activity(self.native))
-            self.events.drain(_LAST_LOOK_S)
+            self.events.drain(_LAST_POLL_S)
         lib.mtf_executor_refuse_calls(self.native)
-        self._closed = True  # not before: whoever sees it finds calls refused
+        self._closed = True  # not before: a thread that sees it must find calls refused
 
-    def finish_end(self) -> None:
-        """Let go of what the plugin does not need any more, now that all was destroyed."""
+    def finish_close(self) -> None:
+        """Release what the plugin needed until everything was destroyed."""
         if lib.mtf_executor_is_inherited(self.native):
-            return  # the plugin has it in the parent, and so may threads have locks
-        if self._arenas is not None:
-            self._arenas.close()
+            return  # the parent's plugin uses it, and its threads may hold locks
+        if self.arenas is not None:
+            self.arenas.close()
         for callbacks in self._callbacks.all():
             callbacks.cancel_all()
         for in_flight in list(self._in_flight):
-            in_flight.drop_all()
+            in_flight.release_all()
         self._in_flight.clear()
 
-    def when_unused(self, let_go: Callable[[], None]) -> None:
-        """Have a function called when a closed device has no host memory left.
+    def call_when_unused(self, release: Callable[[], None]) -> None:
+        """Call a function on a thread when a closed device has no host memory left.
 
         Args:
-            let_go: A second call of it must do nothing. Where the call is interrupted, or no thread
-                can be had for it, the next `when_unused` tries again.
+            release: A second call of it must do nothing. Where the call is interrupted,
+                or no thread can be started for it, the next `call_when_unused` tries again.
         """
-        self._let_go = let_go
+        self._release_device = release
         self.host_memory_ended(left=self.host_memories)
 
     def host_memory_ended(self, *, left: int) -> None:
-        """Let the device go if none is left; may be called by the garbage collector."""
-        let_go = self._let_go
-        if left or let_go is None or sys.is_finalizing():
+        """Release the device if no host memory is left; the garbage collector may call this."""
+        release = self._release_device
+        if left or release is None or sys.is_finalizing():
             return  # a thread that starts while the interpreter ends would never run
         # The collector may have come while this very thread holds the locks that this needs.
-        thread = threading.Thread(target=let_go, name=f"end of {self.name}")
+        thread = threading.Thread(target=release, name=f"end of {self.name}")
         with suppress(ResourceExhaustedError):  # the device stays
             start_thread(thread)
-            self._let_go = None  # not before: an interrupt must not lose it
+            self._release_device = None  # not before: an interrupt must not lose it
 
-    # -- for the objects --------------------------------------------------------------------------
+    # -- for its objects ---------------------------------------------------------------------------
 
     def failure(self, error: Any, operation: str) -> ModularTFError:
-        """Turn a native error into one that names the device, not raised."""
+        """Return a native error as an exception that names the device."""
         failed = take_error(error, plugin=self.plugin, operation=f"{self.name}: {operation}")
         failed.operation = operation
         return failed
@@ -398,11 +343,11 @@ class Executor:
         return ClosedError(f"{self.name}: {what} was closed{remedy}", plugin=self.plugin)
 
     def keep_callbacks(self, callbacks: HostCallbacks) -> None:
-        """Cancel the callbacks that were never called when the device is closed."""
+        """Cancel these callbacks, if they were not called, when the device is closed."""
         self._callbacks.add(callbacks)
 
     def refuse_in_callback(self, operation: str) -> None:
-        """Refuse to wait for a callback in that callback.
+        """Raise if called in a callback of this device, which would wait for itself.
 
         Raises:
             FailedPreconditionError: This thread runs a callback of this device.
@@ -410,8 +355,8 @@ class Executor:
         if running_executor() is self:
             raise self._awaited_error(operation, self)
 
-    def refuse_where_awaited(self, operation: str) -> None:
-        """Refuse to wait for all work of the device in a callback that is part of it.
+    def refuse_in_dependent_callback(self, operation: str) -> None:
+        """Raise if called in a callback that is part of the work to wait for.
 
         Raises:
             FailedPreconditionError: This thread runs a callback of this device, or of one that
@@ -430,7 +375,7 @@ class Executor:
         )
 
     def check(self, error: Any, operation: str) -> None:
-        """Raise what a native call reported."""
+        """Raise the error of a native call, if there is one."""
         if error:
             raise self.failure(error, operation)
 

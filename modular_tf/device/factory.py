@@ -34,7 +34,7 @@ class DeviceFactory(Protocol):
 
     @property
     def platform(self) -> str:
-        """The name of the platform, which nobody else may use: A-Z and _, likewise."""
+        """The name of the platform, unique in a process: A-Z and _, like the device type."""
 
     @property
     def priority(self) -> int:
@@ -60,7 +60,7 @@ def checked_count(count: int, *, plugin: str, told_by: str = "get_device_count")
         told_by: The function or the field that says so.
 
     Raises:
-        InternalError: Nobody has so many devices (rule SE-041).
+        InternalError: The number is impossible (rule SE-041).
     """
     if count > MAX_DEVICES:
         raise InternalError(

@@ -1,4 +1,4 @@
-"""A platform that a C plugin has set up in this process, shared by whoever loads that plugin.
+"""A platform that a C plugin has set up in this process, shared by all services that load it.
 
 A library is mapped once and keeps its state in globals, so two services that load one plugin must
 not initialise it twice, nor may one of them take down what the other still uses.
@@ -35,7 +35,7 @@ _shared: dict[int, LivePlatform] = {}  # by address of the plugin's SE_InitPlugi
 def hold_platform(
     library: ExportingLibrary, *, plugin: str, holder: object, survives_fork: bool = False
 ) -> LivePlatform | RefusedDeviceTables:
-    """Return the plugin's platform, set up now unless somebody holds it already.
+    """Return the plugin's platform, set up now unless another service holds it already.
 
     Args:
         library: The plugin.

@@ -106,7 +106,7 @@ def call_and_own(
     """Call a native function and see to it that what it made is freed, which may be NULL.
 
     Signal handlers run between two steps of the interpreter, and this is one: none of them can
-    raise when the object exists and nobody has it.
+    raise when the object exists and is not yet owned.
     """
     return next(map(ffi.gc, starmap(new, (arguments,)), (free,)))
 

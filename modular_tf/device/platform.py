@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.executor import Executor
-from modular_tf.device.executor_end import close_executors
+from modular_tf.device.executor_close import close_executors
 from modular_tf.device.factory import PLUGIN_PRIORITY
 from modular_tf.device.live_platform import hold_platform, release_platform
 from modular_tf.device.memory.executor_arenas import ExecutorArenas
@@ -71,7 +71,7 @@ def load_device_platform(
 
 @final
 class DevicePlatform:
-    """The devices of one C plugin. [any thread].
+    """The devices of one C plugin. [any thread]
 
     Listing asks the plugin for a count only. A device is created when its details are asked for
     the first time, as TensorFlow creates it at first use, and stays until the platform is closed;
@@ -130,7 +130,7 @@ class DevicePlatform:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody holds streams, events, timers or memory of its devices."""
+        """Whether no streams, events, timers or memory of its devices are in use."""
         executors = list(self._executors.values())
         return all(executor.closed or executor.is_idle for executor in executors)
 
@@ -221,7 +221,7 @@ class DevicePlatform:
                 was closed.
         """
         for executor in list(self._executors.values()):
-            executor.refuse_where_awaited("close")
+            executor.refuse_in_dependent_callback("close")
         with self._lock:
             self._closed = True
             executors = dict(self._executors)
@@ -240,7 +240,7 @@ class DevicePlatform:
         self._viewed = set(viewed)  # each is asked for below, also beside another close
         # All at once: later the collector may have freed the native part of one.
         for ordinal, executor in viewed.items():
-            executor.when_unused(partial(self._host_memory_ended, ordinal))
+            executor.call_when_unused(partial(self._host_memory_ended, ordinal))
         return []
 
     def _host_memory_ended(self, ordinal: int) -> None:

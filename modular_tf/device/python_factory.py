@@ -12,7 +12,7 @@ from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFErro
 
 
 class PythonDeviceFactory:
-    """Wraps an object that has some or all of `DeviceFactory`. [any thread].
+    """Wraps an object that has some or all of `DeviceFactory`. [any thread]
 
     The names and the priority are read once. The details of an ordinal are asked for
     until there are some, which are kept.

@@ -24,7 +24,7 @@ class FactoryState(Enum):
 
 @dataclass(slots=True, eq=False)
 class Registration:
-    """One registered factory.
+    """One registered device factory.
 
     Attributes:
         factory: What brings the devices; what stands for it until that is loaded.

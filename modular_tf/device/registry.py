@@ -50,7 +50,7 @@ class DeviceListing(NamedTuple):
 
 
 class DeviceRegistry:
-    """Device factories by type and platform. [any thread].
+    """Device factories by type and platform. [any thread]
 
     A signal handler may use it in the middle of its methods. What they change is therefore computed
     first and put in place by stores without a call between them.

@@ -21,14 +21,14 @@ def parse_enabled_types(text: str | None) -> frozenset[str] | None:
 
 
 class VisibleDevices:
-    """A selection such as "GPU:2,GPU:0" or "2,0", in the written order. [any thread].
+    """A selection such as "GPU:2,GPU:0" or "2,0", in the written order. [any thread]
 
     With types, only the types that are named are restricted. Bare numbers stand for every type
     but CPU, as in TensorFlow, where the list belongs to the plugin devices.
     """
 
     def __init__(self, text: str | None = None) -> None:
-        """Read a selection.
+        """Parse a selection of visible devices.
 
         Args:
             text: A comma list; None or blank selects everything.

@@ -91,7 +91,7 @@ class FileIdentity(NamedTuple):
         return self.ctime_ns == self.mtime_ns and self.ctime_ns % _SECOND_NS == 0
 
     def may_be_newer(self, then_ns: int) -> bool:
-        """Tell whether the file may have changed after a time, by the system's clock."""
+        """Return whether the file may have changed after a time, by the system's clock."""
         is_coarse = self.ctime_ns % _SECOND_NS == 0
         return self.ctime_ns + (SETTLED_AFTER_NS if is_coarse else _TICK_NS) > then_ns
 
@@ -115,7 +115,7 @@ class SeenFile(NamedTuple):
     boot: str = ""
 
     def is_settled(self, now_ns: int) -> bool:
-        """Tell whether any change since would have changed the identity.
+        """Return whether any change since would have changed the identity.
 
         That is what git calls "racy": it would not if the last change was so shortly before the
         look that the next one could bear the same time. `ctime` counts, since `mtime` can be set.
@@ -209,7 +209,7 @@ def see_library(path: str) -> SeenFile | None:
 def see_again(
     seen: SeenFile, known: dict[str, FileIdentity | None] | None = None
 ) -> SeenFile | None:
-    """Tell whether a file has the bytes that it had. [any thread]
+    """Return whether a file has the bytes that it had. [any thread]
 
     Args:
         seen: The file as it was seen.

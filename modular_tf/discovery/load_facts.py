@@ -19,7 +19,7 @@ class LoadFacts(NamedTuple):
         kinds: The kinds of plugin that it is.
         problems: The rules that it breaks, the most telling first.
         companions: Files of libraries that it brings along, those that others need first.
-        absent: Functions that it asks for and nobody has (LD-017), sorted.
+        absent: Functions that it needs and that are not defined anywhere (LD-017), sorted.
         executable_stacks: Files, its own and of libraries loaded with it, that ask for an
             executable stack.
     """

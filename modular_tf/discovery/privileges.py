@@ -26,7 +26,7 @@ _AT_SECURE = 23
 
 
 def is_privileged() -> bool:
-    """Tell whether this process runs with rights that its user lacks. [any thread]"""
+    """Return whether this process runs with rights that its user lacks. [any thread]"""
     differs = os.geteuid() != os.getuid() or os.getegid() != os.getgid()
     return differs or _started_with_more_rights()
 
@@ -43,7 +43,7 @@ def linker_variable(name: str, environment: Mapping[str, str]) -> str:
 
 @cache
 def _started_with_more_rights() -> bool:
-    """Tell whether the kernel said so when the process started; the answer stays the same."""
+    """Return whether the kernel said so when the process started; the answer stays the same."""
     try:
         with open(_AUXILIARY_VECTOR, "rb", buffering=0) as stream:
             data = stream.read()
@@ -55,7 +55,7 @@ def _started_with_more_rights() -> bool:
 
 
 def _has_more_capabilities() -> bool:
-    """Tell whether the process has capabilities that its file gave it.
+    """Return whether the process has capabilities that its file gave it.
 
     The kernel hides the vector from a program that such a file started; and from one that gave up
     root's rights later, which then has none left. Ambient capabilities come from the parent, which

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.elf import Symbol
-    from modular_tf.discovery.linking.host_offer import HostOffer
+    from modular_tf.discovery.linking.host_exports import HostExports
 
 __all__ = ["Probe", "Prober", "probe"]
 
@@ -51,8 +51,8 @@ class Probe:
         elf: Facts of the library; None if it could not be read.
         problems: The rules that it breaks, the most telling first.
         libraries: The libraries that will be loaded with it.
-        missing_symbols: The symbols that it asks for and nobody offers.
-        passed_over: Paths at which other libraries would have been found instead.
+        missing_symbols: The symbols that it needs and that are not defined anywhere.
+        skipped_paths: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
             executable stack.
     """
@@ -63,7 +63,7 @@ class Probe:
     problems: tuple[Problem, ...]
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
-    passed_over: tuple[str, ...] = ()
+    skipped_paths: tuple[str, ...] = ()
     executable_stacks: tuple[str, ...] = ()
 
     @property
@@ -78,7 +78,7 @@ class Prober:
     A context manager that owns some open files. [any thread, one at a time].
     """
 
-    def __init__(self, host: HostOffer, *, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, host: HostExports, *, environment: Mapping[str, str] | None = None) -> None:
         """Prepare to probe.
 
         Args:
@@ -111,7 +111,7 @@ class Prober:
             problems=tuple(found.problems),
             libraries=found.link.libraries if found.link else (),
             missing_symbols=found.link.missing_symbols if found.link else (),
-            passed_over=found.link.passed_over if found.link else (),
+            skipped_paths=found.link.skipped_paths if found.link else (),
             executable_stacks=found.link.executable_stacks if found.link else (),
         )
 
@@ -153,9 +153,9 @@ class Prober:
 
 
 def probe(
-    candidate: Candidate, host: HostOffer, *, environment: Mapping[str, str] | None = None
+    candidate: Candidate, host: HostExports, *, environment: Mapping[str, str] | None = None
 ) -> Probe:
-    """Probe one candidate; for several a `Prober` is faster. [any thread]."""
+    """Probe one candidate; for several a `Prober` is faster. [any thread]"""
     with Prober(host, environment=environment) as prober:
         return prober.probe(candidate)
 

@@ -55,7 +55,7 @@ class Discovery:
 
 
 def discover(paths: SearchPaths, installation: Installation | None = None) -> Discovery:
-    """Find candidates in all places of `paths`; no code of a plugin is run. [any thread].
+    """Find candidates in all places of `paths`; no code of a plugin is run. [any thread]
 
     A place or a file that is broken becomes a problem and never stops the search.
 

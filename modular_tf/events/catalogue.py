@@ -118,13 +118,13 @@ EVENTS: tuple[KnownEvent, ...] = (
         "storage.not_written",
         (_INFO,),
         ("path", "error"),
-        "A file of ours could not be written; what it would remember is worked out again.",
+        "A file of this package could not be written; its content is worked out again.",
     ),
     KnownEvent(
         "storage.not_believed",
         (_WARNING,),
         ("path", "why", "rule"),
-        "A file of ours could have been written by somebody else, or is damaged: it is not used.",
+        "A file of this package is damaged, or another user could have changed it; it is not used.",
     ),
     KnownEvent(
         "plugin.appeared",
@@ -154,7 +154,7 @@ EVENTS: tuple[KnownEvent, ...] = (
         "generation.closed",
         (_INFO,),
         ("plugin", "path", "errors"),
-        "Nobody holds anything of a plugin's old generation any more, and it was closed.",
+        "Nothing of a plugin's old generation is in use any more, and it was closed.",
     ),
     KnownEvent(
         "watch.failed",

@@ -42,19 +42,19 @@ class EventLog:
     def __init__(self, name: str) -> None:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
 
-    def hears(self, level: int) -> bool:
-        """Tell whether anybody would be shown an event of this level of `logging`."""
+    def is_enabled_for(self, level: int) -> bool:
+        """Return whether anybody would be shown an event of this level of `logging`."""
         # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
         logger = self._stdlib
         enabled = not logger.disabled and logger.manager.disable < level
         return enabled and logger.getEffectiveLevel() <= level
 
     def debug(self, event: str, **values: object) -> None:
-        """Log a step."""
+        """Log a step at level DEBUG."""
         self.write(logging.DEBUG, event, values)
 
     def info(self, event: str, **values: object) -> None:
-        """Log an outcome."""
+        """Log an outcome at level INFO."""
         self.write(logging.INFO, event, values)
 
     def warning(self, event: str, **values: object) -> None:
@@ -72,7 +72,7 @@ class EventLog:
             values: Its keys and values.
             created: When it happened, in seconds since 1970, if not now.
         """
-        if self.hears(level):
+        if self.is_enabled_for(level):
             told = Event(event=event, **values)
             deliver(partial(self._hand_over, self._record(level, told, created), told))
 
@@ -106,7 +106,7 @@ class Event(dict[str, object]):
 
 
 def _configured_structlog() -> Any:
-    """Return structlog where the application configured it and no output of ours is asked for."""
+    """Return structlog if the application configured it and our own output is off."""
     structlog = sys.modules.get("structlog")
     if structlog is None or EventLog.shown_by_us:
         return None

@@ -1,4 +1,4 @@
-"""Names in a directory, as far as they can be trusted.
+"""Validation of the names in a directory.
 
 A name that is empty, `.`, `..` or holds a slash would lead a walk in circles or out of its tree.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
     """Return the names sorted, each once, without the trailing slash some put on directories.
 
-    A store of objects may list one name twice, as an object and as the folder of others.
+    An object store may list one name twice, as an object and as the folder of others.
 
     Raises:
         InternalError: A name cannot be that of a child.
@@ -38,5 +38,5 @@ def clean_names(names: Iterable[str], *, plugin: str, uri: str) -> list[str]:
 
 
 def checked_children(fs: Filesystem, uri: str) -> list[str]:
-    """Return the children of a directory, whoever serves it, with names that can be trusted."""
+    """Return the validated names of the children of a directory, for any filesystem."""
     return clean_names(fs.get_children(uri), plugin=fs.plugin, uri=uri)

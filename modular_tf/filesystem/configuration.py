@@ -18,7 +18,7 @@ OptionValue = int | float | bytes
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option.
+    """One option of a filesystem's configuration.
 
     Attributes:
         name: Its key.

@@ -1,4 +1,4 @@
-"""What the host does for an operation that a filesystem does not have.
+"""The host's defaults for operations that a filesystem does not implement.
 
 The algorithms are TensorFlow's (`filesystem-abi` §6) with its traps closed: loops end, a failed
 copy leaves no torn target behind, child names are checked, nothing is counted twice.
@@ -92,7 +92,7 @@ def _delete_one(fs: Filesystem, uri: str) -> DeletedCounts:
 
 
 class _Deletion:
-    """One recursive deletion under way."""
+    """The state of one recursive deletion."""
 
     def __init__(self, fs: Filesystem) -> None:
         self._fs = fs
@@ -126,13 +126,13 @@ class _Deletion:
             self.files += 1
 
     def _goes_as_link(self, child: str) -> bool:
-        """Delete a link to a directory as the name that it is: what it leads to is not ours.
+        """Return whether a child was deleted as a link; the target of a link is left alone.
 
         No operation tells a link; a directory refuses to be deleted like a file, or, in stores
         that have nothing to delete by its name, is still there afterwards.
 
         Raises:
-            PermissionDeniedError: It may be a link that must stay, so nobody goes through it.
+            PermissionDeniedError: It may be a link whose target must stay.
         """
         try:
             self._fs.delete_file(child)
@@ -179,7 +179,7 @@ def rename_file(fs: Filesystem, source: str, target: str) -> None:
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:
-    """Take the size from `stat`."""
+    """Return a file's length in bytes, from `stat`."""
     statistics = fs.stat(uri)
     if statistics.is_directory:
         raise FailedPreconditionError(
@@ -192,7 +192,7 @@ def get_file_size(fs: Filesystem, uri: str) -> int:
 
 
 def configuration_option(fs: Filesystem, key: str) -> Option:
-    """Find one option among all."""
+    """Return one option out of the whole configuration."""
     for option in fs.get_filesystem_configuration():
         if option.name == key:
             return option

@@ -1,4 +1,4 @@
-"""A scheme whose filesystem is opened when somebody first wants it."""
+"""A scheme whose filesystem is opened at its first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class DeferredFilesystem:
-    """Stands in a registry for a filesystem that is known and not open. [any thread].
+    """Stands in a registry for a filesystem that is known and not open. [any thread]
 
     Attributes:
         scheme: The scheme that it serves.
@@ -30,7 +30,7 @@ class DeferredFilesystem:
         self._open_now = open_now
 
     def open(self) -> None:
-        """Have it opened.
+        """Load the library and put the open filesystem in this one's place.
 
         Raises:
             ModularTFError: The plugin does not do now what it did when it was tried.

@@ -1,4 +1,4 @@
-"""The three kinds of file objects, whoever serves them.
+"""The three kinds of file objects of all filesystems.
 
 They are context managers, safe to close twice, and refuse use after close with `ClosedError`.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Closable(ABC):
-    """Something to close."""
+    """A context manager with an idempotent `close`."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class WritableFile(_Closable):
         """Return the position at which the next byte will be written."""
 
     def appended(self) -> int | None:
-        """Return how many bytes were added since it was opened; None where nobody counts them.
+        """Return how many bytes were added since it was opened; None if they are not counted.
 
         An interrupt may come when `append` has done its work and has not returned.
         """
@@ -113,13 +113,13 @@ class ReadOnlyMemoryRegion(_Closable):
 
 
 def appended(file: WritableFile) -> int | None:
-    """Return what a file counts while it is open; objects of users need not be of our classes."""
+    """Return `file.appended()`, None if an object of the user's does not have the method."""
     count = getattr(file, "appended", None)
     return None if count is None else count()
 
 
 def is_failure_of(file: WritableFile, error: Exception) -> bool:
-    """Tell whether an exception is a file's own, and not a signal handler's during its call.
+    """Return whether an exception comes from a file, and not from a signal handler in its call.
 
     Files that users write in Python may raise any, and most do not count what they are given.
     """

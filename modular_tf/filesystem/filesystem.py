@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from modular_tf.errors import UnimplementedError
 from modular_tf.filesystem import defaults
 from modular_tf.filesystem.copying import copy_through
-from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
+from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 from modular_tf.filesystem.uri import clean_path, parse_uri
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ class Filesystem:
         self.plugin = plugin
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have the operations on two names leave alone what is copied or renamed to itself."""
+        """Wrap the operations on two paths, so that they skip a file that is its own target."""
         super().__init_subclass__(**options)
-        for name in ON_TWO_NAMES:
+        for name in TWO_PATH_OPERATIONS:
             if name in cls.__dict__:
-                setattr(cls, name, unless_itself(cls.__dict__[name]))
+                setattr(cls, name, skip_same_file(cls.__dict__[name]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.scheme!r} of {self.plugin}>"
@@ -81,7 +81,7 @@ class Filesystem:
         raise self._unimplemented("new_appendable_file", uri)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Offer a whole file as memory."""
+        """Return a whole file as a memory region."""
         raise self._unimplemented("new_read_only_memory_region_from_file", uri)
 
     def open(
@@ -112,7 +112,7 @@ class Filesystem:
         return open_stream(self, uri, mode, buffering, encoding, errors, newline)
 
     def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
-        """Take note of a stream with a buffer, which `close` may have to write out."""
+        """Record a buffered stream, which `close` may have to write out."""
 
     # -- directories and files ----------------------------------------------------------------
 
@@ -136,12 +136,12 @@ class Filesystem:
         """Delete a directory with all that is in it; tell how much could not be deleted."""
         return defaults.delete_recursively(self, uri)
 
-    @unless_itself
+    @skip_same_file
     def rename_file(self, source: str, target: str) -> None:
         """Move a file, replacing an existing target file; under its own name it stays."""
         defaults.rename_file(self, source, target)
 
-    @unless_itself
+    @skip_same_file
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; an existing target file is replaced, a target directory copied into.
 
@@ -152,19 +152,19 @@ class Filesystem:
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Tell whether a file or directory exists; only NOT_FOUND means no, other errors rise."""
+        """Return whether a file or directory exists; only NOT_FOUND means no, other errors rise."""
         raise self._unimplemented("path_exists", uri)
 
     def paths_exist(self, uris: Sequence[str]) -> list[bool]:
-        """Answer `path_exists` for each URI, in order."""
+        """Return `path_exists` of each URI, in order."""
         return [self.path_exists(uri) for uri in uris]
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind."""
+        """Return length, modification time and kind."""
         raise self._unimplemented("stat", uri)
 
     def is_directory(self, uri: str) -> bool:
-        """Tell whether it is a directory; False for a file, `NotFoundError` for nothing."""
+        """Return whether it is a directory; False for a file, `NotFoundError` for nothing."""
         return self.stat(uri).is_directory
 
     def get_file_size(self, uri: str) -> int:
@@ -203,11 +203,11 @@ class Filesystem:
         return f"//{parse_uri(uri).host}{name}"
 
     def is_same_name(self, one: str, other: str) -> bool:
-        """Tell whether two URIs are spellings of one name."""
+        """Return whether two URIs are spellings of one name."""
         return one == other or self.name_in_store(one) == self.name_in_store(other)
 
     def shares_store_with(self, other: Filesystem) -> bool:
-        """Tell whether this filesystem may work on the files of `other` by their URIs.
+        """Return whether this filesystem may work on the files of `other` by their URIs.
 
         Two schemes of one plugin may be two names for one store, as plain paths and `file://` are.
         """
@@ -216,7 +216,7 @@ class Filesystem:
     # -- caches, transactions, configuration --------------------------------------------------
 
     def flush_caches(self) -> None:
-        """Forget what is cached; nothing where nothing is."""
+        """Clear the filesystem's caches, if it has any."""
 
     def start_transaction(self) -> Transaction:
         """Start a transaction (experimental: no known plugin has them)."""
@@ -227,7 +227,7 @@ class Filesystem:
         raise self._unimplemented("end_transaction")
 
     def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
-        """Make a path part of a transaction."""
+        """Add a path to a transaction."""
         raise self._unimplemented("add_to_transaction", uri)
 
     def get_transaction_for_path(self, uri: str) -> Transaction:
@@ -239,7 +239,7 @@ class Filesystem:
         raise self._unimplemented("get_or_start_transaction_for_path", uri)
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Describe a transaction."""
+        """Return a description of a transaction."""
         raise self._unimplemented("decode_transaction_token")
 
     def get_filesystem_configuration(self) -> list[Option]:
@@ -247,15 +247,15 @@ class Filesystem:
         return []
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set options."""
+        """Set the given options."""
         raise self._unimplemented("set_filesystem_configuration")
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
-        """Return one option."""
+        """Return the option with a key."""
         return defaults.configuration_option(self, key)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set one option."""
+        """Set the given option."""
         raise self._unimplemented("set_filesystem_configuration_option")
 
     def get_filesystem_configuration_keys(self) -> list[str]:

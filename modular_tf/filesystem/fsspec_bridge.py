@@ -1,6 +1,6 @@
-"""An fsspec filesystem as one of ours: its operations under the names of `TF_FilesystemOps`.
+"""An adapter that gives an fsspec filesystem the operations of `TF_FilesystemOps`.
 
-fsspec itself is not imported here: whoever hands a filesystem over has it already.
+fsspec itself is not imported here: the caller who passes a filesystem has imported it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     )
 
 _CHANGED = ("mtime", "LastModified", "Last-Modified", "last_modified", "modified", "updated")
-"""The names under which implementations tell the time of change, each in a type of its own."""
+"""The names under which implementations tell the modification time, each in a type of its own."""
 
 
 def is_fsspec_filesystem(candidate: object) -> bool:
-    """Tell whether `candidate` is an instance of fsspec's `AbstractFileSystem`."""
+    """Return whether `candidate` is an instance of fsspec's `AbstractFileSystem`."""
     return any(
         cls.__name__ == "AbstractFileSystem" and cls.__module__ == "fsspec.spec"
         for cls in type(candidate).__mro__
@@ -86,7 +86,7 @@ class FsspecOps:
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Tell whether something is there; fsspec's own `exists` would hide other errors."""
+        """Return whether a path exists; fsspec's own `exists` would hide other errors."""
         try:
             self._info(uri, "path_exists")
         except NotFoundError:
@@ -94,7 +94,7 @@ class FsspecOps:
         return True
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind; a length that no store tells is counted."""
+        """Return length, modification time and kind; a length that no store tells is counted."""
         info = self._info(uri, "stat")
         if info["type"] == "directory":
             return FileStatistics(int(info.get("size") or 0), 0, is_directory=True)
@@ -115,7 +115,7 @@ class FsspecOps:
         return 0
 
     def is_directory(self, uri: str) -> bool:
-        """Tell whether it is a directory; `NotFoundError` for nothing."""
+        """Return whether it is a directory; `NotFoundError` for nothing."""
         return bool(self._info(uri, "is_directory")["type"] == "directory")
 
     def get_children(self, uri: str) -> list[str]:
@@ -200,7 +200,7 @@ class FsspecOps:
         return old, f"{new.rstrip('/')}/{old.rpartition('/')[2]}" if into else new
 
     def flush_caches(self) -> None:
-        """Forget remembered listings."""
+        """Clear the cache of listings."""
         with translated_errors("flush_caches", ""):
             self.fs.invalidate_cache()
 
@@ -231,7 +231,7 @@ def _wrong_kind(operation: str, uri: str, kind: str) -> FailedPreconditionError:
 
 
 def _nanoseconds(when: Any) -> int:
-    """Convert a time as some implementation of fsspec writes it; 0 where it is unreadable."""
+    """Return a time in nanoseconds from any of fsspec's formats, 0 if it cannot be parsed."""
     if isinstance(when, str):
         try:
             when = _parsed(when)

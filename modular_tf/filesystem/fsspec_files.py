@@ -1,4 +1,4 @@
-"""Files of an fsspec filesystem in the shape of ours."""
+"""File objects of an fsspec filesystem with the interface of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.errors import ClosedError, DataLossError, ModularTFError
 from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
-from modular_tf.filesystem.foreign_errors import error_for
+from modular_tf.filesystem.python_errors import error_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ class FsspecRandomAccessFile(RandomAccessFile):
         return len(data)
 
     def close(self) -> None:
-        """Refuse further reads."""
+        """Reject further reads; fsspec itself holds nothing open."""
         self._closed = True
         self._whole = None
 
@@ -165,7 +165,7 @@ class FsspecMemoryRegion(ReadOnlyMemoryRegion):
         return len(self._open_data())
 
     def close(self) -> None:
-        """Give the memory up as soon as no view is left."""
+        """Release the memory as soon as no view is left."""
         self._data = None
 
     def _open_data(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Names of an fsspec filesystem: its paths for URIs of ours, and the names in its listings."""
+"""Names of an fsspec filesystem: its paths for our URIs, and the names in its listings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_THE_PAGE = ("?", "#")
 
 
 class FsspecNames:
-    """What an fsspec filesystem calls the files of a scheme. [any thread].
+    """What an fsspec filesystem calls the files of a scheme. [any thread]
 
     A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
     URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of
@@ -63,7 +63,7 @@ class FsspecNames:
 
 
 def is_directory_url(url: object) -> bool:
-    """Tell whether a URL is that of a directory: it ends in a slash, or behind its host."""
+    """Return whether a URL is that of a directory: it ends in a slash, or behind its host."""
     match = _URL.match(url) if isinstance(url, str) else None
     return match is not None and (match[2].endswith("/") or "/" not in match[2])
 
@@ -84,7 +84,7 @@ def _protocols(fs: Any) -> list[str]:
 
 
 def _keeps_urls(fs: Any, protocol: str) -> bool:
-    """Tell whether the filesystem's paths are whole URLs of a protocol."""
+    """Return whether the filesystem's paths are whole URLs of a protocol."""
     with suppress(Exception):  # some read more out of a URL than this one has
         url = f"{protocol}://host/name"
         return bool(fs._strip_protocol(url) == url)  # noqa: SLF001  (the only way fsspec has)

@@ -22,7 +22,7 @@ _MAGIC = re.compile(r"[*?\[\\]")
 
 
 def has_magic(pattern: str) -> bool:
-    """Tell whether a pattern holds a glob character."""
+    """Return whether a pattern holds a glob character."""
     return _MAGIC.search(pattern) is not None
 
 

@@ -1,4 +1,4 @@
-"""Waiting until the threads that plugins have started have nothing to do."""
+"""Waiting until the threads that plugins have started are idle."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import time
 
 _TASKS = "/proc/self/task"
 _ASLEEP = b"S"
-_PAUSE_S = 0.002  # a thread that did not run once in between waits for something
+_PAUSE_S = 0.002  # a thread that did not run at all during the pause is waiting
 
-_Looks = dict[int, tuple[bytes, ...]]
+_States = dict[int, tuple[bytes, ...]]
 
 
 def wait_until_idle(patience_s: float) -> bool:
-    """Wait until each thread that Python does not know of is gone, or asleep. [any thread]
+    """Wait until each thread that Python has not started has ended or sleeps. [any thread]
 
     Args:
-        patience_s: How long to wait at most, since threads of others may be busy all the time.
+        patience_s: How long to wait at most, since other threads may be busy all the time.
 
     Returns:
-        Whether they are; False also where the system does not tell.
+        Whether all are idle; False also where the system does not say.
     """
     end = time.monotonic() + patience_s
     try:
-        before = _foreign_threads()
+        before = _native_threads()
         while before and time.monotonic() < end:
             time.sleep(_PAUSE_S)
-            now = _foreign_threads()
-            if now.items() <= before.items() and all(look[0] == _ASLEEP for look in now.values()):
+            now = _native_threads()
+            if now.items() <= before.items() and all(state[0] == _ASLEEP for state in now.values()):
                 return True
             before = now
     except OSError:
@@ -36,15 +36,15 @@ def wait_until_idle(patience_s: float) -> bool:
     return not before
 
 
-def _foreign_threads() -> _Looks:
-    """Return state and number of switches of each thread that Python does not know of."""
+def _native_threads() -> _States:
+    """Return state and context switches of each thread that Python has not started."""
     known = {thread.native_id for thread in threading.enumerate()}
-    found = {number: _look_at(number) for number in map(int, os.listdir(_TASKS))}
-    return {number: look for number, look in found.items() if look and number not in known}
+    found = {number: _thread_state(number) for number in map(int, os.listdir(_TASKS))}
+    return {number: state for number, state in found.items() if state and number not in known}
 
 
-def _look_at(number: int) -> tuple[bytes, ...]:
-    """Return state and switches of a thread, nothing where it has ended."""
+def _thread_state(number: int) -> tuple[bytes, ...]:
+    """Return state and context switches of a thread, nothing if it has ended."""
     try:
         with open(f"{_TASKS}/{number}/status", "rb", buffering=0) as status:
             lines = dict(line.split(b":", 1) for line in status.read().splitlines())

@@ -1,4 +1,4 @@
-"""Streams with a buffer that somebody still writes to, so that their filesystem can end them."""
+"""The buffered streams that are still open for writing, so that their filesystem can close them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class OpenWriters:
-    """The streams of one filesystem, as long as somebody holds them. [any thread]"""
+    """The open streams of one filesystem, as long as they are referenced. [any thread]"""
 
     def __init__(self) -> None:
         self._streams: dict[weakref.ref[Stream], None] = {}
 
     def add(self, stream: Stream) -> None:
-        """Take note of a stream; one that stands on top of another comes after that."""
+        """Record a stream; one that stands on top of another comes after that."""
         self._streams[weakref.ref(stream, self._streams.pop)] = None
 
     def close(self, failures: list[ModularTFError]) -> None:
@@ -72,7 +72,7 @@ def _closing(failures: list[ModularTFError]) -> Iterator[None]:
 def _on_top_of(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
     """Return the io objects that write to some streams through a buffer of their own, top last.
 
-    Nobody tells us of them: fsspec puts compression and text on top of what we open, and so do
+    They are not registered: fsspec adds compression and text on top of what we open, and so do
     users. Python would write them out later, to streams that are closed.
     """
     above = _writers_that_hold(streams)
@@ -94,7 +94,7 @@ def _writers_that_hold(streams: Sequence[io.IOBase]) -> list[io.IOBase]:
 
 
 def _may_write_to(holder: io.IOBase, known: set[int]) -> bool:
-    """Tell whether an object may write to one of these; io's own types tell what they write to."""
+    """Return whether an object may write to one of these streams."""
     if isinstance(holder, io.BytesIO | io.StringIO | io.FileIO):
         return False
     if isinstance(holder, io.BufferedWriter | io.BufferedRandom):

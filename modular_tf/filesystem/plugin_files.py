@@ -189,7 +189,7 @@ class PluginReadOnlyMemoryRegion(ReadOnlyMemoryRegion):
         return self._length
 
     def close(self) -> None:
-        """Give the region up; its memory goes with the last view."""
+        """Release the region; its memory goes with the last view."""
         self._region = None
 
 

@@ -135,7 +135,7 @@ class PluginFilesystem(PluginSettings):
         return PluginWritableFile(self, uri, writer, owner)
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Offer a whole file as memory."""
+        """Return a whole file as a memory region."""
         place, data, length = _new("mtf_region **"), _new("char const **"), _new("uint64_t *")
         error, _, region = opened(
             _RELEASE_REGION, place,
@@ -201,7 +201,7 @@ class PluginFilesystem(PluginSettings):
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Tell whether a file or directory exists."""
+        """Return whether a file or directory exists."""
         error = _path_exists(self._handle, encode(uri))
         if not error:
             return True
@@ -210,7 +210,7 @@ class PluginFilesystem(PluginSettings):
         return False
 
     def paths_exist(self, uris: Sequence[str]) -> list[bool]:
-        """Answer `path_exists` for each URI."""
+        """Return `path_exists` of each URI."""
         if not uris or not self.tables.offers("paths_exist"):
             return super().paths_exist(uris)
         encoded = [_new("char[]", encode(uri)) for uri in uris]
@@ -232,7 +232,7 @@ class PluginFilesystem(PluginSettings):
         return exist
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind."""
+        """Return length, modification time and kind."""
         # A fresh bytes object is filled in place: half the price of a struct and its fields.
         result = bytes(_STATISTICS_SIZE)
         error = _stat_path(self._handle, encode(uri), result)
@@ -241,7 +241,7 @@ class PluginFilesystem(PluginSettings):
         return _new_tuple(FileStatistics, _unpack_statistics(result))
 
     def is_directory(self, uri: str) -> bool:
-        """Tell whether it is a directory: only if the plugin says OK *and* true."""
+        """Return whether it is a directory: only if the plugin says OK *and* true."""
         if not self.tables.offers("is_directory"):
             return super().is_directory(uri)
         result = _new("int *")
@@ -311,11 +311,11 @@ class PluginFilesystem(PluginSettings):
         return self.translate_name(uri)
 
     def is_same_name(self, one: str, other: str) -> bool:
-        """Tell whether the plugin is given one name for both URIs."""
+        """Return whether the plugin is given one name for both URIs."""
         return one == other or bool(lib.mtf_is_same_name(self._handle, encode(one), encode(other)))
 
     def shares_store_with(self, other: Filesystem) -> bool:
-        """Tell whether both are the same functions, and no state could tell them apart."""
+        """Return whether both are the same functions, and no state could tell them apart."""
         return other is self or (
             isinstance(other, PluginFilesystem)
             and bool(lib.mtf_filesystem_shares_store(self._handle, other._handle))  # noqa: SLF001
@@ -349,7 +349,7 @@ class PluginFilesystem(PluginSettings):
         self._writers.close(failures)
 
     def remember_writer(self, stream: StreamWriter | TextWriter) -> None:
-        """Take note of a stream with a buffer, as long as somebody holds it."""
+        """Record a buffered stream while it is referenced, so that `close` can write it out."""
         self._writers.add(stream)
 
     @property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PluginSettings(Filesystem):
-    """The part of a plugin's filesystem that few plugins have. [any thread]"""
+    """The transactions and options of a plugin's filesystem; few plugins have any. [any thread]"""
 
     _handle: Any
 
@@ -26,7 +26,7 @@ class PluginSettings(Filesystem):
         check(error, plugin=self.plugin, path=path, operation=operation)
 
     def _is_implemented(self, error: Any, operation: str) -> bool:
-        """Tell whether the plugin has the operation; raise any other failure."""
+        """Return whether the plugin has the operation; raise any other failure."""
         if not error:
             return True
         failure = failure_unless(error, Code.UNIMPLEMENTED, plugin=self.plugin, operation=operation)
@@ -48,7 +48,7 @@ class PluginSettings(Filesystem):
         self._check(lib.mtf_end_transaction(self._handle, token), "end_transaction")
 
     def add_to_transaction(self, uri: str, transaction: Transaction) -> None:
-        """Make a path part of a transaction."""
+        """Add a path to a transaction."""
         token = self._token(transaction)
         error = lib.mtf_add_to_transaction(self._handle, encode(uri), token)
         self._check(error, "add_to_transaction", uri)
@@ -68,7 +68,7 @@ class PluginSettings(Filesystem):
         return Transaction(self, token[0])
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Describe a transaction."""
+        """Return a description of a transaction."""
         text = ffi.new("char **")
         error = lib.mtf_decode_transaction_token(self._handle, self._token(transaction), text)
         self._check(error, "decode_transaction_token")
@@ -98,13 +98,13 @@ class PluginSettings(Filesystem):
             lib.mtf_options_free(self._handle, options[0], count[0])
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set options."""
+        """Set the given options."""
         given = OptionsForC(list(options))
         error = lib.mtf_set_configuration(self._handle, given.array, given.count)
         self._check(error, "set_filesystem_configuration")
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
-        """Return one option."""
+        """Return the option with a key."""
         option = ffi.new("mtf_option **")
         error = lib.mtf_get_configuration_option(self._handle, encode(key), option)
         if not self._is_implemented(error, "get_filesystem_configuration_option"):
@@ -115,7 +115,7 @@ class PluginSettings(Filesystem):
             lib.mtf_options_free(self._handle, option[0], 1)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set one option."""
+        """Set the given option."""
         given = OptionsForC([option])
         error = lib.mtf_set_configuration_option(self._handle, given.array)
         self._check(error, "set_filesystem_configuration_option")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
-from modular_tf.filesystem.foreign_errors import error_for
 from modular_tf.filesystem.fsspec_bridge import FsspecOps, is_fsspec_filesystem
-from modular_tf.filesystem.own_name import ON_TWO_NAMES, unless_itself
+from modular_tf.filesystem.python_errors import error_for
+from modular_tf.filesystem.same_file import TWO_PATH_OPERATIONS, skip_same_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ class PythonFilesystem(Filesystem):
             )
         for name in offered:
             forward = _forwarder(name)
-            guarded = unless_itself(forward) if name in ON_TWO_NAMES else forward
+            guarded = skip_same_file(forward) if name in TWO_PATH_OPERATIONS else forward
             setattr(self, name, MethodType(guarded, self))
 
 

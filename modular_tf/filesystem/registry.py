@@ -1,4 +1,4 @@
-"""Which filesystem serves which scheme."""
+"""The registry of filesystems by scheme."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class SchemeRegistration:
-    """One filesystem for its scheme, which it serves from `enter` to `undo`. [any thread]
+    """A registered filesystem, which serves its scheme from `enter` to `undo`. [any thread]
 
-    Both can be repeated. So whoever has it at hand before it is in force can complete it, or undo
-    it, after whatever interrupted `enter`. What was undone is not entered again.
+    Both calls can be repeated, so that an interrupted `enter` can be completed or undone. A
+    registration that was undone cannot be entered again.
 
     Attributes:
         filesystem: What serves the scheme, or stands for what does.
@@ -50,7 +50,7 @@ class SchemeRegistration:
         """Let the filesystem serve its scheme from now on.
 
         Args:
-            replace: Take the scheme from whoever serves it; open files of theirs go on.
+            replace: Replace the filesystem that serves the scheme; its open files stay usable.
             instead_of: Take the position of this one in one step, where it is in force; what took
                 the scheme from it in the meantime goes on serving.
 
@@ -66,12 +66,12 @@ class SchemeRegistration:
         self._registry.fulfil(self, filesystem)
 
     def undo(self) -> None:
-        """Let it serve no longer; what served before, and is still registered, serves again."""
+        """Remove it; the filesystem that served before, if it is still registered, serves again."""
         self._registry.leave(self)
 
 
 class FilesystemRegistry:
-    """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread].
+    """Filesystems by scheme, case-sensitive as in TensorFlow. [any thread]
 
     A signal handler may use it in the middle of its methods. What they change is therefore computed
     first and put in place by stores without a call between them.
@@ -114,7 +114,7 @@ class FilesystemRegistry:
         replace: bool = False,
         instead_of: SchemeRegistration | None = None,
     ) -> None:
-        """See `SchemeRegistration.enter`."""
+        """Add a registration; see `SchemeRegistration.enter`."""
         scheme = entering.scheme
         check_scheme(scheme, entering.plugin)
         with self._lock:
@@ -133,7 +133,7 @@ class FilesystemRegistry:
                     return
 
     def fulfil(self, registration: SchemeRegistration, filesystem: Registered) -> None:
-        """See `SchemeRegistration.fulfil`."""
+        """Replace a registration's filesystem; see `SchemeRegistration.fulfil`."""
         scheme = registration.scheme
         with self._lock:
             if scheme in self._by_scheme and self._by_scheme[scheme] is registration.filesystem:
@@ -141,7 +141,7 @@ class FilesystemRegistry:
             registration.filesystem = filesystem
 
     def leave(self, leaving: SchemeRegistration) -> None:
-        """See `SchemeRegistration.undo`."""
+        """Remove a registration; see `SchemeRegistration.undo`."""
         scheme = leaving.scheme
         with self._lock:
             leaving.is_over = True

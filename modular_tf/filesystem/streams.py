@@ -35,11 +35,11 @@ class ReaderStream(io.RawIOBase):
         self.mode = "rb"
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the stream can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True: the stream can seek."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:
@@ -93,7 +93,7 @@ class ReaderStream(io.RawIOBase):
         return offset
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position in bytes."""
         self._check_open()
         return self._position
 

@@ -1,4 +1,4 @@
-"""Files that are written to as `io` objects."""
+"""Writable files as `io` objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WriterStream(io.RawIOBase):
-    """A `WritableFile`, which it closes. One thread at a time.
+    """A raw `io` stream around a `WritableFile`, which it owns. One thread at a time.
 
     Args:
         file: What to write to.
@@ -54,7 +54,7 @@ class WriterStream(io.RawIOBase):
     def write(self, data: Buffer) -> int:
         """Append all of `data`.
 
-        What could not be appended fails for good: nobody knows how much of it has arrived, and the
+        After a failed append every write fails: it is unknown how much of it has arrived, and the
         buffer on top would bring all of it again.
         """
         self._check_open()
@@ -79,7 +79,7 @@ class WriterStream(io.RawIOBase):
         return count
 
     def _note_interrupt(self, count: int) -> None:
-        """Take note of what was appended before an interrupt, so that it is not appended twice.
+        """Record what was appended before an interrupt, so that it is not appended twice.
 
         The buffer on top keeps what it could not write, and brings it again first of all; more
         than it holds never comes out of it.
@@ -89,12 +89,12 @@ class WriterStream(io.RawIOBase):
             self._told_late = count if count <= self._buffer_size else 0
 
     def tell(self) -> int:
-        """Return how many bytes the file has, as far as the buffer on top knows."""
+        """Return the length of the file in bytes, without the buffer on top."""
         self._check_open()
         return self._position - self._told_late
 
     def flush(self) -> None:
-        """Ask the plugin to flush, unless the file is about to be closed."""
+        """Flush the plugin's file, unless it is about to be closed."""
         self._check_open()
         if not self.is_ending:
             self._file.flush()
@@ -116,7 +116,7 @@ class WriterStream(io.RawIOBase):
 
     @property
     def has_failed(self) -> bool:
-        """Whether something could not be appended; then nothing can be from now on."""
+        """Whether an append has failed; every later write fails too."""
         return self._failure is not None
 
     def _check_open(self) -> None:
@@ -125,7 +125,7 @@ class WriterStream(io.RawIOBase):
 
 
 class StreamWriter(io.BufferedWriter):
-    """A buffered writer, which its filesystem writes out and closes at its own end.
+    """A buffered writer, which its filesystem flushes and closes when it closes itself.
 
     Large writes go to the plugin's `append` without another copy. The file is complete when
     `close` has returned without an error. One thread at a time.
@@ -146,7 +146,7 @@ class StreamWriter(io.BufferedWriter):
         filesystem.remember_writer(self)
 
     def flush(self) -> None:
-        """Hand what is buffered to the plugin and ask it to flush."""
+        """Write the buffer to the plugin and flush the plugin's file."""
         super().flush()
         if not self._stream.is_ending:
             self._stream.flush()
@@ -170,7 +170,7 @@ class StreamWriter(io.BufferedWriter):
         self._stream.close()
 
     def empty_buffer(self) -> None:
-        """Hand what is buffered to the plugin; `close` tells of its failure."""
+        """Write the buffer to the plugin; a failure is raised by `close`."""
         try:
             super().flush()
         except Exception:
@@ -183,7 +183,7 @@ class StreamWriter(io.BufferedWriter):
 
 
 class TextWriter(io.TextIOWrapper):
-    """Text on top of a `StreamWriter`, which its filesystem writes out as well."""
+    """A text writer on a `StreamWriter`; its filesystem flushes and closes both."""
 
     def __init__(self, filesystem: Filesystem, writer: StreamWriter, **options: Any) -> None:
         super().__init__(writer, **options)

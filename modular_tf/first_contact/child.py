@@ -16,7 +16,7 @@ from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.stopped_watchers import Watchers
-from modular_tf.loading.origin_folder import remove_own_folders
+from modular_tf.loading.origin_folder import remove_mirrors
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
 
@@ -78,7 +78,7 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     handlers = fork_handler_count()
     rehearsal = Rehearsal(task, journal)
     rehearsal.perform()
-    remove_own_folders()  # this process ends without what Python does at its end
+    remove_mirrors()  # this process ends without what Python does at its end
     flush_output()
     changed = [list(change) for change in changes(before, ProcessState.now(), own)]
     if fork_handler_count() > handlers:

@@ -19,11 +19,11 @@ from modular_tf.first_contact.finding import (
     opened_from_rows,
 )
 from modular_tf.first_contact.relocations import stray_relocation
-from modular_tf.loading.bound_files import newcomers_with
+from modular_tf.loading.additional_libraries import opened_since
+from modular_tf.loading.bound_files import additional_libraries_of
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
-from modular_tf.loading.newcomers import opened_since
 from modular_tf.loading.unlinkable_neighbours import unlinkable_neighbours
 from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.library import unmapped_count
@@ -106,7 +106,7 @@ class Rehearsal:
             self._rehearse_filesystems(library)
         if "device" in task.kinds:
             self._rehearse_devices(library)
-        self.opened = opened_since(newcomers_with(library))
+        self.opened = opened_since(additional_libraries_of(library))
         if unmapped_count() != unmapped:  # nobody knows what that was
             self.opened = None
         try:

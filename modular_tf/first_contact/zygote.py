@@ -75,7 +75,7 @@ def _warm_up() -> None:
     loader_rules()
     # What opening a filesystem imports late, for plugins with known defects alone; and what looking
     # at a young file does.
-    import_module("modular_tf.filesystem.workarounds.selection")
+    import_module("modular_tf.filesystem.workarounds.object_store")
     import_module("hashlib")
     for file in (os.path.join(folder, _OWN_PLUGIN) for folder in package_directories()):
         if os.path.exists(file):

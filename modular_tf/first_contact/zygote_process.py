@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.owned_file import owned, owned_pipe
-from modular_tf.concurrency.threads import call_out_of_signals_reach
+from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.first_contact.escapees import end_marked
 from modular_tf.first_contact.interpreter import (
     child_environment,
@@ -108,7 +108,7 @@ class ZygoteProcess:
         Raises:
             OSError: The process is gone, or there are no descriptors.
         """
-        return call_out_of_signals_reach(self._new_warden)
+        return call_without_signal_handlers(self._new_warden)
 
     def _new_warden(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -195,7 +195,7 @@ class Zygotes:
 
         try:
             start = partial(ZygoteProcess, command=command, environment=_environment())
-            zygote = call_out_of_signals_reach(start)
+            zygote = call_without_signal_handlers(start)
         except (OSError, ValueError) as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():

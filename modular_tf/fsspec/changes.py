@@ -16,13 +16,13 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.fsspec import paths
-from modular_tf.fsspec.questions import Questions
+from modular_tf.fsspec.queries import Queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-class Changes(Questions):
+class Changes(Queries):
     """The part of `ModularFileSystem` that changes more than the contents of a file."""
 
     def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:
@@ -60,7 +60,7 @@ class Changes(Questions):
         self.forget_listing(path)
 
     def rm_file(self, path: Any) -> None:
-        """Remove a file."""
+        """Remove one file."""
         path = self._strip_protocol(path)
         self.filesystem.delete_file(self.uri(path))
         self.forget_listing(path)

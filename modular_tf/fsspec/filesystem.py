@@ -25,7 +25,7 @@ class ModularFileSystem(Changes):
     Instances are thin: connections and caches belong to the plugin. They are therefore not kept
     in fsspec's instance cache (which would keep a closed service alive), and equal ones are
     equal by scheme and service. Listings are not cached unless `use_listings_cache` says so.
-    [any thread]. Transactions are not supported, nor is a time of creation: the C API has neither.
+    [any thread] Transactions are not supported, nor is a time of creation: the C API has neither.
 
     A pickled instance carries scheme, plugin path and configuration; in another process the
     plugin is loaded again, in the same process the same service serves on.

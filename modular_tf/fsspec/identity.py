@@ -44,7 +44,7 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
         )
         self.auto_mkdir = auto_mkdir
         self.service = service or service_for(self.scheme, plugin, config)
-        self.service.filesystem(self.scheme)  # or say at once that nobody serves it
+        self.service.filesystem(self.scheme)  # raises at once if the scheme is not served
         self.origin = Origin.of(self.service, self.scheme)
 
     @property

@@ -1,4 +1,4 @@
-"""Who serves each of fsspec's protocols: services of ours, and what was there before them."""
+"""The implementations of each of fsspec's protocols: our services, and those replaced by them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One that serves a protocol, or would if nobody had taken it.
+    """One implementation of a protocol, which serves unless another one is above it.
 
     Attributes:
-        service: Of ours; None for somebody else's implementation.
+        service: Our service; None for another implementation.
         implementation: What fsspec uses then; None for none.
     """
 
@@ -36,7 +36,7 @@ class Layer:
 
 _lock = ForkLock()
 _layers: dict[str, list[Layer]] = {}
-"""By protocol, the last of which serves. Somebody else's stands there only below one of ours."""
+"""The layers of each protocol; the last one serves. Other implementations are below ours only."""
 
 
 def layer_of(protocol: str, service: PluginService) -> Layer:
@@ -45,7 +45,7 @@ def layer_of(protocol: str, service: PluginService) -> Layer:
 
 
 def take(protocol: str, layer: Layer) -> None:
-    """Let a layer serve, and whoever served before when it is given back."""
+    """Put a layer on top of a protocol; `give_back` removes it again."""
     with _lock:
         layers = _layers.setdefault(protocol, [])
         present = _registry.get(protocol)
@@ -79,7 +79,7 @@ def _serve(protocol: str) -> None:
 
 
 def _forget_instances(protocol: str) -> None:
-    """Drop filesystems from fsspec's caches that stand on one of ours: caches, folders and such.
+    """Drop filesystems from fsspec's caches that wrap one of ours: caches, folders and such.
 
     They would serve what they were made for, though it is no longer what the protocol means.
     """

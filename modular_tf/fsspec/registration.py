@@ -28,7 +28,7 @@ _log = EventLog("fsspec")
 
 @dataclass(frozen=True)
 class Registration:
-    """What `register` did.
+    """The protocols that `register` took, and how to undo it.
 
     Attributes:
         taken: The protocols that the service's plugins now serve.
@@ -42,8 +42,8 @@ class Registration:
     def undo(self) -> None:
         """Take this registration away, and no other; undoing twice is harmless.
 
-        A protocol that nobody has taken since is served by whoever had it before. Filesystems that
-        were made go on with their service.
+        A protocol that was not taken since is served by its former implementation again. Existing
+        filesystems go on using their service.
         """
         for protocol, layer in self._layers.items():
             protocols.give_back(protocol, layer)
@@ -135,4 +135,4 @@ def _conflict(service: PluginService, owners: Mapping[str, str]) -> AlreadyExist
         f"{scheme!r} is served by {owner}, and by plugin {plugins[scheme]!r}"
         for scheme, owner in owners.items()
     )
-    return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin have it")
+    return AlreadyExistsError(f"fsspec: {each}. Pass clobber=True to let the plugin serve it")

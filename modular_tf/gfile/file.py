@@ -91,11 +91,11 @@ class GFile:
         return self._closed
 
     def readable(self) -> bool:
-        """Tell whether the mode allows reads."""
+        """Return whether the mode allows reads."""
         return self._mode.replace("b", "") in _READING
 
     def writable(self) -> bool:
-        """Tell whether the mode allows writes."""
+        """Return whether the mode allows writes."""
         return self._mode.replace("b", "") in _WRITING
 
     def seekable(self) -> bool:
@@ -316,7 +316,7 @@ class GFile:
 
 
 def _go_back(reader: ReadBuffer, begin: int, error: BaseException) -> None:
-    """Read again what nobody got because of an error, except what is no text.
+    """Move the position back to before a failed read, except for a decoding error.
 
     As in TensorFlow, the next read then finds what follows.
     """

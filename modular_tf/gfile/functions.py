@@ -67,7 +67,7 @@ class GfileFunctions:
     # -- questions ----------------------------------------------------------------------------
 
     def exists(self, path: PathArgument) -> bool:
-        """Tell whether a file or directory exists; nothing exists under a file."""
+        """Return whether a file or directory exists; nothing exists under a file."""
         uri = path if type(path) is str else as_uri(path)
         try:  # asked so often that it goes without another call
             return (self._service or default_service()).filesystem_for(uri).path_exists(uri)
@@ -75,7 +75,7 @@ class GfileFunctions:
             return False
 
     def isdir(self, path: PathArgument) -> bool:
-        """Tell whether a directory exists; False also if that cannot be found out."""
+        """Return whether a directory exists; False also if that cannot be found out."""
         uri = as_uri(path)
         try:
             filesystem = self._filesystem_for(uri)
@@ -177,7 +177,7 @@ class GfileFunctions:
         self._filesystem_for(uri).recursively_create_dir(uri)
 
     def remove(self, path: PathArgument) -> None:
-        """Delete a file."""
+        """Delete one file."""
         uri = as_uri(path)
         self._filesystem_for(uri).delete_file(uri)
 

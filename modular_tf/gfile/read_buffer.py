@@ -43,7 +43,7 @@ class ReadBuffer:
         self.position = 0
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the underlying file."""
         self._file.close()
 
     def forget(self) -> None:

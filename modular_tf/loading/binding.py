@@ -12,19 +12,19 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.privileges import linker_variable
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import (
+    AdditionalLibraries,
     Bound,
-    Newcomers,
     bound,
     file_key,
-    is_alone,
+    is_single_threaded,
     own_paths,
 )
-from modular_tf.loading.needed_names import unanswered_names
 from modular_tf.loading.opened_file import OpenedFile, changed_since
-from modular_tf.loading.origin_folder import beside_neighbours
+from modular_tf.loading.origin_folder import mirrored_path
 from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
 from modular_tf.loading.target import LinkNames, Target
+from modular_tf.loading.unresolved_names import unresolved_names
 from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,
@@ -51,7 +51,7 @@ _lock = ForkLock()
 def bind(
     path: str,
     companions: Sequence[str],
-    stand_ins: frozenset[str],
+    replaced_sonames: frozenset[str],
     absent: Sequence[str] = (),
     *,
     checked: Sequence[SeenFile] | None = None,
@@ -69,10 +69,10 @@ def bind(
         path: The plugin's file.
         companions: Files of libraries that the plugin brings along, those that others of them
             need first.
-        stand_ins: Names of libraries in whose place the host runtime stands.
-        absent: Functions that nobody has; one that returns 0 stands in their place.
+        replaced_sonames: Names of libraries in whose place the host runtime stands.
+        absent: Functions that are not defined anywhere; one that returns 0 replaces them.
         checked: The files as they were when they were checked; None where nobody checked them.
-        sealed: Map copies that nobody can write to, one for all files with the same bytes. A
+        sealed: Map sealed copies, one for all files with the same bytes. A
             mapped file shows what is written to it later.
 
     Raises:
@@ -88,7 +88,7 @@ def bind(
         key = hashes or identity
         known = bound.get(key)
         if known is None or not files[-1].may_be(known.sha256):
-            known = _map(_targets(files, stand_ins, opened, sealed=sealed), absent)
+            known = _map(_targets(files, replaced_sonames, opened, sealed=sealed), absent)
             bound[key] = bound[identity] = known
         if known.library.path == path:
             return known.library
@@ -115,20 +115,24 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
         show_as(target.mapped_as, target.file.path)
         own_paths.add(target.mapped_as)
     load_runtime()
-    alone = is_alone()
+    single_threaded = is_single_threaded()
     stub = _map_stub(targets, absent)
-    came = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
+    arrived = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
     wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
-    newcomers = Newcomers(stub, came, wanted, alone)
-    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, newcomers)
+    additional = AdditionalLibraries(stub, arrived, wanted, single_threaded)
+    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, additional)
 
 
 def _targets(
-    files: Sequence[OpenedFile], stand_ins: frozenset[str], opened: ExitStack, *, sealed: bool
+    files: Sequence[OpenedFile],
+    replaced_sonames: frozenset[str],
+    opened: ExitStack,
+    *,
+    sealed: bool,
 ) -> list[Target]:
     """Choose what to map in the place of files, the plugin last.
 
@@ -147,9 +151,9 @@ def _targets(
     targets = []
     for file, names in zip(files, read, strict=True):
         source: OpenDescriptor = file
-        must_differ = names.must_differ(stand_ins) or (is_elsewhere and file is files[-1])
+        must_differ = names.must_differ(replaced_sonames) or (is_elsewhere and file is files[-1])
         if sealed or must_differ or file.must_be_copied:
-            source = copy_for_host(file, stand_ins)
+            source = copy_for_host(file, replaced_sonames)
             opened.callback(source.close)
         mapped_as = _place(file, source, levels.get(os.path.dirname(file.path)))
         targets.append(Target(file, mapped_as, source is not file, names))
@@ -162,7 +166,7 @@ def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
         source.keep()  # it reads the file again by that path, to name functions in its report
     if levels is None:
         return source.mapped_as
-    placed = beside_neighbours(file.path, source, levels)
+    placed = mirrored_path(file.path, source, levels)
     return placed or source.mapped_as
 
 
@@ -192,7 +196,7 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
             own_paths.add(library.mapped_as)
             return library.mapped_as
 
-        needed += [make(name, [path], {}) for name, path in unanswered_names(targets).items()]
+        needed += [make(name, [path], {}) for name, path in unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
         stub = make(soname, needed, dict.fromkeys(absent, absent_function()))
         for target in targets:

@@ -1,4 +1,4 @@
-"""Which files are mapped by `binding`: for the life of the process, once for all services."""
+"""The files that `binding` has mapped, once for all services of the process."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from modular_tf.native.library import Library, MappedObject
 
 
-class Newcomers(NamedTuple):
-    """What came into the process with a plugin, beside it and its companions.
+class AdditionalLibraries(NamedTuple):
+    """The libraries that were mapped together with a plugin, beside it and its companions.
 
-    It came while the plugin was mapped, or while its init functions ran.
+    They were mapped with the plugin, or while its init functions ran.
 
     Attributes:
-        stub: By which path the stub was mapped, before all that came.
-        objects: What came: what they need, what their code opened, and what other threads did
-            meanwhile.
-        wanted: For plugin and companions, by their paths, the names of what is mapped with each.
-        alone: Whether there was no other thread.
+        stub: The path of the stub, which was mapped before all of them.
+        objects: The libraries: what plugin and companions need, what their code opened, and what
+            other threads opened at the same time.
+        wanted: For plugin and companions, by their paths, the names of the libraries they need.
+        single_threaded: Whether there was no other thread.
     """
 
     stub: str
     objects: tuple[MappedObject, ...]
     wanted: dict[str, tuple[str, ...]]
-    alone: bool
+    single_threaded: bool
 
 
 class Bound(NamedTuple):
@@ -35,48 +35,48 @@ class Bound(NamedTuple):
 
     Attributes:
         library: The library.
-        mapped_as: By which path it, or a copy of it, was mapped.
-        sha256: Of its bytes when it was checked, where that is known.
-        newcomers: What came into the process with it.
+        mapped_as: The path by which it, or a copy of it, was mapped.
+        sha256: The hash of its bytes when it was checked, None if unknown.
+        additional: The libraries that were mapped with it.
     """
 
     library: Library
     mapped_as: str
     sha256: str | None
-    newcomers: Newcomers
+    additional: AdditionalLibraries
 
 
 bound: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
-"""Mapped files by `file_key`, and copies by the hashes of what was copied."""
+"""The mapped files by `file_key`, and copies by the hashes of the originals."""
 
 
-by_init: dict[str, list[Newcomers]] = {}
+by_init: dict[str, list[AdditionalLibraries]] = {}
 """What came each time that init functions ran, by stubs: a later service judges it again."""
 
-refused: set[MappedObject] = set()
-"""Newcomers that must not be used: they stay mapped, and the next plugin may need them too."""
+rejected_libraries: set[MappedObject] = set()
+"""Libraries that are not trusted: they stay mapped, and the next plugin may need them too."""
 
 own_paths: set[str] = set()
-"""By which paths `binding` had libraries mapped, and what it made itself."""
+"""The paths of all libraries that `binding` has mapped, stubs included."""
 
 
-def newcomers_with(library: Library) -> Newcomers:
-    """Return what came into the process with a library that `binding` mapped."""
-    found = list(bound.values())  # at once: other threads add to it
-    return next(one.newcomers for one in found if one.library.handle == library.handle)
+def additional_libraries_of(library: Library) -> AdditionalLibraries:
+    """Return the libraries that were mapped with a library of `binding`."""
+    found = list(bound.values())  # a copy: other threads add to it
+    return next(one.additional for one in found if one.library.handle == library.handle)
 
 
-def is_alone() -> bool:
-    """Tell whether this process has no other thread. [any thread]
+def is_single_threaded() -> bool:
+    """Return whether this process has one thread only. [any thread]
 
     Raises:
-        OSError: Nobody can tell now.
+        OSError: The list of threads cannot be read now.
     """
     return len(os.listdir("/proc/self/task")) == 1
 
 
 def is_bound(path: str) -> bool:
-    """Tell whether this very file was mapped before; a replaced one was not. [any thread]"""
+    """Return whether this file was mapped before; a file that replaced it was not. [any thread]"""
     try:
         return bool(bound) and file_key(FileIdentity.of(os.stat(path))) in bound
     except OSError:
@@ -84,5 +84,5 @@ def is_bound(path: str) -> bool:
 
 
 def file_key(identity: FileIdentity) -> tuple[int, int, int, int]:
-    """Return what stays the same when only owner or mode of a file change."""
+    """Return the part of a file's identity that a change of owner or mode leaves unchanged."""
     return identity.device, identity.inode, identity.size, identity.mtime_ns

@@ -63,7 +63,7 @@ class DeviceRegistration:
         platform_fns: SP_PlatformFns.
         device_fns: SP_DeviceFns.
         executor: SP_StreamExecutor.
-        timer_fns: SP_TimerFns, None until somebody needs a timer.
+        timer_fns: SP_TimerFns, None before the first use of a timer.
     """
 
     def __init__(self, plugin: str) -> None:

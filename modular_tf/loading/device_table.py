@@ -42,7 +42,7 @@ class Slot:
 
 
 class DeviceTable:
-    """The host's copy of a struct that a plugin filled; nobody can change it. [any thread].
+    """The host's read-only copy of a struct that a plugin filled. [any thread]
 
     Attributes:
         layout: Where its fields lie.

@@ -54,7 +54,7 @@ _SIZE_RULES = {
 
 @dataclass(frozen=True)
 class DeviceTables:
-    """The accepted registration of a device plugin, on write-protected pages. [any thread].
+    """The accepted registration of a device plugin, on write-protected pages. [any thread]
 
     The structs that only the host reads are in the newest layout (TF 2.9-2.21), whatever the
     plugin was compiled with: a slot that its dialect lacks is NULL. What is passed back to the

@@ -1,7 +1,7 @@
-"""Defects of plugins in the wild, and what the host does about each.
+"""The known defects of published plugins, and the workarounds for each.
 
-Rows of data (`known_defects.toml`) keyed by the identity of a plugin. The code that reads them,
-and the code that acts on the answers, names no vendor.
+The rows of `known_defects.toml` identify a plugin by its library and schemes. The code that reads
+them and the code that applies the workarounds name no vendor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.loading.defect_answers import NO_ANSWERS, Answers, typed_answer
+from modular_tf.loading.workarounds import NO_WORKAROUNDS, Workarounds, typed_workarounds
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -23,22 +23,29 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NO_ANSWERS", "Answers", "KnownDefect", "answers_for", "defects_of", "known_defects"]
+__all__ = [
+    "NO_WORKAROUNDS",
+    "KnownDefect",
+    "Workarounds",
+    "defects_of",
+    "known_defects",
+    "workarounds_for",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDefect:
-    """One row.
+    """One row of `known_defects.toml`.
 
     Attributes:
-        id: Its name.
-        library: Glob over the file name of the plugin's library.
-        schemes: Schemes that have the defect.
-        defect: What happens without the host's answer.
-        always: What the host does for every plugin that meets it, "" where it is `answer`.
-        answer: Fields of `Answers` that differ from its defaults.
-        sheet: Its number in the measured list of defects, None where it was found later.
-        test: Node id of the test that shows it answered.
+        id: The row's name.
+        library: A glob that matches the file name of the plugin's library.
+        schemes: The schemes that have the defect.
+        defect: What happens without a workaround.
+        always: What the host does for every plugin that handles the defect, "" for nothing.
+        workaround: The fields of `Workarounds` that differ from its defaults.
+        sheet: The number in the measured list of defects, None if it was found later.
+        test: Node id of the test that shows that the workaround is effective.
     """
 
     id: str
@@ -46,14 +53,14 @@ class KnownDefect:
     schemes: tuple[str, ...]
     defect: str
     always: str
-    answer: Mapping[str, Any]
+    workaround: Mapping[str, Any]
     sheet: int | None
     test: str
 
 
 @cache
 def known_defects() -> tuple[KnownDefect, ...]:
-    """Return all rows."""
+    """Return all rows of the table."""
     text = Path(__file__).with_name("known_defects.toml").read_text("utf-8")
     return tuple(
         KnownDefect(
@@ -62,7 +69,7 @@ def known_defects() -> tuple[KnownDefect, ...]:
             schemes=tuple(row["schemes"]),
             defect=row["defect"],
             always=row.get("always", ""),
-            answer=typed_answer(row.get("answer", {})),
+            workaround=typed_workarounds(row.get("workaround", {})),
             sheet=row.get("sheet"),
             test=row["test"],
         )
@@ -71,7 +78,7 @@ def known_defects() -> tuple[KnownDefect, ...]:
 
 
 def defects_of(library: str, scheme: str | None = None) -> list[KnownDefect]:
-    """Return the rows of a library file, of one scheme or of all."""
+    """Return the rows that match a library file, for one scheme or for all."""
     name = Path(library).name
     return [
         row
@@ -80,17 +87,17 @@ def defects_of(library: str, scheme: str | None = None) -> list[KnownDefect]:
     ]
 
 
-def answers_for(library: str, scheme: str) -> Answers:
-    """Return what the host does for a scheme of a library; collections of several rows add up.
+def workarounds_for(library: str, scheme: str) -> Workarounds:
+    """Return the workarounds for a scheme of a library; collections of several rows are joined.
 
     Raises:
         ValueError: Two rows give one field two values.
     """
     merged: dict[str, Any] = {}
     for row in defects_of(library, scheme):
-        for name, value in row.answer.items():
+        for name, value in row.workaround.items():
             merged[name] = _added(name, merged[name], value) if name in merged else value
-    return Answers(**merged) if merged else NO_ANSWERS
+    return Workarounds(**merged) if merged else NO_WORKAROUNDS
 
 
 def _added(name: str, before: Any, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which installable package brings a well-known scheme; rows of data (`known_packages.toml`)."""
+"""The installable packages that bring well-known schemes, by `known_packages.toml`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ else:
 
 
 class KnownPackage(NamedTuple):
-    """One package.
+    """One installable package with plugins.
 
     Attributes:
         name: As package indexes know it.
         schemes: What its plugins serve.
-        also_called: What other programs call some of these schemes, each with the proper name.
+        aliases: What other programs call some of these schemes, each with the proper name.
         install: The command that installs it.
     """
 
     name: str
     schemes: tuple[str, ...]
-    also_called: Mapping[str, str]
+    aliases: Mapping[str, str]
     install: str
 
 
 @cache
 def known_packages() -> tuple[KnownPackage, ...]:
-    """Return all rows."""
+    """Return all rows of the table."""
     text = resources.files("modular_tf.loading").joinpath("known_packages.toml").read_text("utf-8")
     return tuple(
-        KnownPackage(row["name"], tuple(row["schemes"]), row["also_called"], row["install"])
+        KnownPackage(row["name"], tuple(row["schemes"]), row["aliases"], row["install"])
         for row in tomllib.loads(text)["package"]
     )
 
@@ -47,12 +47,12 @@ def package_for(scheme: str) -> KnownPackage | None:
     return next((package for package in known_packages() if scheme in package.schemes), None)
 
 
-def proper_scheme(scheme: str) -> str:
-    """Return what plugins call a scheme, whatever its case or its name in other programs."""
+def canonical_scheme(scheme: str) -> str:
+    """Return the name that plugins use for a scheme, given any case or a common alias."""
     name = scheme.lower()
     for package in known_packages():
         if name in package.schemes:
             return name
-        if name in package.also_called:
-            return package.also_called[name]
+        if name in package.aliases:
+            return package.aliases[name]
     return scheme

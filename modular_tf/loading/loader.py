@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
-from modular_tf.loading.bound_files import newcomers_with, refused
+from modular_tf.loading.bound_files import additional_libraries_of, rejected_libraries
 from modular_tf.loading.filesystem_tables import (
     MAX_SCHEMES,
     FilesystemTables,
@@ -49,7 +49,7 @@ def map_file(
     Args:
         path: The file.
         companions: Libraries that it brings along (`LoadFacts.companions`).
-        absent: Functions that it asks for and nobody has (`LoadFacts.absent`).
+        absent: Functions that it needs and that are not defined anywhere (`LoadFacts.absent`).
         checked: The files as they were when they were checked (`TrustVerdict.checked`); None where
             nobody checked them.
         sealed: Map copies, which stay as they are when the files are overwritten.
@@ -65,17 +65,17 @@ def map_file(
         ShortageError: It cannot be mapped now, for what this process has too little of.
     """
     try:
-        library = bind(path, companions, STAND_IN_SONAMES, absent, checked=checked, sealed=sealed)
+        library = bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, ...
         raise_shortage(error)
         raise PluginError(
             f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"
         ) from error
-    came = newcomers_with(library)
-    if trust is not None and checked and (came.objects or refused):
-        from modular_tf.loading.newcomers import judge_newcomers  # noqa: PLC0415  (mostly nothing)
+    additional = additional_libraries_of(library)
+    if trust is not None and checked and (additional.objects or rejected_libraries):
+        from modular_tf.loading.additional_libraries import judge_additional_libraries  # noqa: PLC0415  (mostly nothing)
 
-        remarks = judge_newcomers(path, came, checked, trust)
+        remarks = judge_additional_libraries(path, additional, checked, trust)
         if remarks and tell is not None:
             tell(remarks)
     return library

@@ -68,7 +68,7 @@ class OpenedFile(OpenDescriptor):
     Attributes:
         path: Its path for people.
         identity: Which file it is.
-        known_sha256: What the hash of its bytes has to be; None while nobody needs to know.
+        known_sha256: The expected hash of its bytes; None if it is not needed yet.
         must_be_copied: Whether only a copy can be sure to be what was checked: another file has its
             place, maybe with the same bytes; or it had changed so shortly before the check that
             another change may have left the same times.
@@ -106,10 +106,10 @@ class OpenedFile(OpenDescriptor):
                 self.sha256()
 
     def require_unwritten(self) -> None:
-        """Check, right before it is mapped, that nobody wrote into the open file.
+        """Raise if the open file was written to; called right before it is mapped.
 
         Raises:
-            PluginError: Somebody did (LD-082).
+            PluginError: It was written to (LD-082).
         """
         now = FileIdentity.of(os.fstat(self.fd))
         if (now.size, now.mtime_ns) != (self.identity.size, self.identity.mtime_ns):
@@ -127,7 +127,7 @@ class OpenedFile(OpenDescriptor):
         return found
 
     def may_be(self, sha256: str | None) -> bool:
-        """Tell whether nothing speaks against the bytes having this hash."""
+        """Return whether nothing speaks against the bytes having this hash."""
         return None in (sha256, self.known_sha256) or sha256 == self.known_sha256
 
 
@@ -152,7 +152,7 @@ def changed_since(path: str) -> PluginError:
 
 
 def _off_standard_streams(file: FileIO) -> FileIO:
-    """Return the same file with a descriptor that nobody takes for a standard stream."""
+    """Return the same file with a descriptor above those of the standard streams."""
     if file.fileno() >= _FIRST_FREE:
         return file
     with file:

@@ -37,7 +37,7 @@ _mirrors: dict[tuple[int, str, int], _Mirror] = {}
 _root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
 
-def levels_asked_for(elf: ElfFile, file: str) -> int | None:
+def origin_levels(elf: ElfFile, file: str) -> int | None:
     """Return how many folders above its own a library looks into, None if it asks for none.
 
     Folders that are not there do not count: build systems leave many such in search paths.
@@ -54,7 +54,7 @@ def levels_asked_for(elf: ElfFile, file: str) -> int | None:
     return 0 if elf.dynamic.strings.mentions(b"dladdr") else None
 
 
-def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | None:
+def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
     """Return a path to an open file in a folder that shows what lies beside `file`.
 
     Args:
@@ -81,13 +81,13 @@ def beside_neighbours(file: str, source: OpenDescriptor, levels: int) -> str | N
     return None if "$" in placed else placed
 
 
-def file_behind(path: str) -> str:
+def unmirrored_path(path: str) -> str:
     """Return the file that a path in a folder of this process leads to; any other as it is."""
     is_ours = _root is not None and path.startswith(f"{_root[1]}/")
     return os.path.realpath(path) if is_ours else path
 
 
-def remove_own_folders() -> None:
+def remove_mirrors() -> None:
     """Remove what this process made; its libraries find nothing beside them from then on."""
     global _root
     root, _root = _root, None
@@ -98,7 +98,7 @@ def remove_own_folders() -> None:
                 _remove(root[1])
 
 
-atexit.register(remove_own_folders)
+atexit.register(remove_mirrors)
 
 
 class _Mirror:
@@ -119,7 +119,7 @@ class _Mirror:
         self._path = at
 
     def has_room(self, name: str, source: OpenDescriptor) -> bool:
-        """Tell whether a name is free, or leads to the same file already.
+        """Return whether a name is free, or leads to the same file already.
 
         glibc knows a library by its path: a second one under it would silently be the first.
         """
@@ -172,9 +172,9 @@ def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
 
 def _own_root() -> str:
     """Return the directory of this process, and remove those of processes that ended."""
-    global _root  # noqa: PLW0603  (see `remove_own_folders`)
+    global _root  # noqa: PLW0603  (see `remove_mirrors`)
     if _root is None or _root[0] != os.getpid():
-        remove_own_folders()  # in a fork it only forgets those of the parent
+        remove_mirrors()  # in a fork it only forgets those of the parent
         import tempfile  # noqa: PLC0415  (few libraries ask for their folder)
 
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")

@@ -42,15 +42,15 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
     return memory
 
 
-def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor:
-    """Copy a library so that its needs of `stand_ins` lead to the host runtime.
+def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDescriptor:
+    """Copy a library so that its needs of `replaced_sonames` lead to the host runtime.
 
     Its search path does not lead to the current directory. Nobody can change the copy, this process
     included.
 
     Args:
         file: The library.
-        stand_ins: Names of libraries in whose place the host runtime stands.
+        replaced_sonames: Names of libraries in whose place the host runtime stands.
 
     Raises:
         PluginError: A name or a search path cannot be changed in place (LD-053, LD-097); the bytes
@@ -65,7 +65,7 @@ def copy_for_host(file: OpenedFile, stand_ins: frozenset[str]) -> OpenDescriptor
         if file.known_sha256 is not None:
             require_same(file.path, sha256_of(copy.fd), file.known_sha256)
         with ElfFile(copy.mapped_as) as elf:
-            patches = _patches(elf, stand_ins, file.path)
+            patches = _patches(elf, replaced_sonames, file.path)
         for offset, data in patches:
             os.pwrite(copy.fd, data, offset)
         fcntl.fcntl(copy.fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -100,19 +100,19 @@ def _copy_file(source: int, target: int) -> None:
         copied += n_bytes
 
 
-def _patches(elf: ElfFile, stand_ins: frozenset[str], path: str) -> list[tuple[int, bytes]]:
+def _patches(elf: ElfFile, replaced_sonames: frozenset[str], path: str) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to put there."""
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
     return [
-        *_need_patches(elf, stand_ins, path, entries, table),
+        *_need_patches(elf, replaced_sonames, path, entries, table),
         *_search_path_patches(elf, path, entries, table),
     ]
 
 
 def _need_patches(
     elf: ElfFile,
-    stand_ins: frozenset[str],
+    replaced_sonames: frozenset[str],
     path: str,
     entries: list[tuple[int, int, int]],
     table: int,
@@ -120,10 +120,10 @@ def _need_patches(
     needs = [(at, value, elf.dynamic.strings.text(value)) for at, tag, value in entries
              if tag == _DT_NEEDED]  # fmt: skip
     versioned = {need.library for need in elf.version_needs()}
-    harmless = next((value for _, value, name in needs if name not in stand_ins), None)
+    harmless = next((value for _, value, name in needs if name not in replaced_sonames), None)
     patches = []
     for at, value, name in needs:
-        if name not in stand_ins:
+        if name not in replaced_sonames:
             continue
         if len(name) >= len(SONAME):
             # Versions are required of a library by the same string, so they follow.

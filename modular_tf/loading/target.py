@@ -1,4 +1,4 @@
-"""A library that is about to be mapped: from which file, by which path, and what it names."""
+"""A library to map: its file, the path to map it by, and the names in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.library_search import is_relative
-from modular_tf.loading.origin_folder import levels_asked_for
+from modular_tf.loading.origin_folder import origin_levels
 
 if TYPE_CHECKING:
     from modular_tf.loading.opened_file import OpenedFile
@@ -21,7 +21,7 @@ class LinkNames(NamedTuple):
         linked: The names of all libraries that come with it: those, and its filters
             (DT_AUXILIARY, DT_FILTER).
         search_path: Where to look for those, unexpanded.
-        levels: As `levels_asked_for` has it.
+        levels: As `origin_levels` has it.
     """
 
     soname: str | None
@@ -32,7 +32,7 @@ class LinkNames(NamedTuple):
 
     @classmethod
     def of(cls, path: str, file: str) -> LinkNames:
-        """Read them.
+        """Return the names in a library.
 
         Args:
             path: A path to it.
@@ -43,14 +43,16 @@ class LinkNames(NamedTuple):
         """
         with ElfFile(path) as elf:
             found = elf.dynamic
-            levels = levels_asked_for(elf, file)
+            levels = origin_levels(elf, file)
             search_path = (*found.rpath, *found.runpath)
             linked = tuple(one.name for one in found.linked)
             return cls(found.soname, found.needed, linked, search_path, levels)
 
-    def must_differ(self, stand_ins: frozenset[str]) -> bool:
-        """Tell whether names have to be changed in a copy (`private_copy`)."""
-        return not stand_ins.isdisjoint(self.needed) or any(map(is_relative, self.search_path))
+    def must_differ(self, replaced_sonames: frozenset[str]) -> bool:
+        """Return whether names have to be changed in a copy (`private_copy`)."""
+        return not replaced_sonames.isdisjoint(self.needed) or any(
+            map(is_relative, self.search_path)
+        )
 
 
 class Target(NamedTuple):

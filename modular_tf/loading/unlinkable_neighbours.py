@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.linking.host_offer import HOST_RUNTIME, STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.native.library import mapped_objects
@@ -20,7 +20,7 @@ from modular_tf.rules import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_OF_TENSORFLOW = STAND_IN_SONAMES - {HOST_RUNTIME}
+_OF_TENSORFLOW = REPLACED_SONAMES - {HOST_RUNTIME}
 _BLOCK_BYTES = 1 << 20
 
 
@@ -61,7 +61,7 @@ def _needs_of_tensorflow(path: str) -> list[str]:
 
 
 def _names(path: str, name: str) -> bool:
-    """Tell whether a name is among the bytes of a file."""
+    """Return whether a name is among the bytes of a file."""
     wanted, end = os.fsencode(name), b""
     try:
         with open(path, "rb") as stream:

@@ -37,7 +37,7 @@ def unpack_field(raw: bytes | memoryview, field: Field) -> int:
 class HostStruct:
     """A zeroed struct that the host lends to a plugin, with room behind its end.
 
-    The memory lives as long as this object; whoever hands out `address` must keep it.
+    The memory lives as long as this object; keep it as long as `address` is used.
 
     Attributes:
         layout: What the host writes into it, and reads back.
@@ -65,7 +65,7 @@ class HostStruct:
         return unpack_field(self.raw(), self.layout.field(name))
 
     def set(self, name: str, value: int) -> None:
-        """Write a field."""
+        """Write the value of a field."""
         field = self.layout.field(name)
         buffer = ffi.buffer(self._memory)
         struct.pack_into(_FORMATS[field.kind, field.size], buffer, field.offset, value)

@@ -1,7 +1,7 @@
 """Handles that no interrupt can lose.
 
 A signal handler runs as soon as a call of a C function has returned. Where it raises, the result of
-the call is gone before a line of ours has seen it.
+the call is lost before a line of this package has seen it.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Library:
 
     @property
     def name(self) -> str:
-        """The file's name."""
+        """The name of the library's file."""
         return os.path.basename(self.path)
 
     def symbol(self, name: str) -> int | None:
@@ -141,12 +141,12 @@ def show_as(mapped: str, path: str) -> None:
 
 
 def absent_function() -> int:
-    """Return the address of what stands in the place of functions that nobody has."""
+    """Return the address of the function that replaces undefined functions."""
     return int(ffi.cast("uintptr_t", ffi.addressof(lib, "mtf_absent_function")))
 
 
 def is_executable(address: int) -> bool:
-    """Tell whether an address lies in an executable mapping."""
+    """Return whether an address lies in an executable mapping."""
     return bool(lib.mtf_is_executable(ffi.cast("void *", address)))
 
 

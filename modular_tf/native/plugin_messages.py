@@ -39,7 +39,7 @@ class PluginMessage(NamedTuple):
 
 
 def attach_messages(runtime: Library) -> None:
-    """Take what plugins log from the host runtime; it goes to stderr while nobody listens."""
+    """Attach to the host runtime's messages of plugins; without a listener they go to stderr."""
     functions = [runtime.symbol(name) for name in ("mtf_set_log_sink", "mtf_write_log_line")]
     lib.mtf_plugin_messages_attach(*(ffi.cast("void *", address) for address in functions))
 

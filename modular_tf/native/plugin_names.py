@@ -37,5 +37,5 @@ def _bytes(text: str) -> bytes:
 
 
 def named(name: str) -> Any:
-    """Return what the core calls a plugin by; NULL for one that nobody has named."""
+    """Return the core's handle of a plugin's name; NULL for a plugin without a name."""
     return _named.get(name, ffi.NULL)

@@ -53,5 +53,5 @@ def _map_runtime() -> Library:
 
 
 def tensorflow_is_loaded() -> bool:
-    """Tell whether a real TensorFlow is mapped into this process."""
+    """Return whether a real TensorFlow is mapped into this process."""
     return Library.find(TENSORFLOW_SONAME) is not None

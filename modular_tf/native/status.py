@@ -82,5 +82,5 @@ def check(
 
 
 def drop(error: Any) -> None:
-    """Free a native error, or NULL, that nobody can be told."""
+    """Free a native error, or NULL, that cannot be reported."""
     lib.mtf_error_free(error)

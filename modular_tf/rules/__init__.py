@@ -28,7 +28,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One requirement.
+    """One requirement on plugins.
 
     Attributes:
         id: `FS-nnn`, `SE-nnn` or `LD-nnn`; never reused, never renumbered.

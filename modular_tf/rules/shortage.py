@@ -78,7 +78,7 @@ def _shortage(number: int, path: object) -> ShortageError:
 
 
 def names_shortage(message: str) -> bool:
-    """Tell whether a message of the C library ends with the words for a shortage."""
+    """Return whether a message of the C library ends with the words for a shortage."""
     return message.endswith(tuple(os.strerror(number) for number in _NUMBERS))
 
 

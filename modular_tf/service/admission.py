@@ -12,7 +12,7 @@ from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.ended_calls import take_ended_calls
 from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.plugin_file import unmarked
 from modular_tf.service.report import State
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding, Incident
     from modular_tf.first_contact.trials import Trials
     from modular_tf.service.configuration import Config
-    from modular_tf.service.kept.scan_cache import Remembered, ScanCache
+    from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
     from modular_tf.service.plugin import PluginEntry
     from modular_tf.service.plugin_file import PluginFile
 
@@ -43,7 +43,7 @@ class Admission:
     def __init__(self, config: Config, cache: ScanCache) -> None:
         self._config = config
         self._cache = cache
-        self._quarantine: QuarantineMemory | None = None
+        self._quarantine: QuarantineStore | None = None
         self._marks = LoadMarks.of_process()
         self._trials: Trials | None = None  # None also while somebody uses it
         self._keeps_warm = False
@@ -89,7 +89,7 @@ class Admission:
             elif entry.bundled and entry.known is not None:
                 finding = entry.known.finding
                 if finding is not None and finding.is_clean:
-                    entry.acquit(finding, "it comes with this package")
+                    entry.accept_finding(finding, "it comes with this package")
         return new
 
     def _shortage_of_memory(self) -> ShortageError | None:
@@ -119,10 +119,10 @@ class Admission:
         found = self._memory().suspicion(entry.sha256) if entry.sha256 else None
         return None if found is None else found.incident
 
-    def _memory(self) -> QuarantineMemory:
+    def _memory(self) -> QuarantineStore:
         """Return the quarantine, with what ended processes before this one."""
         if self._quarantine is None:
-            self._quarantine = QuarantineMemory.of_process()
+            self._quarantine = QuarantineStore.of_process()
             self._quarantine.add_culprits(self._marks.culprits())
             self._quarantine.add_ended_calls(take_ended_calls())
         return self._quarantine
@@ -139,12 +139,12 @@ class Admission:
             finding = known.finding
         if finding is None or not finding.is_clean:
             return False
-        entry.acquit(finding, "its bytes did no harm when they were tried before")
+        entry.accept_finding(finding, "its bytes did no harm when they were tried before")
         if finding is not known.finding:
             self._judge_opened(entry, finding)
         return True
 
-    def _finding_of_others(self, entry: PluginEntry, known: Remembered) -> Finding | None:
+    def _finding_of_others(self, entry: PluginEntry, known: CacheEntry) -> Finding | None:
         try:
             return self._cache.finding_for(known)
         except ShortageError as error:
@@ -211,7 +211,7 @@ class Admission:
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident
         if incident is None:
-            entry.acquit(finding, "it did no harm to the process that it was tried in")
+            entry.accept_finding(finding, "it did no harm to the process that it was tried in")
             self._remember(entry, finding, tried=finding.lasting)
             self._judge_opened(entry, finding)
             return
@@ -253,7 +253,7 @@ class Admission:
         with self._marks.around(file.plugin, file.path, f"loading {file.path}", sha256):
             yield
         if is_suspect:  # by an object of its own, since this is not under the service's lock
-            QuarantineMemory.of_process().clear_suspicion(sha256)
+            QuarantineStore.of_process().clear_suspicion(sha256)
 
 
 def _task_of(entry: PluginEntry) -> Task:

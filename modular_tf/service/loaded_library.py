@@ -138,18 +138,24 @@ class _Loading:
         self, library: Library, checked: Sequence[SeenFile], trust: TrustPolicy
     ) -> None:
         """Initialise it; where its code opened what is not to be trusted, close all of it again."""
-        from modular_tf.loading.bound_files import by_init, is_alone, newcomers_with  # noqa: PLC0415
+        from modular_tf.loading.bound_files import (  # noqa: PLC0415
+            additional_libraries_of,
+            by_init,
+            is_single_threaded,
+        )
         from modular_tf.native.library import mapped_objects  # noqa: PLC0415
 
-        came = newcomers_with(library)._replace(alone=is_alone())
+        additional = additional_libraries_of(library)._replace(single_threaded=is_single_threaded())
         before = frozenset(mapped_objects())
         self._initialise(library)
-        if not by_init.get(came.stub) and before.issuperset(mapped_objects()):
+        if not by_init.get(additional.stub) and before.issuperset(mapped_objects()):
             return
-        from modular_tf.loading.newcomers import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
+        from modular_tf.loading.additional_libraries import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
 
         try:
-            self._note("load", judge_opened_by_init(self._file.path, came, before, checked, trust))
+            self._note(
+                "load", judge_opened_by_init(self._file.path, additional, before, checked, trust)
+            )
         except PluginError as error:
             close_served(self.filesystems, self.platform, [], at_exit=False)
             self.filesystems, self.platform, self._tables = [], None, {}

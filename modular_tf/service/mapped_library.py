@@ -252,11 +252,11 @@ class Generation:
         """Have it told of calls in which the process ends; return what the note begins with."""
         if not self._config.tell_ended_calls:
             return ""
-        from modular_tf.service.kept.ended_calls import record_of, tell_of_ended_calls  # noqa: PLC0415
+        from modular_tf.service.kept.ended_calls import record_of, report_ended_calls  # noqa: PLC0415
 
         file = self.file
         sha256 = None if file.bundled else file.sha256
-        tell_of_ended_calls(leave_notes=sha256 is not None)
+        report_ended_calls(leave_notes=sha256 is not None)
         return "" if sha256 is None else record_of(file.plugin, file.path, sha256)
 
     def _serve(

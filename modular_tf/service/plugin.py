@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
-    from modular_tf.service.kept.scan_cache import Remembered
+    from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.registries import Registries
 
     Mark = Callable[[PluginFile], AbstractContextManager[object]]
@@ -104,7 +104,7 @@ class PluginEntry:
         facts: LoadFacts,
         trust: TrustVerdict,
         *,
-        known: Remembered | None = None,
+        known: CacheEntry | None = None,
         probe: Probe | None = None,
     ) -> None:
         self.candidate = candidate
@@ -151,7 +151,7 @@ class PluginEntry:
 
     def _decide(self, stage: str, rule: str | None, text: str, *, passed: bool) -> None:
         self.decisions.append(Decision(stage, passed, rule, text))
-        if not _log.hears(logging.INFO):
+        if not _log.is_enabled_for(logging.INFO):
             return
         write = _log.debug if passed else _log.info
         write(
@@ -189,10 +189,10 @@ class PluginEntry:
         """All that its bytes say; read now where what was known of it sufficed so far."""
         if self._probe is None:
             # What reads libraries is imported where one is read; known plugins are not.
-            from modular_tf.discovery.linking.host_offer import host_offer  # noqa: PLC0415
+            from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
             from modular_tf.discovery.probe import probe  # noqa: PLC0415
 
-            self._probe = probe(self.candidate, host_offer())
+            self._probe = probe(self.candidate, host_exports())
         return self._probe
 
     @property
@@ -278,7 +278,7 @@ class PluginEntry:
         """Whether its code is new to this process, and not our own, and nothing barred it yet."""
         return self.state is State.FOUND and not self.bundled and not is_bound(self.path)
 
-    def acquit(self, finding: Finding, why: str) -> None:
+    def accept_finding(self, finding: Finding, why: str) -> None:
         """Take note that it does no harm, and of what it offers."""
         if self.state is not State.FOUND or self.finding is not None:
             return

@@ -111,10 +111,10 @@ class _Pass:
     def _the_prober(self) -> Prober:
         if self._prober is None:
             # What reads libraries is imported where one is read; known plugins are not.
-            from modular_tf.discovery.linking.host_offer import host_offer  # noqa: PLC0415
+            from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
             from modular_tf.discovery.probe import Prober  # noqa: PLC0415
 
-            self._prober = self._opened.enter_context(Prober(host_offer()))
+            self._prober = self._opened.enter_context(Prober(host_exports()))
         return self._prober
 
     def _judged(
@@ -126,7 +126,7 @@ class _Pass:
         if verdict.accepted and facts.loadable:
             verdict = self._judge.judge_companions(candidate, verdict, facts.companions)
             verdict = self._judge.judge_stacks(verdict, facts.executable_stacks)
-            verdict = self._judge.judge_brought_along(candidate, verdict)
+            verdict = self._judge.judge_environment_libraries(candidate, verdict)
         if verdict.accepted and finding is not None and finding.opened:
             return self._judge.judge_opened(candidate, verdict, finding.opened)
         return verdict

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.concurrency.threads import AwaitedWork
+from modular_tf.concurrency.threads import TimedWork
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import DeadlineExceededError
@@ -94,7 +94,7 @@ class PluginService:
         self._failures: list[ModularTFError] = []  # of closing, until somebody is told
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
-        self._closing = AwaitedWork()
+        self._closing = TimedWork()
         keep_in_sight(self)
 
     # -- the way of plugins ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ from modular_tf.check.candidates import candidates_of
 from modular_tf.check.planning import plan_of
 from modular_tf.check.report.report import PluginReport
 from modular_tf.check.run import jobs_of
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def report_on(
     settings = replace(settings, options={**_OPTIONS, **settings.options})
     (candidate,), problems = candidates_of([str(library)])
     assert problems == []
-    with Prober(host_offer()) as prober:
+    with Prober(host_exports()) as prober:
         plan = plan_of(prober.probe(candidate), settings, seed=_SEED)
     # Of these plugins, each process has devices of its own: none needs them to itself.
     jobs = [replace(job, environment=environment or {}, alone=None) for job in jobs_of(plan)]

@@ -57,7 +57,7 @@ def test_an_error_of_the_system_is_one_line_and_1(run, capsys):
 def test_our_own_fault_is_70_and_short(run, capsys):
     assert run(raising(ZeroDivisionError("oops"))) == 70
     said = capsys.readouterr().err
-    assert "fault of ours: ZeroDivisionError: oops" in said
+    assert "internal error of modular-tf: ZeroDivisionError: oops" in said
     assert "-v" in said
     assert "Traceback" not in said
 

@@ -19,7 +19,7 @@ def test_list_gives_a_reason_for_every_plugin_that_is_not_loaded(mtf, fixture_pl
     for plugin in [*listed, *looked]:
         assert bool(plugin["reasons"]) is (plugin["state"] != "loaded")
         assert plugin["reason"] == (plugin["reasons"] or [None])[0]
-    assert looked[0]["reason"]["message"] == "nobody asked to load it"
+    assert looked[0]["reason"]["message"] == "nothing has loaded it yet"
 
 
 def test_list_shows_warnings(mtf, fixture_plugin):

@@ -12,8 +12,8 @@ from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.quarantine import QuarantineMemory
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.quarantine import QuarantineStore
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,11 +36,11 @@ def incident(signal: int | None = 11) -> Incident:
 
 
 def quarantine(path="/where/libbad.so", sha256=SHA256, name="bad", signal=11):
-    return QuarantineMemory.of_process().remember(sha256, name, str(path), incident(signal))
+    return QuarantineStore.of_process().remember(sha256, name, str(path), incident(signal))
 
 
 def remembered() -> list[str]:
-    return [entry.name for entry in QuarantineMemory.of_process().entries()]
+    return [entry.name for entry in QuarantineStore.of_process().entries()]
 
 
 @pytest.fixture
@@ -97,10 +97,10 @@ def test_list_as_json_has_everything(mtf):
 
 
 def test_list_tells_which_part_of_the_host_changed(mtf, tmp_path):
-    parts = dict(QuarantineMemory.of_process()._host.parts) | {"kernel": "5.0"}
+    parts = dict(QuarantineStore.of_process()._host.parts) | {"kernel": "5.0"}
     then = HostFingerprint(tuple(parts.items()))
-    directory = OwnDirectory(str(tmp_path / "state" / "modular_tf"))
-    QuarantineMemory(directory, then).remember(SHA256, "bad", "/bad.so", incident())
+    directory = PrivateDirectory(str(tmp_path / "state" / "modular_tf"))
+    QuarantineStore(directory, then).remember(SHA256, "bad", "/bad.so", incident())
     ended = mtf("quarantine", "list", "--json")
 
     (listed,) = ended.object["quarantine"]

@@ -142,7 +142,7 @@ def test_a_device_closes_though_the_close_of_another_was_interrupted(lifetime):
         first, second = platform.executor(0), platform.executor(1)
         memory = first.allocate(SIZE)
         second.create_stream().memset(memory, 1)
-        second.begin_end()  # and no more of its close
+        second.begin_close()  # and no more of its close
         closer = started(first.close)
         closer.join(30)
         assert not closer.is_alive()
@@ -153,7 +153,7 @@ def test_who_closes_a_device_is_told_what_another_close_has_found(recording):
     with recording.devices() as [first, second]:
         memory, stream = first.allocate(SIZE), second.create_stream()
         stream.memset(memory, 1)
-        second.executor.begin_end()
+        second.executor.begin_close()
         recording.fail("synchronize_all_activity", 15)
         closer = started(first.executor.close)
         closer.join(30)

@@ -7,7 +7,7 @@ import pytest
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.platform import load_device_platform
 from modular_tf.device.registry import DeviceRegistry
-from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import InternalError
 from modular_tf.loading.binding import bind
 from modular_tf.loading.device_loader import RefusedDevicePluginError
@@ -22,7 +22,7 @@ CLEAN = [variant for variant in SURVIVING if variant.state == "loaded" and not v
 @pytest.fixture
 def load(fixture_device_plugin):
     def load_variant(name):
-        library = bind(str(fixture_device_plugin(name)), [], STAND_IN_SONAMES)
+        library = bind(str(fixture_device_plugin(name)), [], REPLACED_SONAMES)
         return load_device_platform(library, plugin_name=name)
 
     return load_variant

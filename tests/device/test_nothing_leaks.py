@@ -20,7 +20,7 @@ import ctypes, gc, os, sys, threading
 sys.path.append(sys.argv[2])
 from pathlib import Path
 from statistics import median
-from modular_tf.device import event_manager, host_callback
+from modular_tf.device.streams import event_manager, host_callback
 
 host_callback._IDLE_NS, event_manager._IDLE_S = 1_000_000, 0.001  # threads end when work does
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
-from modular_tf.discovery.linking.host_offer import HostOffer
+from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.probe import Prober
 from tests.fixtures.machine import DEVELOPER_ENVIRONMENT
 
@@ -74,5 +74,5 @@ def candidate() -> Callable[[Path | str], Candidate]:
 @pytest.fixture
 def prober() -> Iterator[Prober]:
     """Probe with a host that stands in for TensorFlow's libraries and has no symbols."""
-    with Prober(HostOffer(), environment={}) as prober:
+    with Prober(HostExports(), environment={}) as prober:
         yield prober

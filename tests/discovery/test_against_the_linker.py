@@ -20,7 +20,7 @@ import pytest
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope
-from modular_tf.discovery.linking.linker_customs import running_linker
+from modular_tf.discovery.linking.linker_properties import running_linker
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:

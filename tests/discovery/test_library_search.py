@@ -15,7 +15,7 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.library_search import LibrarySearch, LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linking.linker_cache import read_linker_cache
-from modular_tf.discovery.linking.linker_customs import LinkerCustoms, running_linker
+from modular_tf.discovery.linking.linker_properties import LinkerProperties, running_linker
 from modular_tf.discovery.linking.system_libraries import default_library_directories, is_of_system
 from tests.discovery.elf_builder import ElfBuilder
 
@@ -97,9 +97,9 @@ def test_where_the_linker_cannot_be_asked_lib_stands_for_each_custom(
 ) -> None:
     dep = library(tmp_path / "lib64/libdep.so")
     root = linked("libroot.so", runpath="$ORIGIN/$LIB")
-    other = search(customs=LinkerCustoms(lib="lib/other"))
+    other = search(properties=LinkerProperties(lib="lib/other"))
 
-    assert found(search(customs=LinkerCustoms()), "libdep.so", root) == (str(dep), True)
+    assert found(search(properties=LinkerProperties()), "libdep.so", root) == (str(dep), True)
     assert found(other, "libdep.so", root) is None
 
 
@@ -119,12 +119,12 @@ def test_of_the_cache_counts_what_is_for_this_processor(
     paths = [library(tmp_path / f"glibc-hwcaps/{level}/libdep.so") for level in levels]
     paths.append(library(tmp_path / "libdep.so"))
     cache = {"libdep.so": tuple(map(str, paths))}
-    customs = LinkerCustoms(("glibc-hwcaps/v2", "glibc-hwcaps/v3"))
+    properties = LinkerProperties(("glibc-hwcaps/v2", "glibc-hwcaps/v3"))
     root = linked("libroot.so")
 
-    finder = search(cache=cache, customs=customs)
+    finder = search(cache=cache, properties=properties)
     assert found(finder, "libdep.so", root) == (str(paths[2]), False)
-    finder = search(cache=cache, customs=LinkerCustoms())
+    finder = search(cache=cache, properties=LinkerProperties())
     assert found(finder, "libdep.so", root) == (str(paths[3]), False)
 
 
@@ -133,7 +133,7 @@ def test_the_linker_is_asked_once_and_its_tunables_count(
 ) -> None:
     code = """
         import subprocess
-        from modular_tf.discovery.linking.linker_customs import running_linker
+        from modular_tf.discovery.linking.linker_properties import running_linker
 
         known = running_linker()
         subprocess.run = None
@@ -151,7 +151,7 @@ def test_a_linker_that_cannot_be_asked_now_is_asked_again(run_python: PythonRunn
     """No process can be started at the moment, or it does not end."""
     code = """
         import subprocess
-        from modular_tf.discovery.linking.linker_customs import LinkerCustoms, running_linker
+        from modular_tf.discovery.linking.linker_properties import LinkerProperties, running_linker
         from modular_tf.rules.shortage import ShortageError
 
         start = subprocess.run
@@ -165,7 +165,7 @@ def test_a_linker_that_cannot_be_asked_now_is_asked_again(run_python: PythonRunn
                 continue
             raise AssertionError(error)
         subprocess.run = start
-        assert running_linker() != LinkerCustoms()
+        assert running_linker() != LinkerProperties()
     """
     run_python(code)
 

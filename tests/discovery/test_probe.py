@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.kinds import Kind
-from modular_tf.discovery.linking.host_offer import HostOffer, host_offer
+from modular_tf.discovery.linking.host_exports import HostExports, host_exports
 from modular_tf.discovery.linking.link_check import running_glibc
 from modular_tf.discovery.linking.symbol_families import SymbolFamily
 from modular_tf.discovery.probe import Prober, probe
@@ -129,7 +129,7 @@ def test_libraries_for_other_machines(
 
 def test_word_size_and_byte_order(tmp_path: Path, prober: Prober) -> None:
     good = ElfBuilder().build()
-    with Prober(HostOffer()) as fresh:
+    with Prober(HostExports()) as fresh:
         bits, order, machine = fresh._scope().target
     other_bits = ElfBuilder(bits=96 - bits, order=order, machine=machine).build()
     other_order = ElfBuilder(bits=bits, order=">" if order == "<" else "<", machine=machine)
@@ -174,7 +174,7 @@ def test_missing_symbols_by_family(compile_library: LibraryCompiler, prober: Pro
     assert messages[kernels] == SymbolFamily.KERNEL_API.remedy
     cxx = next(message for message in messages if "C++" in message)
     assert cxx.endswith(
-        "needs 1 symbol of TensorFlow's C++ libraries that nobody offers: "
+        "needs 1 symbol of TensorFlow's C++ libraries that no library defines: "
         "tsl::mutex::unlock (_ZN3tsl5mutex6unlockEv)"
     )
 
@@ -213,7 +213,7 @@ def test_an_old_glibc_takes_nothing_in_their_place(
 def test_what_the_host_offers_is_not_missing(compile_library: LibraryCompiler) -> None:
     path = compile_library("libneedy.so", calls("TF_NewStatus", "nobody_knows"))
 
-    offer = HostOffer(symbols=frozenset({"TF_NewStatus", "nobody_knows"}))
+    offer = HostExports(symbols=frozenset({"TF_NewStatus", "nobody_knows"}))
 
     assert probe(make_candidate(path), offer).loadable
 
@@ -267,7 +267,7 @@ def test_the_host_stands_in_for_tensorflows_libraries(
     path = compile_library("libx.so", calls("TF_X"), str(stub))
 
     assert rules_of(prober.probe(make_candidate(path))) == ["LD-014"]
-    offer = HostOffer(symbols=frozenset({"TF_X"}))
+    offer = HostExports(symbols=frozenset({"TF_X"}))
     result = probe(make_candidate(path), offer)
     assert result.loadable
     assert soname not in {library.name for library in result.libraries}
@@ -283,7 +283,7 @@ def test_versions_of_the_host(compile_library: LibraryCompiler, tmp_path: Path) 
     symbols = frozenset({"TF_X"})
 
     def rules(*versions: str) -> list[str]:
-        offer = HostOffer(symbols=symbols, versions=frozenset(versions))
+        offer = HostExports(symbols=symbols, versions=frozenset(versions))
         return rules_of(probe(make_candidate(path), offer))
 
     assert rules() == []
@@ -419,7 +419,7 @@ def test_a_probe_leaves_no_files_open(compile_library: LibraryCompiler, tmp_path
     before = len(open_files())
 
     for path in (good, bad, good, tmp_path / "none.so"):
-        probe(make_candidate(path), HostOffer())
+        probe(make_candidate(path), HostExports())
     assert len(open_files()) == before
 
 
@@ -430,10 +430,10 @@ def test_library_path_of_the_environment(
     path = make_candidate(compile_library("libx.so", calls("p"), str(dep)))
     environment = {"LD_LIBRARY_PATH": str(tmp_path / "deps")}
 
-    assert not probe(path, HostOffer(), environment={}).loadable
-    assert probe(path, HostOffer(), environment=environment).loadable
+    assert not probe(path, HostExports(), environment={}).loadable
+    assert probe(path, HostExports(), environment=environment).loadable
     monkeypatch.setattr("os.geteuid", lambda: 4711)  # the linker ignores the variable then
-    assert not probe(path, HostOffer(), environment=environment).loadable
+    assert not probe(path, HostExports(), environment=environment).loadable
 
 
 def test_what_is_preloaded_offers_symbols(
@@ -443,26 +443,26 @@ def test_what_is_preloaded_offers_symbols(
     path = make_candidate(compile_library("libx.so", calls("q")))
     environment = {"LD_PRELOAD": f"{tmp_path}/gone.so {tool}"}
 
-    assert rules_of(probe(path, HostOffer(), environment={})) == ["LD-014"]
-    assert probe(path, HostOffer(), environment=environment).loadable
+    assert rules_of(probe(path, HostExports(), environment={})) == ["LD-014"]
+    assert probe(path, HostExports(), environment=environment).loadable
     monkeypatch.setattr("os.geteuid", lambda: 4711)
-    assert not probe(path, HostOffer(), environment=environment).loadable
+    assert not probe(path, HostExports(), environment=environment).loadable
 
 
 def test_the_installed_host_runtime() -> None:
-    offer = host_offer()
+    offer = host_exports()
 
     assert {"TF_NewStatus", "TF_SetStatus", "TF_GetCode", "TF_Message"} <= offer.symbols
     assert "libtensorflow_framework.so.2" in offer.sonames
-    assert host_offer() is offer
+    assert host_exports() is offer
 
 
 def test_an_installation_without_a_host_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[HostOffer.__module__]  # the package offers a function of this name
+    module = sys.modules[HostExports.__module__]  # the package offers a function of this name
     monkeypatch.setattr(module, "package_directories", lambda: ("/none",))
 
     with pytest.raises(NotFoundError, match="install it again"):
-        host_offer.__wrapped__()
+        host_exports.__wrapped__()
 
 
 def test_problems_know_their_rule(prober: Prober) -> None:
@@ -476,7 +476,7 @@ def test_problems_know_their_rule(prober: Prober) -> None:
 @pytest.mark.wild
 def test_plugins_in_the_wild(wild_plugins: WildPlugins) -> None:
     io, gcs = (make_candidate(path) for path in (wild_plugins.io_library, wild_plugins.gcs_library))
-    bare = HostOffer()
+    bare = HostExports()
 
     with Prober(bare, environment={}) as prober:
         lacking = prober.probe(io)
@@ -494,6 +494,6 @@ def test_plugins_in_the_wild(wild_plugins: WildPlugins) -> None:
         "TF_StartThread",
         "TF_VLog",
     }
-    with Prober(host_offer()) as prober:
+    with Prober(host_exports()) as prober:
         assert prober.probe(io).problems == ()
         assert prober.probe(gcs).problems == ()

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from modular_tf.discovery.elf import UndefinedSymbol
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 
 
@@ -81,7 +81,7 @@ def test_readable_names_agree_with_the_demangler() -> None:
 
 
 def test_every_c_function_that_the_host_offers_is_of_the_plugin_api() -> None:
-    offered = {name for name in host_offer().symbols if name.startswith(("TF_", "TSL_"))}
+    offered = {name for name in host_exports().symbols if name.startswith(("TF_", "TSL_"))}
 
     assert offered
     others = {

@@ -38,7 +38,7 @@ def _levels(expression: ast.expr) -> frozenset[str]:
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "_log"
-        and node.attr != "hears"  # which asks, and writes nothing
+        and node.attr != "is_enabled_for"  # which asks, and writes nothing
     )
 
 

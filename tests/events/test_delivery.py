@@ -106,7 +106,7 @@ def test_threads_do_not_wait_for_each_other():
 def test_an_event_asks_for_no_lock_of_logging():
     """Who configures `logging` holds it while it makes handlers, which may be users' code."""
     with logging._lock:
-        asking = threading.Thread(target=EventLog("test").hears, args=(logging.DEBUG,))
+        asking = threading.Thread(target=EventLog("test").is_enabled_for, args=(logging.DEBUG,))
         asking.start()
         asking.join(60)
         assert not asking.is_alive()
@@ -117,11 +117,11 @@ def test_an_event_asks_for_no_lock_of_logging():
 def test_an_event_is_heard_as_logging_says(level, disabled):
     log, logger = EventLog("test.level"), logging.getLogger("modular_tf.test.level")
     logger.setLevel(logging.INFO)
-    assert log.hears(level) is logger.isEnabledFor(level)
+    assert log.is_enabled_for(level) is logger.isEnabledFor(level)
     logger.disabled = disabled
     logging.disable(logging.INFO)
     try:
-        assert log.hears(level) is logger.isEnabledFor(level)
+        assert log.is_enabled_for(level) is logger.isEnabledFor(level)
     finally:
         logging.disable(logging.NOTSET)
         logger.disabled = False

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from modular_tf.loading.known_packages import known_packages, proper_scheme
+from modular_tf.loading.known_packages import canonical_scheme, known_packages
 from modular_tf.service.configuration import Config
 from modular_tf.service.why.visible_hardware import Hardware, hardware_of
 
@@ -45,9 +45,9 @@ def test_a_well_known_scheme_is_told_with_its_package(make_service, why, name, p
 def test_every_scheme_of_a_package_has_one_name():
     for package in known_packages():
         for scheme in package.schemes:
-            assert proper_scheme(scheme) == proper_scheme(scheme.upper()) == scheme
-        for other, scheme in package.also_called.items():
-            assert proper_scheme(other) == scheme
+            assert canonical_scheme(scheme) == canonical_scheme(scheme.upper()) == scheme
+        for other, scheme in package.aliases.items():
+            assert canonical_scheme(other) == scheme
             assert scheme in package.schemes
             assert other not in package.schemes
 

@@ -161,7 +161,7 @@ def test_a_file_that_nobody_searches(plugin_file, make_service, why, tmp_path):
     plugin = plugin_file("elsewhere/liba.so")
     answer = why(make_service(), plugin)
 
-    assert answer.of("source") == ["no source searches it; it is known because somebody named it"]
+    assert answer.of("source") == ["no source searches it; it is known because it was named"]
     assert "MODULAR_TF_PLUGIN_PATH" in answer.text
     config = Config(plugin_dirs=(str(plugin.parent),))
     assert "no source searches" not in why(make_service(config=config), plugin).text

@@ -248,7 +248,7 @@ def test_a_thread_that_never_lets_go_does_not_keep_the_process(run_python):
     child = run_python(
         """
         import threading
-        from modular_tf import plugin_service as module
+        from modular_tf.service import service as module
         from modular_tf.service.service import PluginService
         module._PATIENCE_AT_EXIT_S = 0.1
         stuck, other = PluginService(), PluginService()

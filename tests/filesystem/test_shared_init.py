@@ -9,7 +9,7 @@ from tests.filesystem.ended_child import assert_ended
 # `begin` makes a service of its own each time; what it serves shares its init from here on.
 _SHARING = """
 import modular_tf.loading.known_defects as known
-known.answers_for = lambda path, scheme: known.Answers(share_init=True)
+known.workarounds_for = lambda path, scheme: known.Workarounds(share_init=True)
 """
 
 
@@ -112,7 +112,8 @@ def test_children_share_too(anew, ledger):
     counted = ledger(
         f"""
 {_SHARING}
-known.answers_for = lambda *_: known.Answers(share_init=True, reinitialise_after_fork={anew})
+needed = known.Workarounds(share_init=True, reinitialise_after_fork={anew})
+known.workarounds_for = lambda *_: needed
 (one, one_fs), (two, two_fs) = begin(), begin()
 one_fs.new_writable_file("fixture://h/before").close()
 pid = os.fork()

@@ -12,7 +12,7 @@ import modular_tf
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
-from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineStore
 from tests.fixtures.compiler import compile_object, link_library
 
 MANY = 60
@@ -67,7 +67,7 @@ def test_what_crashes_beside_a_forger_is_not_remembered_as_harmless(
 
         assert told["good_01"] == "quarantined"
         assert told["good_02"] == "loaded"
-    assert [entry.name for entry in QuarantineMemory.of_process().entries()] == ["good_01"]
+    assert [entry.name for entry in QuarantineStore.of_process().entries()] == ["good_01"]
 
 
 def test_nobody_reports_for_another_process(misdeed, monkeypatch):

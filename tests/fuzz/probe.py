@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 from tests.discovery.conftest import make_candidate
 from tests.fuzz.elf_bases import Base, bases
@@ -45,7 +45,7 @@ def _native() -> tuple[Base, ...]:
 
 @cache
 def _prober() -> Prober:
-    return Prober(host_offer(), environment={})
+    return Prober(host_exports(), environment={})
 
 
 @cache

@@ -9,7 +9,7 @@ from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.kept import quarantine as quarantine_memory
-from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
+from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def make(dice: random.Random) -> Input:
 
 def check(given: Input) -> str:
     """List, name and recall all; what comes was put there, or at least has the right shape."""
-    memory = QuarantineMemory(GivenDirectory(given.content), HOST)
+    memory = QuarantineStore(GivenDirectory(given.content), HOST)
     entries = memory.entries()
     found = [entry for digest in DIGESTS if (entry := memory.recall(digest)) is not None]
     named = [entry for name in ("plug0", "/p/1.so", DIGESTS[2][:7]) for entry in memory.named(name)]
@@ -82,7 +82,7 @@ def _incident(number: int) -> Incident:
 
 def _file(host: HostFingerprint) -> bytes:
     directory = GivenDirectory()
-    memory = QuarantineMemory(directory, host)
+    memory = QuarantineStore(directory, host)
     before, quarantine_memory.time = quarantine_memory.time, lambda: TIME
     try:
         for entry in _entries(host):
@@ -94,4 +94,4 @@ def _file(host: HostFingerprint) -> bytes:
 
 @cache
 def _title() -> str:
-    return QuarantineMemory(GivenDirectory(), HOST)._records.title
+    return QuarantineStore(GivenDirectory(), HOST)._records.title

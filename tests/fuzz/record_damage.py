@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ODD_TEXTS = (
 )  # fmt: skip
 
 
-class GivenDirectory(OwnDirectory):
+class GivenDirectory(PrivateDirectory):
     """A directory in which each file has the bytes that it was given, or that were written last."""
 
     __slots__ = ("data",)

@@ -19,7 +19,7 @@ from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.problem import Problem
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.rules.loading import INIT_SYMBOL, KERNEL_FUNCTIONS_OFFERED
-from modular_tf.service.kept.scan_cache import Remembered, ScanCache
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ def check(given: Input) -> str:
     return f"{'forged' if given.forged else 'damaged'}, {len(recalled)} recalled"
 
 
-def _require_truth(known: Remembered) -> None:
+def _require_truth(known: CacheEntry) -> None:
     bare = known._replace(seen=known.seen._replace(seen_ns=0))
     truths = [truth._replace(seen=truth.seen._replace(seen_ns=0)) for truth in _truths()]
     assert bare in truths, known
 
 
-def _require_shape(known: Remembered) -> None:
+def _require_shape(known: CacheEntry) -> None:
     assert known.seen.identity == World(2).identity_at(known.seen.path)
     assert all(type(kind) is Kind for kind in known.facts.kinds)
     assert isinstance(known.facts.loadable, bool)
@@ -125,7 +125,7 @@ def _require_shape(known: Remembered) -> None:
 # -- the truth ------------------------------------------------------------------------------
 
 
-def _remembered(generation: int) -> list[Remembered]:
+def _remembered(generation: int) -> list[CacheEntry]:
     world = World(generation)
     libraries = [world.see(path, read=False) for path in LIBRARIES]
     dependencies = tuple(file for file in libraries if file is not None)
@@ -135,11 +135,11 @@ def _remembered(generation: int) -> list[Remembered]:
     warning = Problem.of(KERNEL_FUNCTIONS_OFFERED, mark, path="/p/device.so")
     filesystem = frozenset([Kind.FILESYSTEM])
     return [
-        Remembered(plain, LoadFacts(filesystem), dependencies),  # type: ignore[arg-type]
-        Remembered(refused, LoadFacts(frozenset(), (problem,))),  # type: ignore[arg-type]
-        Remembered(odd, LoadFacts(filesystem, (), (mark, "\udcff")), ()),  # type: ignore[arg-type]
-        Remembered(young, LoadFacts(filesystem, (), (mark,)), dependencies[1:]),  # type: ignore[arg-type]
-        Remembered(
+        CacheEntry(plain, LoadFacts(filesystem), dependencies),  # type: ignore[arg-type]
+        CacheEntry(refused, LoadFacts(frozenset(), (problem,))),  # type: ignore[arg-type]
+        CacheEntry(odd, LoadFacts(filesystem, (), (mark, "\udcff")), ()),  # type: ignore[arg-type]
+        CacheEntry(young, LoadFacts(filesystem, (), (mark,)), dependencies[1:]),  # type: ignore[arg-type]
+        CacheEntry(
             device,  # type: ignore[arg-type]
             LoadFacts(frozenset([Kind.DEVICE]), (warning,), (), ("TF_NewKernelBuilder", mark)),
             dependencies[:1],
@@ -147,7 +147,7 @@ def _remembered(generation: int) -> list[Remembered]:
     ]
 
 
-def _tried(known: Remembered, trial: int) -> Remembered:
+def _tried(known: CacheEntry, trial: int) -> CacheEntry:
     platform = PlatformOffer("TYPE", f"PLATFORM_{trial}", 220)
     notes = (Note("init", "FS-012", f"of {trial}"), Note("load", None, "\udcff"))
     offer = Offer((f"s{trial}", "t"), platform)
@@ -155,7 +155,7 @@ def _tried(known: Remembered, trial: int) -> Remembered:
 
 
 @cache
-def _truths() -> tuple[Remembered, ...]:
+def _truths() -> tuple[CacheEntry, ...]:
     """Return all that was ever remembered of the files that are there now."""
     plain = _remembered(2)
     return (*plain, *(_tried(known, 2) for known in plain))

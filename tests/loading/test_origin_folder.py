@@ -49,9 +49,9 @@ def temporary(tmp_path, monkeypatch):
     path = tmp_path / "temporary"
     path.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
-    origin_folder.remove_own_folders()
+    origin_folder.remove_mirrors()
     yield path
-    origin_folder.remove_own_folders()
+    origin_folder.remove_mirrors()
 
 
 def load(path, *companions, settled=False):

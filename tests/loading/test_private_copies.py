@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.loading.binding import bind
 from modular_tf.loading.loader import init_filesystems
 from modular_tf.native.library import address_owner
@@ -31,7 +31,7 @@ def schemes(library):
 
 
 def bind_copy(path, companions=()):
-    return bind(path, companions, STAND_IN_SONAMES, sealed=True)
+    return bind(path, companions, REPLACED_SONAMES, sealed=True)
 
 
 def test_a_file_that_is_overwritten_leaves_what_is_mapped_alone(place):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.discovery.file_identity import SETTLED_AFTER_NS, see
-from modular_tf.discovery.linking.host_offer import STAND_IN_SONAMES
+from modular_tf.discovery.linking.host_exports import REPLACED_SONAMES
 from modular_tf.errors import PluginError
 from modular_tf.loading import binding, opened_file, private_copy
 from modular_tf.loading.loader import map_file
@@ -304,7 +304,7 @@ def test_nobody_can_write_to_a_copy(build, place):
     shutil.copy(build("good"), place)
     with (
         closing(opened_file.OpenedFile(str(place))) as file,
-        closing(private_copy.copy_for_host(file, STAND_IN_SONAMES)) as copy,
+        closing(private_copy.copy_for_host(file, REPLACED_SONAMES)) as copy,
     ):
         with pytest.raises(PermissionError):
             os.pwrite(copy.fd, b"x", 0)

@@ -15,7 +15,7 @@ import pytest
 
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.kept.ended_calls import record_of, take_ended_calls
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.filesystem.ending import ending_plugin
 from tests.quarantine.conftest import SHA256
 
@@ -153,17 +153,17 @@ def test_notes_stay_for_the_next_look_where_one_cannot_be_read_now(
     run_python(READ, library, "ending://h/exit", status=3)
     (note,) = Path(os.environ["XDG_STATE_HOME"]).rglob("*.ended")
     shutil.copy2(note, note.with_name(f"0{note.name}"))
-    read = OwnDirectory.read
+    read = PrivateDirectory.read
     read_before: list[str] = []
 
-    def second_fails(self: OwnDirectory, name: str, most: int) -> bytes | None:
+    def second_fails(self: PrivateDirectory, name: str, most: int) -> bytes | None:
         read_before.append(name)
         if len(read_before) == 2:
             raise_shortage(OSError(errno.EMFILE, "too many"))
         return read(self, name, most)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OwnDirectory, "read", second_fails)
+        patch.setattr(PrivateDirectory, "read", second_fails)
         with pytest.raises(ShortageError):
             take_ended_calls()
     assert len(take_ended_calls()) == 2
@@ -216,7 +216,7 @@ def leave_note(own_state, name="left", **changes):
     known = json.loads(record_of("plug", "/where/plug.so", SHA256) + "}")
     told = {"call": "read", "subject": "", "signal": 6, "status": 0, "pid": 1, "time": 1}
     text = json.dumps(known | told | changes).encode()
-    assert OwnDirectory(str(own_state / "ended_calls")).create(f"{name}.ended", text)
+    assert PrivateDirectory(str(own_state / "ended_calls")).create(f"{name}.ended", text)
 
 
 @pytest.mark.parametrize("field", ["signal", "status", "pid", "time"])

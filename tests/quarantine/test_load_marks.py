@@ -15,7 +15,7 @@ import pytest
 from modular_tf.first_contact.task import Task
 from modular_tf.service.kept import load_marks
 from modular_tf.service.kept.load_marks import Culprit, LoadMarks
-from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineStore
 from tests.quarantine.conftest import SHA256
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def leave_mark(own_state: Path, **changes: Any) -> Path:
 )
 def test_a_trial_that_nobody_outlived_names_the_culprit(own_state, changes, is_certain):
     leave_mark(own_state, **{"what": "trying /where/plug.so", "start": "1", **changes})
-    memory = QuarantineMemory.of_process()
+    memory = QuarantineStore.of_process()
 
     memory.add_culprits(marks().culprits())
 

@@ -14,21 +14,21 @@ from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.kept import quarantine as quarantine_memory
 from modular_tf.service.kept.load_marks import Culprit
-from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
+from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 from modular_tf.service.kept.storage import record_file
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.quarantine.conftest import INCIDENT, OTHER_SHA256, SHA256
 
 
-def memory() -> QuarantineMemory:
+def memory() -> QuarantineStore:
     """Return the quarantine as a process that starts now sees it."""
-    return QuarantineMemory.of_process()
+    return QuarantineStore.of_process()
 
 
-def on_host(own_state: Path, **changes: str) -> QuarantineMemory:
+def on_host(own_state: Path, **changes: str) -> QuarantineStore:
     """Return the quarantine as it is seen after something of the host changed."""
     parts = dict(host_fingerprint().parts) | changes
-    return QuarantineMemory(OwnDirectory(str(own_state)), HostFingerprint(tuple(parts.items())))
+    return QuarantineStore(PrivateDirectory(str(own_state)), HostFingerprint(tuple(parts.items())))
 
 
 def add(sha256: str = SHA256, name: str = "plug", path: str = "/where/plug.so") -> Entry:
@@ -247,7 +247,7 @@ def test_nobody_else_may_look_into_it(own_state: Path):
 
 
 def test_without_a_place_it_lasts_as_long_as_the_process():
-    here = QuarantineMemory.of_process({"HOME": "/nonexistent"})
+    here = QuarantineStore.of_process({"HOME": "/nonexistent"})
     entry = here.remember(SHA256, "plug", "/plug.so", INCIDENT)
 
     assert here.recall(SHA256) == entry

@@ -11,11 +11,11 @@ import pytest
 
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.linking.host_offer import HostOffer
+from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
-from modular_tf.service.kept.scan_cache import Remembered, ScanCache, dependencies
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, dependencies
 from tests.discovery.elf_builder import ElfBuilder
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def candidate(path: Path) -> Candidate:
 
 def look_into(
     cache: ScanCache, path: Path, environment: Mapping[str, str] | None = None
-) -> Remembered | None:
+) -> CacheEntry | None:
     """Probe a library as a service does; return what can be remembered."""
     seen = see(os.fspath(path))
     if seen is None:
         return None
-    with Prober(HostOffer(), environment=environment or {}) as prober:
+    with Prober(HostExports(), environment=environment or {}) as prober:
         return cache.describe(prober.probe(candidate(path)), seen)
 
 
@@ -72,12 +72,12 @@ def fill(cache: ScanCache, *paths: Path) -> None:
     assert cache.save()
 
 
-def recalled(path: Path) -> Remembered | None:
+def recalled(path: Path) -> CacheEntry | None:
     """Return what a process that starts now recalls."""
     return ScanCache.of_process().recall(os.fspath(path))
 
 
-def untimed(known: Remembered | None) -> Remembered | None:
+def untimed(known: CacheEntry | None) -> CacheEntry | None:
     """Leave out when files were seen: young ones, as all of a test are, are read once more."""
     if known is None:
         return None
@@ -104,7 +104,7 @@ def plugin(tmp_path: Path) -> Path:
     return write_library(tmp_path / "plugins" / "libgood.so")
 
 
-def tried(path: Path, cache: ScanCache | None = None) -> Remembered:
+def tried(path: Path, cache: ScanCache | None = None) -> CacheEntry:
     """Remember of a library that it did no harm."""
     cache = cache or ScanCache.of_process()
     found = look_into(cache, path)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.first_contact.finding import Finding, Offer
-from modular_tf.service.kept.scan_cache import Remembered, ScanCache
-from modular_tf.service.kept.storage import own_directory
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
+from modular_tf.service.kept.storage import private_directory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from tests.scan_cache.conftest import look_into, write_library
 
 EXPORTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
@@ -25,7 +25,7 @@ TIME_NS = 1_500_000_000_000_000_000
 
 def open_cache(folder: Path) -> ScanCache:
     """Open the cache of a folder, on a host that stays what it is."""
-    return ScanCache(OwnDirectory(str(folder / "cache")), HostFingerprint((("host", "one"),)))
+    return ScanCache(PrivateDirectory(str(folder / "cache")), HostFingerprint((("host", "one"),)))
 
 
 def write(path: Path, kind: str) -> None:
@@ -43,7 +43,7 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def is_true(known: Remembered, kind: str) -> bool:
+def is_true(known: CacheEntry, kind: str) -> bool:
     """Tell whether what is known of a plugin is so of one of that kind."""
     (found,) = known.facts.kinds
     offered = known.finding and known.finding.offer
@@ -70,7 +70,7 @@ def visit(cache: ScanCache, path: Path) -> bool:
 def main() -> None:
     """Visit all plugins several times, in an order of its own; some processes replace some."""
     number, folder, start = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-    own_directory._LOCK_PATIENCE_S = 100.0  # nothing is to be lost, however slow the machine is
+    private_directory._LOCK_PATIENCE_S = 100.0  # nothing is to be lost, however slow the machine is
     dice = random.Random(number)
     plugins = sorted(folder.glob("*.so"))
     start.with_name(f"ready-{number}").touch()

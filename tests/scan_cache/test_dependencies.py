@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.discovery.file_identity import see
-from modular_tf.discovery.linking.host_offer import HostOffer
-from modular_tf.discovery.linking.linker_customs import running_linker
+from modular_tf.discovery.linking.host_exports import HostExports
+from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.kept.scan_cache import ScanCache, dependencies
 from modular_tf.service.kept.scan_cache import cache as cache_module
@@ -154,7 +154,7 @@ def test_what_changed_since_the_pass_began_is_not_relied_on(
 def test_a_library_that_went_away_since_it_was_probed_is_not_relied_on(with_companion: Path):
     cache = ScanCache.of_process()
     seen = see(str(with_companion))
-    with Prober(HostOffer(), environment={}) as prober:
+    with Prober(HostExports(), environment={}) as prober:
         probe = prober.probe(candidate(with_companion))
     (with_companion.parent / "second" / "libneeded.so").unlink()
 

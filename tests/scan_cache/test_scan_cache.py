@@ -12,7 +12,7 @@ import pytest
 
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.kinds import Kind
-from modular_tf.service.kept.scan_cache import Remembered, ScanCache, remembered
+from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, cache_entry
 from modular_tf.service.kept.scan_cache import cache as cache_module
 from tests.scan_cache.conftest import (
     FINDING,
@@ -355,7 +355,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
         cache._records.put(str(plugin), changed)
 
         found = cache.recall(str(plugin))
-        assert found is None or isinstance(found, Remembered)
+        assert found is None or isinstance(found, CacheEntry)
         if found is not None:
             assert type(found.tried) is bool
             assert found.finding is None or found.finding.as_dict() is not None
@@ -366,7 +366,7 @@ def test_a_value_of_another_type_is_not_recalled(plugin: Path, own_cache: Path, 
 def test_dependencies_that_are_damaged_are_missed(with_companion: Path):
     tried(with_companion)
     cache = ScanCache.of_process()
-    name = cache._records.get(str(with_companion))[remembered._VALUES.index("dependencies")]
+    name = cache._records.get(str(with_companion))[cache_entry._VALUES.index("dependencies")]
     for wrong in WRONG:
         cache = ScanCache.of_process()
         cache._records.put(f"dependencies {name}", wrong)

@@ -12,7 +12,7 @@ from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
 from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.load_marks import LoadMarks
-from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -98,7 +98,7 @@ def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
     trials.answer = Finding(offer=Offer(("fixture",)))
 
     assert record_of(path).state is State.LOADED
-    assert QuarantineMemory.of_process().entries() == []
+    assert QuarantineStore.of_process().entries() == []
 
 
 def test_what_was_refused_may_be_right_the_next_time(plugin_file, trials):

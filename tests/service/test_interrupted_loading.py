@@ -47,7 +47,7 @@ STEPS_OF_ALL = [
     "modular_tf.first_contact.trials:try_plugins",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.admission:Admission.conclude",
-    "modular_tf.service.plugin:PluginEntry.acquit",
+    "modular_tf.service.plugin:PluginEntry.accept_finding",
     "modular_tf.service.plugin:PluginEntry.register",
     "modular_tf.service.plugin:Generation",
     "modular_tf.service.mapped_library:Generation.defer",

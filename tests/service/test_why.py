@@ -39,7 +39,7 @@ def test_a_plugin_that_nobody_loaded(plugin_file, make_service):
 
     assert known
     assert "plugin a is found" in text
-    assert "nobody asked to load it" in text
+    assert "nothing has loaded it yet" in text
 
 
 def test_a_plugin_that_is_refused(fixture_plugin, make_service):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> OwnDirectory:
+def directory(tmp_path: Path) -> PrivateDirectory:
     """A directory that is not there yet."""
-    return OwnDirectory(str(tmp_path / "cache" / "modular_tf"))
+    return PrivateDirectory(str(tmp_path / "cache" / "modular_tf"))
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ WORK = {
     "is_open_for_writing": "is_open_for_writing(path)",
     "OpenedFile": "OpenedFile(path).close()",
     "in_memory": "in_memory(b'bytes', 'memory').close()",
-    "OwnDirectory.read": "OwnDirectory(ours).read('file', 100)",
-    "OwnDirectory.create": "OwnDirectory(ours).create(os.urandom(8).hex(), b'bytes')",
-    "OwnDirectory.make": "OwnDirectory(ours + os.urandom(8).hex()).create('file', b'bytes')",
-    "OwnDirectory.locked": "with OwnDirectory(ours).locked(): pass",
+    "PrivateDirectory.read": "PrivateDirectory(ours).read('file', 100)",
+    "PrivateDirectory.create": "PrivateDirectory(ours).create(os.urandom(8).hex(), b'bytes')",
+    "PrivateDirectory.make": "PrivateDirectory(ours + os.urandom(8).hex()).create('f', b'bytes')",
+    "PrivateDirectory.locked": "with PrivateDirectory(ours).locked(): pass",
     "write_output": "write_output(spare, b'text')",
 }
 
@@ -39,7 +39,7 @@ def test_an_interrupt_at_any_step_leaves_nothing_open(run_python, tmp_path, work
         from modular_tf.concurrency.owned_file import open_owned, owned, owned_pipe
         from modular_tf.service.kept.storage.output_file import write_output
         from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
-        from modular_tf.service.kept.storage.own_directory import OwnDirectory
+        from modular_tf.service.kept.storage.private_directory import PrivateDirectory
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():

@@ -14,7 +14,7 @@ from modular_tf.service.kept.storage.record_file import RecordFile
 from tests.stress.moments import MomentOfStep
 
 if TYPE_CHECKING:
-    from modular_tf.service.kept.storage.own_directory import OwnDirectory
+    from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 NAME = "some.records"
 VALUES: dict[str, Any] = {
@@ -26,12 +26,12 @@ VALUES: dict[str, Any] = {
 }
 
 
-def records(directory: OwnDirectory, title: str = "title") -> RecordFile:
+def records(directory: PrivateDirectory, title: str = "title") -> RecordFile:
     return RecordFile(directory, NAME, title)
 
 
 @pytest.fixture
-def filled(directory: OwnDirectory) -> Path:
+def filled(directory: PrivateDirectory) -> Path:
     one = records(directory)
     for key, value in VALUES.items():
         one.put(key, value)
@@ -39,22 +39,22 @@ def filled(directory: OwnDirectory) -> Path:
     return Path(directory.path or "") / NAME
 
 
-def held(directory: OwnDirectory) -> dict[str, Any]:
+def held(directory: PrivateDirectory) -> dict[str, Any]:
     return dict(records(directory).items())
 
 
-def test_an_empty_file_has_nothing(directory: OwnDirectory):
+def test_an_empty_file_has_nothing(directory: PrivateDirectory):
     assert records(directory).get("plain") is None
     assert held(directory) == {}
 
 
-def test_values_come_back_in_their_order(directory: OwnDirectory, filled: Path):
+def test_values_come_back_in_their_order(directory: PrivateDirectory, filled: Path):
     assert held(directory) == VALUES
     assert list(held(directory)) == list(VALUES)
     assert {key: records(directory).get(key) for key in VALUES} == VALUES
 
 
-def test_a_change_is_seen_before_it_is_saved(directory: OwnDirectory, filled: Path):
+def test_a_change_is_seen_before_it_is_saved(directory: PrivateDirectory, filled: Path):
     one = records(directory)
     one.put("plain", "new")
     one.drop("long")
@@ -65,12 +65,12 @@ def test_a_change_is_seen_before_it_is_saved(directory: OwnDirectory, filled: Pa
     assert held(directory) == VALUES
 
 
-def test_nothing_is_written_where_nothing_changed(directory: OwnDirectory):
+def test_nothing_is_written_where_nothing_changed(directory: PrivateDirectory):
     assert records(directory).save()
     assert not Path(directory.path or "").exists()
 
 
-def test_two_that_write_both_count(directory: OwnDirectory, filled: Path):
+def test_two_that_write_both_count(directory: PrivateDirectory, filled: Path):
     one, other = records(directory), records(directory)
     one.put("one", 1)
     other.put("other", 2)
@@ -82,7 +82,7 @@ def test_two_that_write_both_count(directory: OwnDirectory, filled: Path):
     assert held(directory) == {**kept, "one": 1, "other": 2}
 
 
-def test_who_saved_sees_what_the_other_saved(directory: OwnDirectory, filled: Path):
+def test_who_saved_sees_what_the_other_saved(directory: PrivateDirectory, filled: Path):
     one, other = records(directory), records(directory)
     one.put("one", 1)
     one.save()
@@ -95,7 +95,7 @@ def test_who_saved_sees_what_the_other_saved(directory: OwnDirectory, filled: Pa
     assert one.get("other") == 2
 
 
-def test_what_cannot_be_saved_stays(directory: OwnDirectory, monkeypatch):
+def test_what_cannot_be_saved_stays(directory: PrivateDirectory, monkeypatch):
     one = records(directory)
     one.put("key", "value")
     monkeypatch.setattr(type(directory), "replace", lambda *_: False)
@@ -106,18 +106,18 @@ def test_what_cannot_be_saved_stays(directory: OwnDirectory, monkeypatch):
     assert held(directory) == {"key": "value"}
 
 
-def test_another_title_is_another_file(directory: OwnDirectory, filled: Path):
+def test_another_title_is_another_file(directory: PrivateDirectory, filled: Path):
     assert dict(records(directory, "other").items()) == {}
 
 
-def test_a_record_counts_under_its_own_title_only(directory: OwnDirectory, filled: Path):
+def test_a_record_counts_under_its_own_title_only(directory: PrivateDirectory, filled: Path):
     rows = filled.read_bytes().split(b"\n")
     filled.write_bytes(b"\n".join([b'"other"', *rows[1:]]))
 
     assert dict(records(directory, "other").items()) == {}
 
 
-def test_values_cannot_change_keys(directory: OwnDirectory, filled: Path):
+def test_values_cannot_change_keys(directory: PrivateDirectory, filled: Path):
     title, first, second, *rest = filled.read_bytes().split(b"\n")
     one, other = first.partition(b"\t"), second.partition(b"\t")
     swapped = [one[0] + b"\t" + other[2], other[0] + b"\t" + one[2]]
@@ -127,7 +127,7 @@ def test_values_cannot_change_keys(directory: OwnDirectory, filled: Path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "drop", "double"])
-def test_damage_costs_what_it_hits(directory: OwnDirectory, filled: Path, damage: str):
+def test_damage_costs_what_it_hits(directory: PrivateDirectory, filled: Path, damage: str):
     """At every place of the file: whatever is left is as it was written."""
     whole = filled.read_bytes()
     for at in [*range(0, 500, 5), *range(500, len(whole), 997)]:
@@ -157,7 +157,7 @@ GARBAGE = {
 
 
 @pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
-def test_garbage_is_an_empty_file(directory: OwnDirectory, filled: Path, content: bytes):
+def test_garbage_is_an_empty_file(directory: PrivateDirectory, filled: Path, content: bytes):
     filled.write_bytes(content)
 
     assert held(directory) == {}
@@ -173,7 +173,7 @@ def test_garbage_is_an_empty_file(directory: OwnDirectory, filled: Path, content
     ids=["nested lists", "a long number", "nested objects", "no ASCII", "no JSON", "empty", "NaN"],
 )
 def test_a_value_that_says_it_is_right_may_be_anything(
-    directory: OwnDirectory, filled: Path, value: bytes
+    directory: PrivateDirectory, filled: Path, value: bytes
 ):
     """The checksum is no secret."""
     one = records(directory)
@@ -184,13 +184,13 @@ def test_a_value_that_says_it_is_right_may_be_anything(
     assert found is None or isinstance(found, float)
 
 
-def test_a_large_file_is_not_read(directory: OwnDirectory, filled: Path, monkeypatch):
+def test_a_large_file_is_not_read(directory: PrivateDirectory, filled: Path, monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_BYTES", filled.stat().st_size - 1)
 
     assert held(directory) == {}
 
 
-def test_the_newest_stay_where_there_is_no_room(directory: OwnDirectory, monkeypatch):
+def test_the_newest_stay_where_there_is_no_room(directory: PrivateDirectory, monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 3)
     one = records(directory)
     for key in "abc":
@@ -204,7 +204,7 @@ def test_the_newest_stay_where_there_is_no_room(directory: OwnDirectory, monkeyp
 
 
 def test_the_oldest_go_before_the_file_is_too_large_to_be_read(
-    directory: OwnDirectory, monkeypatch
+    directory: PrivateDirectory, monkeypatch
 ):
     monkeypatch.setattr(record_file, "_MOST_BYTES", 10_000)
     one = records(directory)
@@ -219,7 +219,7 @@ def test_the_oldest_go_before_the_file_is_too_large_to_be_read(
     assert (Path(directory.path or "") / NAME).stat().st_size <= 10_000
 
 
-def test_what_ranks_higher_stays_longer(directory: OwnDirectory, monkeypatch):
+def test_what_ranks_higher_stays_longer(directory: PrivateDirectory, monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 3)
     one = RecordFile(directory, NAME, "title", rank=lambda value: value["rank"])
     for number, rank in enumerate([1, 0, 1, 0, 0]):
@@ -229,7 +229,7 @@ def test_what_ranks_higher_stays_longer(directory: OwnDirectory, monkeypatch):
     assert list(held(directory)) == ["key0", "key2", "key4"]
 
 
-def test_what_others_need_stays_with_them(directory: OwnDirectory, monkeypatch):
+def test_what_others_need_stays_with_them(directory: PrivateDirectory, monkeypatch):
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
     one = records(directory)
     for key in "abc":
@@ -241,7 +241,7 @@ def test_what_others_need_stays_with_them(directory: OwnDirectory, monkeypatch):
     assert held(directory) == {"c": "c", "a": "a"}
 
 
-def test_a_huge_value_is_not_kept(directory: OwnDirectory):
+def test_a_huge_value_is_not_kept(directory: PrivateDirectory):
     one = records(directory)
     one.put("huge", "x" * 2_000_000)
     one.put("small", "x")
@@ -275,7 +275,7 @@ def test_the_file_is_lines_of_ascii(filled: Path):
     assert len(lines) == 1 + len(VALUES)
 
 
-def test_a_shortage_costs_nobody_a_record(directory: OwnDirectory, filled: Path, monkeypatch):
+def test_a_shortage_costs_nobody_a_record(directory: PrivateDirectory, filled: Path, monkeypatch):
     """What cannot be read now is not empty: who writes then would drop what others wrote."""
 
     def no_descriptor_left(*_: object) -> None:
@@ -294,7 +294,9 @@ def test_a_shortage_costs_nobody_a_record(directory: OwnDirectory, filled: Path,
     assert held(directory) == {**VALUES, "new": 1}
 
 
-def test_a_signal_handler_may_read_the_file_while_digests_are_looked_up(directory: OwnDirectory):
+def test_a_signal_handler_may_read_the_file_while_digests_are_looked_up(
+    directory: PrivateDirectory,
+):
     one, digest = records(directory), "ab" * 32
     one.put("key", digest)
     assert one.save()

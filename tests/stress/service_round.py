@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf import gfile
 from modular_tf.errors import UnimplementedError
 from modular_tf.fsspec import ModularFileSystem
-from modular_tf.service.kept.quarantine import QuarantineMemory
+from modular_tf.service.kept.quarantine import QuarantineStore
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
@@ -141,7 +141,7 @@ class ServiceRound:
 
     def _wrongly_remembered(self) -> list[str]:
         cache = ScanCache.of_process()
-        wrong = [f"in quarantine: {entry}" for entry in QuarantineMemory.of_process().entries()]
+        wrong = [f"in quarantine: {entry}" for entry in QuarantineStore.of_process().entries()]
         for slot in self._folder.numbers:
             known = cache.recall(str(self._folder.file_of(slot)))
             offer = None if known is None or known.finding is None else known.finding.offer

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from modular_tf.discovery.linking.linker_customs import running_linker
+from modular_tf.discovery.linking.linker_properties import running_linker
 from tests.trust.opening import opened_library, opening_plugin
 
 if TYPE_CHECKING:

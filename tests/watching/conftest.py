@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from modular_tf.service.configuration import Config
-from modular_tf.service.reload.watching.reconciler import Patience
+from modular_tf.service.reload.watching.reconciler import Delays
 from modular_tf.service.reload.watching.snapshot import take_snapshot
 from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
 from modular_tf.service.service import PluginService
@@ -79,9 +79,9 @@ def watched(request) -> Iterator[Callable[..., Watched]]:
     """Start watchers, which end with the test."""
     made: list[Watched] = []
 
-    def make(*places: Path, patience: Patience | None = None) -> Watched:
+    def make(*places: Path, delays: Delays | None = None) -> Watched:
         polls = request.param == "polling"
-        settings = WatcherSettings(polls, 0.05, Patience() if patience is None else patience)
+        settings = WatcherSettings(polls, 0.05, Delays() if delays is None else delays)
         made.append(Watched(places, settings))
         return made[-1]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.service.reload.watching import reconciler
-from modular_tf.service.reload.watching.reconciler import Patience
+from modular_tf.service.reload.watching.reconciler import Delays
 from tests.watching.conftest import Told
 
 PIECES = 12
@@ -134,7 +134,7 @@ def test_a_file_in_the_place_of_another_is_told_of_once_and_whole(
     watched, folder, library, other_library, arrive
 ):
     (folder / "libx.so").write_bytes(library)
-    watching = watched(folder, patience=Patience(settled_s=1.0))
+    watching = watched(folder, delays=Delays(settled_s=1.0))
 
     if arrive in (appended_by_many_writers, linked_in_by_name):
         (folder / "libx.so").unlink()

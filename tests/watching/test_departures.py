@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.service.reload.watching.reconciler import Patience
+from modular_tf.service.reload.watching.reconciler import Delays
 from tests.watching.conftest import Told
 
 
@@ -35,7 +35,7 @@ def test_a_new_name_is_a_removal_and_an_arrival(watched, folder, library):
 
 def test_a_file_that_is_made_anew_is_replaced(watched, folder, library, other_library):
     (folder / "libx.so").write_bytes(library)
-    watching = watched(folder, patience=Patience(settled_s=2.0))
+    watching = watched(folder, delays=Delays(settled_s=2.0))
 
     (folder / "libx.so").unlink()
     (folder / "libx.so").write_bytes(other_library)
@@ -61,7 +61,7 @@ def test_files_that_are_no_plugins_by_name_are_passed_over(watched, folder, libr
 
 
 def test_a_file_that_stays_cut_off_is_told_of_in_the_end(watched, folder, library):
-    watching = watched(folder, patience=Patience(unfinished_s=1.0))
+    watching = watched(folder, delays=Delays(unfinished_s=1.0))
 
     (folder / "libx.so").write_bytes(library[: len(library) // 2])
 
@@ -69,7 +69,7 @@ def test_a_file_that_stays_cut_off_is_told_of_in_the_end(watched, folder, librar
 
 
 def test_a_file_that_stays_empty_is_told_of_in_the_end(watched, folder):
-    watching = watched(folder, patience=Patience(unfinished_s=1.0))
+    watching = watched(folder, delays=Delays(unfinished_s=1.0))
 
     (folder / "libx.so").touch()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from modular_tf.service.reload.watching.reconciler import Patience
+from modular_tf.service.reload.watching.reconciler import Delays
 from tests.watching.conftest import Told
 
 
@@ -34,7 +34,7 @@ def test_a_folder_that_is_deleted_and_made_again(watched, folder, library, other
 
 def test_a_folder_that_another_one_replaces(watched, folder, library, other_library, tmp_path):
     (folder / "libx.so").write_bytes(library)
-    watching = watched(folder, patience=Patience(settled_s=2.0))
+    watching = watched(folder, delays=Delays(settled_s=2.0))
     new = tmp_path / "new"
     new.mkdir()
     (new / "libx.so").write_bytes(other_library)

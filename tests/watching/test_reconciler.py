@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.service.reload.watching import reconciler as module
 from modular_tf.service.reload.watching.change import Change, ChangeKind
-from modular_tf.service.reload.watching.reconciler import Patience, Reconciler
+from modular_tf.service.reload.watching.reconciler import Delays, Reconciler
 
-PATIENCE = Patience(settled_s=1.0, closed_s=0.5, unfinished_s=10.0)
+DELAYS = Delays(settled_s=1.0, closed_s=0.5, unfinished_s=10.0)
 
 
 def state(number, ctime_ns=1):
@@ -30,7 +30,7 @@ def kinds(changes):
 
 
 def test_a_file_is_reported_when_it_is_settled():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
 
     assert found.step({"x": state(1)}, 0.0) == []
     assert found.next_look == 1.0
@@ -42,7 +42,7 @@ def test_a_file_is_reported_when_it_is_settled():
 
 
 def test_a_file_that_its_writer_closed_is_reported_sooner():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
 
     found.step({"x": state(1)}, 0.0, {"x"})
 
@@ -51,7 +51,7 @@ def test_a_file_that_its_writer_closed_is_reported_sooner():
 
 
 def test_a_file_whose_time_is_kept_to_the_second_waits_for_the_next_second():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
     coarse = state(1, ctime_ns=1_700_000_000_000_000_000)
 
     found.step({"x": coarse}, 0.0, {"x"})
@@ -61,7 +61,7 @@ def test_a_file_whose_time_is_kept_to_the_second_waits_for_the_next_second():
 
 
 def test_every_change_begins_the_wait_anew():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
 
     found.step({"x": state(1)}, 0.0, {"x"})
 
@@ -71,7 +71,7 @@ def test_every_change_begins_the_wait_anew():
 
 
 def test_what_came_and_went_is_not_reported():
-    found = Reconciler({"y": state(1)}, PATIENCE)
+    found = Reconciler({"y": state(1)}, DELAYS)
 
     found.step({"x": state(1)}, 0.0)
 
@@ -80,7 +80,7 @@ def test_what_came_and_went_is_not_reported():
 
 
 def test_what_nobody_took_note_of_is_reported_again():
-    found = Reconciler({"gone": state(1), "other": state(1)}, PATIENCE)
+    found = Reconciler({"gone": state(1), "other": state(1)}, DELAYS)
     seen = {"new": state(2), "other": state(2)}
     found.step(seen, 0.0)
     first = found.step(seen, 1.0)
@@ -95,7 +95,7 @@ def test_what_nobody_took_note_of_is_reported_again():
 
 
 def test_a_file_counts_as_unchanged_for_as_long_as_its_time_says():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
     minute_ago = state(1, ctime_ns=60_000_000_001)
 
     changes = found.step({"x": minute_ago}, 0.0, clock_ns=120_000_000_000)
@@ -104,7 +104,7 @@ def test_a_file_counts_as_unchanged_for_as_long_as_its_time_says():
 
 
 def test_a_file_from_the_future_waits_as_any_other():
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
     future = state(1, ctime_ns=180_000_000_001)
 
     assert found.step({"x": future}, 0.0, clock_ns=120_000_000_000) == []
@@ -112,7 +112,7 @@ def test_a_file_from_the_future_waits_as_any_other():
 
 
 def test_removals_are_reported_first():
-    found = Reconciler({"z": state(1)}, PATIENCE)
+    found = Reconciler({"z": state(1)}, DELAYS)
 
     found.step({"a": state(2)}, 0.0)
 
@@ -122,7 +122,7 @@ def test_removals_are_reported_first():
 @pytest.mark.parametrize("obstacle", ["is_open_for_writing", "why_incomplete"])
 def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch, obstacle):
     monkeypatch.setattr(module, obstacle, lambda _path: "unfinished")
-    found = Reconciler({}, PATIENCE)
+    found = Reconciler({}, DELAYS)
 
     found.step({"x": state(1)}, 0.0)
 
@@ -137,7 +137,7 @@ SNAPSHOTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(state)
 
 @given(SNAPSHOTS, st.lists(st.tuples(SNAPSHOTS, st.floats(0, 2), st.sets(st.sampled_from("abc")))))
 def test_the_changes_lead_from_the_first_snapshot_to_the_last(first, steps):
-    found = Reconciler(first, PATIENCE)
+    found = Reconciler(first, DELAYS)
     told = dict.fromkeys(first)
     now, last = 0.0, first
     for seen, pause, closed in [*steps, (None, 0.0, set()), (None, 2.0, set())]:

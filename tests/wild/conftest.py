@@ -57,7 +57,7 @@ class SubjectRunner(Protocol):
             code: The subject, dedented.
             *arguments: `sys.argv[1:]` of the child.
             folder: A folder of the store for this test alone.
-            without: Names of answers to known defects that are left out, with commas between.
+            without: Names of workarounds to leave out, with commas between.
             env: More variables.
             timeout: Seconds until the test fails.
             status: What the child must exit with; None for anything.

@@ -12,19 +12,19 @@ import modular_tf as mtf
 import modular_tf.loading.known_defects as known
 from modular_tf import errors  # noqa: F401  (for the subjects)
 
-_wanted_answers = known.answers_for
+_wanted_workarounds = known.workarounds_for
 
 
-def _answers_without(path: str, scheme: str) -> known.Answers:
-    """Leave out the answers that the test names; all but those that keep the process alive."""
-    answers = _wanted_answers(path, scheme)
+def _workarounds_without(path: str, scheme: str) -> known.Workarounds:
+    """Leave out the workarounds that the test names; all but those that keep the process alive."""
+    workarounds = _wanted_workarounds(path, scheme)
     names = os.environ["WILD_WITHOUT"].split(",")
-    kept = {name: getattr(known.NO_ANSWERS, name) for name in names}
-    return dataclasses.replace(answers, **kept)
+    kept = {name: getattr(known.NO_WORKAROUNDS, name) for name in names}
+    return dataclasses.replace(workarounds, **kept)
 
 
 if os.environ.get("WILD_WITHOUT"):
-    known.answers_for = _answers_without
+    known.workarounds_for = _workarounds_without
 
 service = mtf.PluginService(plugin_paths=[os.environ["WILD_PLUGIN"]], bundled=False)
 service.load(os.environ["WILD_PLUGIN"])

@@ -1,7 +1,7 @@
 """`modular-tf check` finds by itself what is known to be wrong with plugins that people use.
 
 Each row says which check finds a known defect where the plugin's own slots are called; through the
-host, whose answers are to be gone by then, the same check must have nothing to say.
+host, whose workarounds are switched off, the same check must have nothing to say.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A server that cannot be reached is told at once, as what it is.
 
-Without the host's answers these calls take from half a minute to several, and most end in
+Without workarounds these calls take from half a minute to several, and most end in
 "not found"; that is not shown here. A test fails when its child is not done in 20 seconds.
 """
 
@@ -37,7 +37,7 @@ def dead_address():
 
 def _expect_refusal(run_subject, store, address):
     child = run_subject(store, _EVERY_CALL_IS_REFUSED, timeout=20)
-    assert "takes no connection" in child.stdout
+    assert "accepts no connection" in child.stdout
     assert "refused" in child.stdout
 
 
@@ -96,4 +96,4 @@ def test_behind_a_proxy_the_server_itself_is_not_tried(dead_address, run_subject
     """The plugin then reaches nobody either, but it was for the proxy to say so."""
     store = Store("", "http://example.invalid", {"http_proxy": f"http://{dead_address}"})
     child = run_subject(store, "print(expect_error(errors.InternalError, get, 'x'))", timeout=20)
-    assert "takes no connection" not in child.stdout
+    assert "accepts no connection" not in child.stdout

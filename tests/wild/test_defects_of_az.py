@@ -1,4 +1,4 @@
-"""The known defects of the Azure filesystem of tensorflow-io, answered, and real without."""
+"""The known defects of the Azure filesystem of tensorflow-io, with and without workarounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.wild.programs import RENAME_TO_ITSELF
 
 pytestmark = [pytest.mark.wild, pytest.mark.emulator]
 
-_UNANSWERED = "lookup,rename_by_copy,directory_marker,missing_message,append_by_rewriting"
+_WITHOUT = "lookup,rename_by_copy,directory_marker,not_found_message,append_by_rewriting"
 
 
 def test_az_exception_leaves_c(azure_store, run_subject):
@@ -23,7 +23,7 @@ def test_az_exception_leaves_c(azure_store, run_subject):
         expect(get("file"), b"lives")
         """
     run_subject(azure_store, code, "NotFoundError", folder="exception")
-    raw = run_subject(azure_store, code, "InternalError", folder="exception", without=_UNANSWERED)
+    raw = run_subject(azure_store, code, "InternalError", folder="exception", without=_WITHOUT)
     assert "a C++ exception left the plugin: 404" in raw.stdout
 
 
@@ -50,7 +50,7 @@ def test_az_copy_never_ends(azure_store, run_subject):
         os._exit(0)
         """,
         folder="copy-raw",
-        without="withhold,lookup",
+        without="disabled_operations,lookup",
     )
     assert raw.stdout == "copies for ever\n"
 
@@ -58,11 +58,11 @@ def test_az_copy_never_ends(azure_store, run_subject):
 def test_az_missing_paths_are_directories(azure_store, run_subject):
     code = """
         import sys
-        answered = sys.argv[1] == "answered"
+        worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
         expect(fs.is_directory(uri("directory")), True)
-        expect(fs.path_exists(uri("directory")), answered)
-        if answered:
+        expect(fs.path_exists(uri("directory")), worked_around)
+        if worked_around:
             for ask in (fs.stat, fs.is_directory, fs.get_file_size, fs.get_children, get,
                         fs.delete_file, fs.delete_dir, fs.new_random_access_file):
                 expect_error(FileNotFoundError, ask, uri("missing"))
@@ -72,8 +72,8 @@ def test_az_missing_paths_are_directories(azure_store, run_subject):
             expect(fs.stat(uri("missing")).is_directory, True)
             expect_error(errors.InternalError, fs.get_file_size, uri("missing"))
         """
-    run_subject(azure_store, code, "answered", folder="missing")
-    run_subject(azure_store, code, "raw", folder="missing", without=_UNANSWERED)
+    run_subject(azure_store, code, "worked_around", folder="missing")
+    run_subject(azure_store, code, "raw", folder="missing", without=_WITHOUT)
 
 
 def test_renames_reach_another_container(azure_store, run_subject):
@@ -114,9 +114,9 @@ def test_az_time_counts_from_year_one(azure_store, run_subject):
         changed = fs.stat(uri("file")).mtime_nsec / 1e9
         print("now" if abs(changed - time.time()) < 60 else "nonsense")
         """
-    answered = run_subject(azure_store, code, folder="time")
+    worked_around = run_subject(azure_store, code, folder="time")
     raw = run_subject(azure_store, code, folder="time", without="mtime_counts_from_year_one")
-    assert (answered.stdout, raw.stdout) == ("now\n", "nonsense\n")
+    assert (worked_around.stdout, raw.stdout) == ("now\n", "nonsense\n")
 
 
 def test_az_delete_takes_siblings_along(azure_store, run_subject):
@@ -138,7 +138,7 @@ def test_az_delete_takes_siblings_along(azure_store, run_subject):
         """
     run_subject(azure_store, code, "ab ac", folder="siblings")
     # The host's own class is not used then, so the directory's name goes to the plugin bare.
-    run_subject(azure_store, code, "", folder="siblings-raw", without="lookup,withhold")
+    run_subject(azure_store, code, "", folder="siblings-raw", without="lookup,disabled_operations")
 
 
 def test_az_rename_to_itself_deletes(azure_store, run_subject):
@@ -162,9 +162,9 @@ def test_az_forgets_descriptors(azure_store, run_subject):
         expect(get("kept"), b"first last")
         print("kept open" if used() - before >= 20 else "closed")
         """
-    answered = run_subject(azure_store, code, folder="descriptors")
-    raw = run_subject(azure_store, code, folder="descriptors", without="forgotten_files")
-    assert (answered.stdout, raw.stdout) == ("closed\n", "kept open\n")
+    worked_around = run_subject(azure_store, code, folder="descriptors")
+    raw = run_subject(azure_store, code, folder="descriptors", without="leaked_files")
+    assert (worked_around.stdout, raw.stdout) == ("closed\n", "kept open\n")
 
 
 def test_az_refusals_stall(azure_store, run_subject):
@@ -186,7 +186,7 @@ def test_az_refusals_stall(azure_store, run_subject):
 
 
 def test_az_hangs_after_fork(azure_store, run_subject):
-    """A forked child ends, with its own status; without the answer it waits for ever."""
+    """A forked child ends, with its own status; without the workaround it waits for ever."""
     code = """
         import os, select, sys, time
         put("file", b"before")
@@ -207,7 +207,7 @@ def test_az_hangs_after_fork(azure_store, run_subject):
         put("parent")
         print("ended" if ended else "hangs")
         """
-    answered = run_subject(azure_store, code, "30", folder="fork")
-    assert answered.stdout == "flushed\nended\n"
+    worked_around = run_subject(azure_store, code, "30", folder="fork")
+    assert worked_around.stdout == "flushed\nended\n"
     raw = run_subject(azure_store, code, "3", folder="fork", without="no_destructors_after_fork")
     assert raw.stdout == "flushed\nhangs\n"

@@ -1,4 +1,4 @@
-"""The known defects of the GCS filesystem of tensorflow-io, answered; and real without answers."""
+"""The known defects of the GCS filesystem of tensorflow-io, with and without workarounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_gs_unset_environment_crashes(gcs_store, run_subject):
 
 
 def test_gs_large_reads_overflow(gcs_store, run_subject):
-    """8 MiB in one read, and as memory; without the answer the heap breaks, so that is not run."""
+    """8 MiB in one read, and as memory; not run without the workaround, which breaks the heap."""
     run_subject(
         gcs_store,
         """
@@ -54,14 +54,14 @@ def test_gs_append_by_compose(gcs_store, run_subject):
             with fs.new_appendable_file(uri("file")) as file:
                 file.append(data)
         put("file", b"before")
-        if sys.argv[1] == "answered":
+        if sys.argv[1] == "worked_around":
             append(b"after")
             expect(get("file"), b"beforeafter")
         else:
             expect_error(errors.FailedPreconditionError, append, b"after")
         """
     compose = {"GCS_APPEND_MODE": "compose"}
-    run_subject(gcs_store, code, "answered", folder="compose", env=compose)
+    run_subject(gcs_store, code, "worked_around", folder="compose", env=compose)
     without = "environment_removed,append_by_rewriting"
     run_subject(gcs_store, code, "raw", folder="compose", env=compose, without=without)
 
@@ -82,10 +82,10 @@ def test_gs_directories_end_in_slash(gcs_store, run_subject):
 def test_gs_directories_do_not_exist(gcs_store, run_subject):
     code = """
         import sys
-        answered = sys.argv[1] == "answered"
+        worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
-        expect(fs.path_exists(uri("directory")), answered)
-        if answered:
+        expect(fs.path_exists(uri("directory")), worked_around)
+        if worked_around:
             for ask in (fs.get_children, fs.delete_dir, fs.new_random_access_file):
                 expect_error(FileNotFoundError, ask, uri("missing"))
             fs.rename_file(uri("directory"), uri("moved"))
@@ -96,5 +96,5 @@ def test_gs_directories_do_not_exist(gcs_store, run_subject):
             fs.delete_dir(uri("missing"))
             fs.new_random_access_file(uri("missing")).close()
         """
-    run_subject(gcs_store, code, "answered", folder="directories")
+    run_subject(gcs_store, code, "worked_around", folder="directories")
     run_subject(gcs_store, code, "raw", folder="directories-raw", without="lookup")

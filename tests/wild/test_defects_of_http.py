@@ -1,4 +1,4 @@
-"""The known defects of the HTTP filesystem of tensorflow-io, answered; and real without answers."""
+"""The known defects of the HTTP filesystem of tensorflow-io, with and without workarounds."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_http_leaks_descriptors(http_store, run_subject):
                 file.read(offset, 10)
         print(len(os.listdir("/proc/self/fd")) - before)
         """,
-        without="first_read,spare_descriptors",
+        without="first_read,min_free_descriptors",
     )
     assert int(raw.stdout) >= 300
 
@@ -148,12 +148,12 @@ def test_http_stat_fetches_everything(counting_server, run_subject):
     run_subject(
         store,
         "expect_error(errors.InvalidArgumentError, fs.stat, uri('file'))",
-        without="unmeasured_message",
+        without="unknown_length_message",
     )
     run_subject(
         store,
         "expect_error(errors.InternalError, fs.new_random_access_file, '')",
-        without="missing_message",
+        without="not_found_message",
     )
 
 

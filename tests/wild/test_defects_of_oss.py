@@ -1,4 +1,4 @@
-"""The known defects of the OSS filesystem of tensorflow-io, answered; and real without answers."""
+"""The known defects of the OSS filesystem of tensorflow-io, with and without workarounds."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def test_oss_short_read_is_ok(oss_store, run_subject):
 def test_oss_prefixes_exist(oss_store, run_subject):
     code = """
         import sys
-        answered = sys.argv[1] == "answered"
+        worked_around = sys.argv[1] == "worked_around"
         put("directory/file")
-        expect(fs.path_exists(uri("direc")), not answered)
-        expect(fs.stat(uri("directory")).is_directory, answered)
-        if answered:
+        expect(fs.path_exists(uri("direc")), not worked_around)
+        expect(fs.stat(uri("directory")).is_directory, worked_around)
+        if worked_around:
             expect_error(FileNotFoundError, fs.delete_file, uri("missing"))
             fs.rename_file(uri("directory"), uri("moved"))
             expect((fs.get_children(base), get("moved/file")), (["moved"], b"data"))
         else:
             fs.delete_file(uri("missing"))
         """
-    run_subject(oss_store, code, "answered", folder="prefixes")
+    run_subject(oss_store, code, "worked_around", folder="prefixes")
     run_subject(oss_store, code, "raw", folder="prefixes-raw", without="lookup")
 
 
@@ -84,9 +84,9 @@ def test_oss_empty_file_cannot_be_closed(oss_store, run_subject):
             print(expect_error(kind, fs.new_writable_file(uri(path)).close))
         expect((fs.get_children(base), get("file")), (["file"], b"content"))
         """
-    answered = run_subject(oss_store, code, "UnimplementedError", folder="empty")
-    assert answered.stdout.count("cannot write a file of no bytes") == 2
-    without = "makes_no_empty_file"
+    worked_around = run_subject(oss_store, code, "UnimplementedError", folder="empty")
+    assert worked_around.stdout.count("cannot write a file of no bytes") == 2
+    without = "cannot_write_empty_file"
     raw = run_subject(oss_store, code, "InternalError", folder="empty", without=without)
     assert raw.stdout.count("404 object not exists") == 2
 

@@ -1,4 +1,4 @@
-"""The known defects of the S3 filesystem of tensorflow-io, answered, and real without."""
+"""The known defects of the S3 filesystem of tensorflow-io, with and without workarounds."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_s3_empty_file_not_created(s3_store, run_subject):
             expect(fs.path_exists(uri("opened")), True)
         """
     run_subject(s3_store, code, "created", folder="empty-file")
-    without = "append_nothing_before_close"
+    without = "append_zero_bytes_before_close"
     run_subject(s3_store, code, "lost", folder="empty-file-raw", without=without)
 
 
@@ -157,7 +157,7 @@ def test_status_must_arrive_ok(s3_store, gcs_store, run_subject):
 
 
 def test_s3_hangs_after_fork(s3_store, run_subject):
-    """A forked child uses the inherited filesystem; without the answer it waits for ever."""
+    """A forked child uses the inherited filesystem; without the workaround it waits for ever."""
     code = """
         import os, select, sys
         put("file", b"before")
@@ -167,16 +167,17 @@ def test_s3_hangs_after_fork(s3_store, run_subject):
             put("child", b"after")
             os.write(writing, get("file") + get("child"))
             os._exit(0)
-        answered = bool(select.select([reading], [], [], float(sys.argv[1]))[0])
-        print("answered" if answered else "hangs")
-        if not answered:
+        worked_around = bool(select.select([reading], [], [], float(sys.argv[1]))[0])
+        print("worked_around" if worked_around else "hangs")
+        if not worked_around:
             os.kill(child, 9)
         os.waitpid(child, 0)
-        expect(os.read(reading, 100) if answered else b"", b"beforeafter" if answered else b"")
+        read = os.read(reading, 100) if worked_around else b""
+        expect(read, b"beforeafter" if worked_around else b"")
         put("parent")
         """
-    answered = run_subject(s3_store, code, "30", folder="fork")
-    assert answered.stdout == "answered\n"
+    worked_around = run_subject(s3_store, code, "30", folder="fork")
+    assert worked_around.stdout == "worked_around\n"
     raw = run_subject(s3_store, code, "3", folder="fork", without="reinitialise_after_fork")
     assert raw.stdout == "hangs\n"
 
@@ -241,7 +242,7 @@ def test_s3_read_behind_the_end_is_a_crash(s3_store, run_subject, monkeypatch):
         put("file", b"content")
         get("file", 7, 10)
         """
-    without = "known_length_where"
+    without = "bounded_reads_variable"
     crashed = -signal.SIGSEGV
     run_subject(s3_store, code, folder="behind-the-end", without=without, status=crashed)
 
@@ -255,7 +256,7 @@ def test_s3_cleanup_overtakes_threads(s3_store, run_subject):
     run_subject(
         s3_store,
         """
-        from modular_tf.filesystem import answered_filesystem
+        from modular_tf.filesystem.workarounds import filesystem
         from modular_tf.filesystem.idle_threads import wait_until_idle
 
         waited = []
@@ -265,7 +266,7 @@ def test_s3_cleanup_overtakes_threads(s3_store, run_subject):
             waited.append(wait_until_idle(patience_s))
             expect(is_open, [True])
 
-        answered_filesystem.wait_until_idle = wait
+        filesystem.wait_until_idle = wait
         for _ in range(5):
             put("file", bytes(300_000))
         service.close()

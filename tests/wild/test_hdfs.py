@@ -46,25 +46,25 @@ def test_without_hadoop_every_call_says_what_is_missing(scheme, run_subject):
 
 
 def test_hdfs_without_library(hadoop, run_subject):
-    """The library may come later; without the answer the plugin fails for ever."""
+    """The library may come later; without the workaround the plugin fails for ever."""
     environment, _ = hadoop
     code = """
         import os, sys
-        answered = sys.argv[1] == "answered"
+        worked_around = sys.argv[1] == "worked_around"
         home = os.environ.pop("HADOOP_HDFS_HOME")
-        if answered:
+        if worked_around:
             expect_error(ConnectionError, fs.path_exists, uri("file"))
         else:
             expect(fs.path_exists(uri("file")), False)
         os.environ["HADOOP_HDFS_HOME"] = home
-        if answered:
+        if worked_around:
             put("file", b"content")
             expect(get("file"), b"content")
         else:
             expect_error(errors.InternalError, put, "file")
         """
     store = Store("", "hdfs://namenode:9000", environment)
-    run_subject(store, code, "answered")
+    run_subject(store, code, "worked_around")
     run_subject(store, code, "raw", without="needs_library")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.loading.defect_answers import NO_ANSWERS, Answers, typed_answer
-from modular_tf.loading.known_defects import answers_for, defects_of, known_defects
+from modular_tf.loading.known_defects import defects_of, known_defects, workarounds_for
+from modular_tf.loading.workarounds import NO_WORKAROUNDS, Workarounds, typed_workarounds
 
 ROOT = Path(__file__).parents[2]
 MEASURED = set(range(1, 19))  # the list that the table began as
@@ -27,7 +27,7 @@ def test_the_row_names_a_test_of_its_own_name(row):
 @pytest.mark.parametrize("row", known_defects(), ids=lambda row: row.id)
 def test_the_row_says_what_the_host_does(row):
     assert row.defect.endswith(".")
-    assert row.answer or row.always
+    assert row.workaround or row.always
     assert row.schemes
 
 
@@ -42,34 +42,34 @@ def test_names_are_unique_and_every_measured_defect_has_a_row():
 )
 def test_the_rows_of_a_scheme_fit_together(scheme):
     library = GCS if scheme == "gs" else IO
-    assert answers_for(f"/anywhere/{library}", scheme) != NO_ANSWERS
+    assert workarounds_for(f"/anywhere/{library}", scheme) != NO_WORKAROUNDS
     assert defects_of(f"/anywhere/{library}.2", scheme)
 
 
 def test_a_plugin_that_nobody_knows_has_no_row():
-    assert not answers_for("/anywhere/libother.so", "s3")
-    assert not answers_for(f"/anywhere/{IO}", "gs")
+    assert not workarounds_for("/anywhere/libother.so", "s3")
+    assert not workarounds_for(f"/anywhere/{IO}", "gs")
 
 
-def test_every_answer_is_used_by_a_row():
-    used = {name for row in known_defects() for name in row.answer}
-    assert used == {field.name for field in fields(Answers)}
+def test_every_workaround_is_used_by_a_row():
+    used = {name for row in known_defects() for name in row.workaround}
+    assert used == {field.name for field in fields(Workarounds)}
 
 
-def test_an_answer_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="unknown answers"):
-        typed_answer({"withold": ["copy_file"]})
+def test_an_unknown_workaround_is_rejected():
+    with pytest.raises(ValueError, match="unknown workarounds"):
+        typed_workarounds({"disabled_operation": ["copy_file"]})
 
 
 def test_the_environment_is_prepared_and_changes_against_the_users_will_are_told():
-    answers = Answers(
+    workarounds = Workarounds(
         environment_defaults={"A": "1", "B": "1"},
         environment_forced={"C": "1", "D": "1"},
         environment_removed=frozenset({"E", "F"}),
     )
     environment = {"B": "user", "C": "user", "D": "1", "E": "user"}
 
-    changed = answers.prepare_environment(environment)
+    changed = workarounds.prepare_environment(environment)
 
     assert environment == {"A": "1", "B": "user", "C": "1", "D": "1"}
     assert changed == ["C was set to '1', from 'user'", "E was unset, from 'user'"]

@@ -9,7 +9,7 @@ from modular_tf.check.check import LIBRARY, CheckList
 from modular_tf.check.expectation import Blocked, Deviation, expect
 from modular_tf.check.level import Level
 from modular_tf.discovery.elf import ElfFile
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
 from modular_tf.errors import PluginError
 
@@ -99,7 +99,9 @@ def no_copy_of_the_interface(ground: LibraryGround) -> None:
     _require_facts(ground)
     with ElfFile(ground.target.path) as elf:
         exported = elf.exports()
-    own = sorted(name for name in exported & host_offer().symbols if name.startswith(_API_PREFIXES))
+    own = sorted(
+        name for name in exported & host_exports().symbols if name.startswith(_API_PREFIXES)
+    )
     expect(
         not own,
         f"{len(own)} functions of TensorFlow's C API are exported",

@@ -15,7 +15,7 @@ from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by
 from modular_tf.discovery.candidate import Candidate, Source
-from modular_tf.discovery.linking.host_offer import host_offer
+from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.probe import probe
 from modular_tf.first_contact.limits import Limits
@@ -77,7 +77,7 @@ class FilesystemLibraryStage:
     @cached_property
     def probe(self) -> Probe:
         """What the bytes of the file say."""
-        return probe(_candidate(self.target.path), host_offer())
+        return probe(_candidate(self.target.path), host_exports())
 
     @cached_property
     def trial(self) -> LoadTrial:

@@ -74,7 +74,7 @@ class GuardedMemory:
         ffi.buffer(self.pointer, self.size)[:] = b"\xdd" * self.size
 
     def breach(self) -> str | None:
-        """Tell which bytes beside the block were changed, None where none were."""
+        """Return which bytes beside the block were changed, None where none were."""
         whole = ffi.buffer(self._memory)
         before = _first_difference(bytes(whole[:GUARD])[::-1], _PATTERN[::-1])
         if before is not None:

@@ -137,7 +137,7 @@ class RawDeviceSlots:
         self._addresses[table] = dict(slots)
 
     def has(self, slot: str) -> bool:
-        """Tell whether a slot is set, in any table."""
+        """Return whether a slot is set, in any table."""
         return any(slots.get(slot) for slots in self._addresses.values())
 
     def function(self, table: str, slot: str) -> Any:

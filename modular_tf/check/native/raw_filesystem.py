@@ -105,7 +105,7 @@ class RawSlots:
         self._free = ffi.cast(_OBJECT, free)
 
     def has(self, name: str) -> bool:
-        """Tell whether a slot is set: `SLOT`, or `TABLE.SLOT` where several tables have it."""
+        """Return whether a slot is set: `SLOT`, or `TABLE.SLOT` where several tables have it."""
         table, dot, slot = name.rpartition(".")
         tables = (table,) if dot else tuple(_TYPES)
         return any(self._addresses.get(one, {}).get(slot) for one in tables)

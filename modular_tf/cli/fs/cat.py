@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs cat` and return its exit status."""
     if printer.json:
         complain("fs cat writes the bytes of files; --json cannot go with it")
         return Exit.USAGE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.fs.place import landing_place
+from modular_tf.cli.fs.place import destination_place
 from modular_tf.cli.fs.progress import Progress
 from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
 from modular_tf.errors import FailedPreconditionError, NotFoundError
@@ -44,7 +44,7 @@ def copy(source: Place, target: Place, failures: Failures, *, recursive: bool) -
     is_directory = source.stat().is_directory
     if is_directory and not recursive:
         raise FailedPreconditionError("is a directory; copy it with -r", path=source.uri)
-    landing = landing_place(source, target)
+    landing = destination_place(source, target)
     refuse_overlap(source, landing)
     copied = _copy_tree(source, landing, failures) if is_directory else _copy_one(source, landing)
     yield from copied

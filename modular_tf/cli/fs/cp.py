@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs cp` and return its exit status."""
     failures = Failures()
     copied: list[dict[str, str]] = []
     with session(options) as service:

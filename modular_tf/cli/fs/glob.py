@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs glob` and return its exit status."""
     failures = Failures()
     matches: list[str] = []
     with session(options) as service:

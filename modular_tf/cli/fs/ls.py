@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs ls` and return its exit status."""
     failures = Failures()
     listings = []
     with session(options) as service:

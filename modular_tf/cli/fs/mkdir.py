@@ -1,4 +1,4 @@
-"""Make directories."""
+"""The command `modular-tf fs mkdir`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs mkdir` and return its exit status."""
     failures = Failures()
     made = []
     with session(options) as service:

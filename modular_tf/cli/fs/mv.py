@@ -8,7 +8,7 @@ from modular_tf.cli.failures import Failures
 from modular_tf.cli.fs.arguments import add_sources_and_target
 from modular_tf.cli.fs.copying import require_directory_for_several
 from modular_tf.cli.fs.moving import move_directory, move_file
-from modular_tf.cli.fs.place import Place, landing_place
+from modular_tf.cli.fs.place import Place, destination_place
 from modular_tf.cli.fs.stream import refuse_overlap
 from modular_tf.cli.session import session
 
@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf fs mv` and return its exit status."""
     failures = Failures()
     moved = []
     with session(options) as service:
@@ -43,7 +43,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 def _move(source: Place, target: Place) -> Place:
     is_directory = source.stat().is_directory
-    landing = landing_place(source, target)
+    landing = destination_place(source, target)
     refuse_overlap(source, landing)
     move = move_directory if is_directory else move_file
     move(source, landing)

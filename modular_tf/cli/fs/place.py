@@ -54,11 +54,11 @@ class Place:
         return Place(self.filesystem, f"{self.uri}{separator}{name}")
 
     def stat(self) -> FileStatistics:
-        """Ask size, time of change and kind."""
+        """Ask size, modification time and kind."""
         return self.filesystem.stat(self.uri)
 
     def is_directory(self) -> bool:
-        """Tell whether it is a directory; False where nothing is."""
+        """Return whether it is a directory; False where nothing is."""
         try:
             return self.filesystem.is_directory(self.uri)
         except NotFoundError:
@@ -69,20 +69,20 @@ class Place:
         return [self.child(name) for name in self.filesystem.get_children(self.uri)]
 
     def shares_store_with(self, other: Place) -> bool:
-        """Tell whether the filesystem of this place can work on both."""
+        """Return whether the filesystem of this place can work on both."""
         return self.filesystem.shares_store_with(other.filesystem)
 
     def is_same(self, other: Place) -> bool:
-        """Tell whether both name the same file: same store, same name."""
+        """Return whether both name the same file: same store, same name."""
         return self.shares_store_with(other) and self.filesystem.is_same_name(self.uri, other.uri)
 
     def holds(self, other: Place) -> bool:
-        """Tell whether `other` is somewhere below this directory."""
+        """Return whether `other` is somewhere below this directory."""
         inside = f"{self.filesystem.name_in_store(self.uri).rstrip('/')}/"
         name = other.filesystem.name_in_store(other.uri)
         return self.shares_store_with(other) and name.startswith(inside)
 
 
-def landing_place(source: Place, target: Place) -> Place:
+def destination_place(source: Place, target: Place) -> Place:
     """Return where `source` arrives: a directory takes it in under its own name."""
     return target.child(source.name) if target.is_directory() else target

@@ -21,7 +21,7 @@ class Progress:
         self._line = ProgressLine()
 
     def advance(self, n_bytes: int) -> None:
-        """Count `n_bytes` more."""
+        """Add `n_bytes` to the count and update the line."""
         self._done += n_bytes
         self._line.show(self._text)
 

@@ -1,4 +1,4 @@
-"""Removing whole directories."""
+"""Removal of whole directory trees."""
 
 from __future__ import annotations
 

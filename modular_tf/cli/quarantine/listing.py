@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
-from modular_tf.cli.quarantine.memory import open_memory
+from modular_tf.cli.quarantine.store import open_memory
 from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
+    from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 
 _HEADERS = ("name", "rule", "signal", "last call", "when", "path")
 
@@ -24,7 +24,7 @@ def add_arguments(_: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf quarantine list` and return its exit status."""
     memory = open_memory()
     entries = memory.entries()
     if printer.json:
@@ -52,7 +52,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _show(entry: Entry, memory: QuarantineMemory, printer: Printer, *, backtrace: bool) -> None:
+def _show(entry: Entry, memory: QuarantineStore, printer: Printer, *, backtrace: bool) -> None:
     incident = entry.incident
     printer.line()
     printer.line(f"{entry.name} ({entry.path})")

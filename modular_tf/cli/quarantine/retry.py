@@ -1,4 +1,4 @@
-"""Forget what plugins did, try each again in a process of its own, and tell what came of it."""
+"""Release plugins from the quarantine and try each again in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.list_plugins import reason_line
-from modular_tf.cli.quarantine.memory import entries_named, open_memory
+from modular_tf.cli.quarantine.store import entries_named, open_memory
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace, printer: Printer) -> Exit:
-    """Do it."""
+    """Run `modular-tf quarantine retry` and return its exit status."""
     memory = open_memory()
     failures = Failures()
     records = []

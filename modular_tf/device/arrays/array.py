@@ -1,4 +1,4 @@
-"""Arrays on devices."""
+"""`DeviceArray`: n-dimensional arrays in the memory of a device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_ORDER = -1  # what consumers give as a stream that order their work themselv
 
 
 class DeviceArray(Tensor):
-    """An array in C order on a device. [any thread].
+    """An array in C order on a device. [any thread]
 
     `Device.put` and `Device.empty` make them. The attributes that describe it (`shape`, `strides`
     in elements, `ndim`, `size`, `nbytes`, `dlpack_dtype`, `dlpack_device`) stay readable when it
@@ -40,7 +40,7 @@ class DeviceArray(Tensor):
     Other libraries take it by DLPack. Device memory is of type kDLExtDev there, which few of them
     know, unless `dlpack_types` of the configuration says better; `to_host()` and
     `numpy.from_dlpack(array, device="cpu")` make copies that all take. Pinned and unified memory
-    is the host's: they view it as it is. Whoever took the array keeps it and its memory; closing
+    is the host's: they view it as it is. A consumer of the array keeps it and its memory; closing
     the service ends device memory nevertheless, and only that: arrays in pinned and unified memory
     stay readable until they are closed themselves.
     """
@@ -97,7 +97,7 @@ class DeviceArray(Tensor):
 
     @property
     def device(self) -> Device:
-        """Where it is."""
+        """The device whose memory holds the array."""
         return self._device
 
     @property
@@ -256,7 +256,7 @@ class DeviceArray(Tensor):
         if stream is not None and not isinstance(stream, (Stream, int)):
             raise BufferError(f"stream {stream!r}: expected None or a stream of the device's own")
         if stream != _NO_ORDER:
-            array_memory.settle(self._executor)
+            array_memory.wait_for_streams(self._executor)
             self._open()  # or it was closed meanwhile
 
     def _export_elsewhere(
@@ -282,7 +282,7 @@ class DeviceArray(Tensor):
     # -- the end ----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give the memory back as soon as nobody uses it. Safe to call twice.
+        """Release the memory when its last user has gone. Safe to call twice.
 
         Memory that another library took goes when that has let it go; where it took a description
         only, as C functions of tvm-ffi do, when the array is dropped too.

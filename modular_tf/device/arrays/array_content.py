@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.dlpack_elements import by_numpy
 from modular_tf.device.arrays.buffer_formats import element_of_format
-from modular_tf.device.arrays.foreign_tensor import compact_host_tensor
 from modular_tf.device.arrays.host_tensor import bytes_of
 from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
+from modular_tf.device.arrays.tensor_import import compact_host_tensor
 from modular_tf.device.memory.device_memory import HostMemory
 from modular_tf.errors import InvalidArgumentError
 

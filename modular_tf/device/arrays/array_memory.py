@@ -60,7 +60,7 @@ def write(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
 def overwrite(executor: Executor, target: ArrayMemory, data: HostBuffer) -> None:
     """Copy bytes of the host into memory that may be in use; raises as `write`."""
     if not _is_reached_by_streams(target, executor):  # no stream waits for what is in flight
-        settle(executor)
+        wait_for_streams(executor)
     write(executor, target, data)
 
 
@@ -71,14 +71,14 @@ def read(executor: Executor, target: HostBuffer, source: ArrayMemory) -> None:
         context = executor.context
         _finish(context.copy_device_to_host(target, source), context.device_to_host)
     else:
-        settle(executor)
+        wait_for_streams(executor)
         _copy_bytes(writable_host_buffer(target), host_buffer(_host_side(source)))
 
 
 def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemory) -> None:
     """Copy a memory to another device, or to the same; raises as the operations of `Stream`."""
     if not _is_reached_by_streams(source, from_):
-        settle(from_)
+        wait_for_streams(from_)
         write(to, target, _host_side(source))
     elif from_ is to:
         stream = to.context.compute
@@ -91,7 +91,7 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
         _finish(event, *here.device_to_device, here.device_to_host, there.host_to_device)
 
 
-def settle(executor: Executor) -> None:
+def wait_for_streams(executor: Executor) -> None:
     """Wait until the device neither reads nor writes; one that has ended does not.
 
     Raises:

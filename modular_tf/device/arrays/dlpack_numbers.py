@@ -22,7 +22,7 @@ _CONFIGURABLE = {kind.name: kind for kind in DeviceType if kind.is_device_memory
 
 
 class DeviceNumbers:
-    """Numbers of kDLExtDev devices, a range for each platform. [any thread].
+    """Numbers of kDLExtDev devices, a range for each platform. [any thread]
 
     The first platform that asks counts from 0, as its users would expect.
     """

@@ -41,7 +41,7 @@ class AllocatorStats:
 
     @classmethod
     def from_native(cls, stats: Any) -> AllocatorStats:
-        """Copy an mtf_allocator_stats."""
+        """Return the values of an `mtf_allocator_stats`."""
         return cls(
             num_allocs=stats.num_allocs,
             bytes_in_use=stats.bytes_in_use,

@@ -51,7 +51,7 @@ class ArenaStats:
 
 
 class Arena:
-    """Cuts regions into allocations. [any thread].
+    """Cuts regions into allocations. [any thread]
 
     Sizes and addresses are multiples of 256 bytes. The numbers are those of TensorFlow's allocator
     for devices: the first region has 2 MiB and each further one twice as much, a region that the

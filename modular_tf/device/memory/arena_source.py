@@ -37,7 +37,7 @@ class RegionSource:
 
 
 class HostMemory:
-    """The host's own memory as a source of regions, with a limit. [any thread].
+    """The host's own memory as a source of regions, with a limit. [any thread]
 
     Regions that an arena holds are not touched by lowering the limit: only further ones are
     refused, as a device does whose memory others have taken.

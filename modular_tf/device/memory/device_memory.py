@@ -56,7 +56,7 @@ class DeviceMemory(NativeObject):
     def borrow(
         cls, executor: Executor, address: int, size: int, *, owner: object, payload: int = 0
     ) -> DeviceMemory:
-        """Return memory that somebody else frees: an arena, or a larger piece.
+        """Return memory that its owner frees: an arena, or a larger allocation.
 
         Args:
             executor: Of the device that it lies on.

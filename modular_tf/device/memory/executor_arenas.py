@@ -81,7 +81,7 @@ class ExecutorArenas:
         )
 
     def _device_limit(self) -> int | None:
-        """Return the limit; None where the plugin does not know its memory and nobody set one.
+        """Return the limit in bytes; None if none is set and the plugin does not know its memory.
 
         TensorFlow has no such device; here it works until the plugin gives no more.
         """
@@ -96,6 +96,6 @@ class ExecutorArenas:
         return device_bytes_limit(free, total, fraction=settings.fraction or 0.0)
 
     def close(self) -> None:
-        """Give back what nobody uses; the rest goes with its last user."""
+        """Free the unused regions; the others are freed after their last use."""
         for arena in list(self._made.values()):
             arena.close()

@@ -98,7 +98,7 @@ def memory_growth(settings: MemorySettings, *, forced_by_plugin: bool = False) -
 
 
 def garbage_collection(settings: MemorySettings) -> bool:
-    """Return whether unused regions go back on pressure: yes, unless somebody says no."""
+    """Return whether unused regions are freed on memory pressure; True by default."""
     return settings.garbage_collection is not False
 
 

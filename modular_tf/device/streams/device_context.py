@@ -1,7 +1,7 @@
 """The streams that every device has, and the copies between host and devices in order.
 
 The sequences are TensorFlow's (device-abi §B5); what they promise: a copy to the device starts
-when the compute stream has done what it holds now, and whoever uses the bytes waits for the event
+when the compute stream has done what it holds now, and the user of the bytes waits for the event
 that the copy returns.
 """
 

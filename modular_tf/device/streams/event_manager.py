@@ -36,7 +36,7 @@ class EventManager:
     """Calls functions when events are done. [any thread]
 
     A plugin is polled, never blocked on, and the interpreter goes on meanwhile. An event that the
-    plugin calls ERROR or UNKNOWN is an error of whoever waits for it, where TensorFlow aborts.
+    plugin calls ERROR or UNKNOWN raises an error in the waiting call, where TensorFlow aborts.
     """
 
     def __init__(self, executor: Executor) -> None:
@@ -68,7 +68,7 @@ class EventManager:
         return len(self._waiting)
 
     def drain(self, timeout: float) -> bool:
-        """Wait until nothing is waited for, at most `timeout` seconds; tell whether that is so."""
+        """Wait until no event is pending, for `timeout` seconds at most; return whether none is."""
         latest = time.monotonic() + timeout
         while self._waiting and time.monotonic() < latest:
             time.sleep(_LOOK_EVERY_S)
@@ -93,7 +93,7 @@ class EventManager:
             is_idle = self._is_idle()
 
     def _is_idle(self) -> bool:
-        """Wait for a call; tell whether none came."""
+        """Wait for a call; return whether none came."""
         try:
             self._calls.get(timeout=_IDLE_S)
         except Empty:

@@ -34,7 +34,7 @@ class InFlight:
     1. append what it uses, as a list, to `batch`, and enqueue it;
     2. when the plugin has it, or that is not known, call `keep` if `batch` is another one by now;
     3. when the plugin has it, take its bytes and `COST` from `room`; call `end_batch` without any;
-    4. when the plugin has refused it, call `drop_refused`.
+    4. when the plugin has refused it, call `release_rejected`.
 
     A full batch ends with an event; once the plugin says that this is COMPLETE, the batch is
     dropped. Where it says that it failed, or cannot make an event, all is kept until the stream is
@@ -66,7 +66,7 @@ class InFlight:
             batch = self.batch
             batch.append(used)
 
-    def drop_refused(self, used: Used) -> None:
+    def release_rejected(self, used: Used) -> None:
         """Let go of what an operation would have used that the plugin does not have."""
         used.clear()
         with suppress(ValueError):  # sealed meanwhile, with its batch
@@ -74,7 +74,7 @@ class InFlight:
 
     def end_batch(self, stream: StreamCopies) -> None:
         """Let the batch be dropped when the stream has passed it, and drop what it has passed."""
-        self.drop_passed()
+        self.release_passed()
         self.mark(self.seal(), stream)
 
     def seal(self) -> Sealed | None:
@@ -99,11 +99,11 @@ class InFlight:
         with suppress(ModularTFError):
             sealed[1] = stream.record_event()
 
-    def drop_passed(self) -> bool:
-        """Let go of the batches that the stream has passed; tell whether of any. Does not wait."""
+    def release_passed(self) -> bool:
+        """Release the batches that the stream has passed; return whether there were any."""
         dropped = False
         while (first := self._first_sealed()) is not None and _is_passed(first[1]):
-            if not self.drop_through(first):
+            if not self.release_through(first):
                 break
             dropped = True
         return dropped
@@ -114,7 +114,7 @@ class InFlight:
         except IndexError:
             return None
 
-    def drop_through(self, sealed: Sealed | None) -> bool:
+    def release_through(self, sealed: Sealed | None) -> bool:
         """Let go of a sealed batch and all before it, which the stream has passed.
 
         Returns:
@@ -143,8 +143,8 @@ class InFlight:
             self._drops = False
         return taken
 
-    def drop_all(self) -> None:
-        """Let go of everything: the stream is done, and nobody feeds it."""
+    def release_all(self) -> None:
+        """Release everything: the stream is done and gets no more work."""
         self.batch = []
         self._sealed.clear()
 

@@ -297,7 +297,7 @@ class StreamCopies(NativeObject):
         except BaseException:
             in_flight.keep(batch, used)  # a signal handler may have raised when it was enqueued
             raise
-        in_flight.drop_refused(used)
+        in_flight.release_rejected(used)
         raise self._executor.failure(error, operation)
 
     def _let_go(
@@ -323,7 +323,7 @@ class StreamCopies(NativeObject):
         """
         misfit = self._misfit(memories, numbers) if isinstance(failure, _MISFITS) else None
         if misfit is not None:
-            self._in_flight.drop_refused(used)
+            self._in_flight.release_rejected(used)
         if data is not None and not used:
             release(data)
         if misfit is not None:

@@ -1,4 +1,4 @@
-"""The end of a stream that nobody has any more."""
+"""Destroying a stream after its last reference has gone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None
             core.mtf_stream_free(native)
         if done:
             kept.discard(in_flight)
-            in_flight.drop_all()
+            in_flight.release_all()
 
     def end_or_leave(native: Any) -> None:
         if running_executor() is None or sys.is_finalizing():

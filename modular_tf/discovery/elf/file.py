@@ -33,7 +33,7 @@ class ElfFile:
     __slots__ = ("_found", "_source", "_symbols", "_undefined", "_versions", "dynamic", "image")
 
     def __init__(self, path: str) -> None:
-        """Open `path`.
+        """Open and read the headers of `path`.
 
         Raises:
             ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).

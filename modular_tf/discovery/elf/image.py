@@ -7,7 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf.layout import layout_for
-from modular_tf.discovery.elf.machine import machine_name, what_it_is_instead
+from modular_tf.discovery.elf.machine import content_description, machine_name
 from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.rules import loading as rules
 
@@ -114,7 +114,7 @@ class Image:
         return None
 
     def has_whole_section_table(self) -> bool:
-        """Tell whether the section table says anything, if the header names one.
+        """Return whether the section table says anything, if the header names one.
 
         It comes last in a file: where room was made for a file that is still being written, it
         is a hole.
@@ -131,7 +131,7 @@ class Image:
         source = self.source
         ident = source.read_up_to(0, 512, "the identification")
         if ident[: len(ELF_MAGIC)] != ELF_MAGIC:
-            found = what_it_is_instead(ident)
+            found = content_description(ident)
             raise source.error(rules.IS_ELF.id, f"is not an ELF file: it is {found}")
         if len(ident) < _IDENT_BYTES:
             raise source.damaged(f"it has only {len(ident)} bytes")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EM_ALPHA", "EM_S390", "machine_name", "what_it_is_instead"]
+__all__ = ["EM_ALPHA", "EM_S390", "content_description", "machine_name"]
 
 EM_S390 = 22
 EM_ALPHA = 0x9026
@@ -66,7 +66,7 @@ def machine_name(number: int, bits: int, order: str) -> str:
     return name
 
 
-def what_it_is_instead(head: bytes) -> str:
+def content_description(head: bytes) -> str:
     """Say in words what a file is that begins with `head` and is not ELF."""
     if not head:
         return "empty"

@@ -1,6 +1,6 @@
 """Bounds-checked reads from one open file.
 
-By pread, not by mmap: a file that somebody truncates while it is mapped kills the reader with
+By pread, not by mmap: a file that is truncated while it is mapped kills the reader with
 SIGBUS, and a plugin that is just being copied into a drop-in directory is such a file.
 """
 
@@ -38,7 +38,7 @@ class ByteSource:
     __slots__ = ("_file", "_head", "identity", "name", "path", "size")
 
     def __init__(self, path: str) -> None:
-        """Open `path`.
+        """Open a regular file for reading.
 
         Raises:
             ElfError: It is not a regular file (LD-002) or cannot be read (LD-003).

@@ -37,7 +37,7 @@ class StringTable:
         return self._raw(at).decode("utf-8", "surrogateescape")
 
     def equals(self, at: int, name: bytes) -> bool:
-        """Tell whether the string at offset `at` is `name`.
+        """Return whether the string at offset `at` is `name`.
 
         Raises:
             ElfError: It lies outside the table or does not end, and so is no string.
@@ -54,7 +54,7 @@ class StringTable:
             self._whole = self._image.source.read(self._offset, self._size, "the string table")
 
     def mentions(self, name: bytes) -> bool:
-        """Tell whether a string is `name` or ends with it: linkers let strings share their tails.
+        """Return whether a string is `name` or ends with it: linkers let strings share their tails.
 
         Raises:
             ElfError: The table cannot be read.

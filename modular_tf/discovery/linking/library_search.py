@@ -2,7 +2,7 @@
 
 Following ld.so(8): DT_RPATH of the library and of those that loaded it, unless it has a
 DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the cache; the default directories. In each directory those
-for this processor come first (`linker_customs`).
+for this processor come first (`linker_properties`).
 
 A directory may be relative, and an empty one is the current directory. What is found by it is told
 by its absolute path.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.linker_cache import read_linker_cache
-from modular_tf.discovery.linking.linker_customs import HWCAPS, LinkerCustoms, running_linker
+from modular_tf.discovery.linking.linker_properties import HWCAPS, LinkerProperties, running_linker
 from modular_tf.discovery.linking.system_libraries import (
     default_library_directories,
     is_of_system,
@@ -63,13 +63,13 @@ class SearchTrail:
 
     Attributes:
         places_left: At how many more places they are looked for.
-        passed_over: Paths at which a library, or a directory for libraries, would have been taken
+        skipped_paths: Paths at which a library, or a directory for libraries, would have been taken
             instead. A relative one is among them even if it was taken: it means another file in
             another directory.
     """
 
     places_left: int
-    passed_over: dict[str, None] = field(default_factory=dict)
+    skipped_paths: dict[str, None] = field(default_factory=dict)
 
 
 class LibrarySearch:
@@ -88,7 +88,7 @@ class LibrarySearch:
         program_origin: str = "",
         cache: Mapping[str, tuple[str, ...]] | None = None,
         default_directories: tuple[str, ...] | None = None,
-        customs: LinkerCustoms | None = None,
+        properties: LinkerProperties | None = None,
     ) -> None:
         """Prepare a search.
 
@@ -98,7 +98,7 @@ class LibrarySearch:
             program_origin: What `$ORIGIN` stands for in it.
             cache: Paths by library name; the system's own by default.
             default_directories: Where to look last; the system's own by default.
-            customs: What the linker does; the one of this process is asked by default.
+            properties: What the linker does; the one of this process is asked by default.
         """
         self._target = target
         self._library_path = library_path
@@ -106,7 +106,7 @@ class LibrarySearch:
         self._cache = read_linker_cache() if cache is None else cache
         self._of_system: dict[str, ElfFile | None] = {}
         self._given_defaults = default_directories
-        self._customs = customs
+        self._properties = properties
         self._below: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class LibrarySearch:
             trail.places_left -= 1
             elf = self._open(path) if is_companion else self._open_once(path)
             if elf is None or not os.path.isabs(path):
-                trail.passed_over[path] = None
+                trail.skipped_paths[path] = None
             if elf is not None:
                 return LinkedLibrary(name, elf, needed_by, is_companion)
         return None
@@ -176,7 +176,7 @@ class LibrarySearch:
     def _in(self, directory: str, name: str, trail: SearchTrail) -> Iterator[str]:
         """Yield where a library of this name may be in a directory, the best first."""
         below, absent = self._subdirectories(directory)
-        trail.passed_over.update(dict.fromkeys(absent))
+        trail.skipped_paths.update(dict.fromkeys(absent))
         for path in below:
             yield os.path.join(path, name)
         yield os.path.join(directory, name)
@@ -237,10 +237,10 @@ class LibrarySearch:
         linker = self._linker() if "LIB" in template or "PLATFORM" in template else None
         return expand(template, origin, linker)
 
-    def _linker(self) -> LinkerCustoms:
-        if self._customs is None:
-            self._customs = running_linker()
-        return self._customs
+    def _linker(self) -> LinkerProperties:
+        if self._properties is None:
+            self._properties = running_linker()
+        return self._properties
 
     def _open_once(self, path: str) -> ElfFile | None:
         if path not in self._of_system:
@@ -279,7 +279,7 @@ def _rank(path: str, levels: tuple[str, ...]) -> int:
     return levels.index(level) if level in levels else -1
 
 
-def expand(template: str, origin: str, linker: LinkerCustoms | None = None) -> Iterator[str]:
+def expand(template: str, origin: str, linker: LinkerProperties | None = None) -> Iterator[str]:
     """Yield a path with `$ORIGIN`, `$LIB` and `$PLATFORM` filled in.
 
     What `$LIB` stands for was fixed when the linker was built; where that is not known, each custom
@@ -290,7 +290,7 @@ def expand(template: str, origin: str, linker: LinkerCustoms | None = None) -> I
         origin: The directory that `$ORIGIN` stands for.
         linker: What the linker does, as far as it is known.
     """
-    linker = linker or LinkerCustoms()
+    linker = linker or LinkerProperties()
     platform = linker.platform or os.uname().machine
     known = (linker.lib,) if linker.lib else library_folders()
     for lib in known if "LIB" in template else ("",):
@@ -299,6 +299,6 @@ def expand(template: str, origin: str, linker: LinkerCustoms | None = None) -> I
 
 
 def is_relative(directory: str) -> bool:
-    """Tell whether a directory of a search path depends on the current directory."""
+    """Return whether a directory of a search path depends on the current directory."""
     token = _TOKEN.match(directory)
     return not directory.startswith("/") and (token is None or "ORIGIN" not in token[0])

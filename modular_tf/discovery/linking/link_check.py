@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from modular_tf.discovery.elf import ElfFile, VersionNeed
-    from modular_tf.discovery.linking.host_offer import HostOffer
+    from modular_tf.discovery.linking.host_exports import HostExports
 
 __all__ = [
     "LinkCheck",
@@ -35,7 +35,7 @@ _SHOWN = 5  # symbols named in a message; the probe keeps them all
 
 
 class MissingSymbol(NamedTuple):
-    """A strong undefined symbol that nobody offers.
+    """A strong undefined symbol that no library defines.
 
     Attributes:
         name: The name, mangled if it is C++.
@@ -68,14 +68,14 @@ class ResolvedLibrary(NamedTuple):
 
 
 class LinkCheck(NamedTuple):
-    """The outcome.
+    """The result of a link check.
 
     Attributes:
         libraries: What will be loaded with the library, as far as it is not loaded already.
-        missing_libraries: What it needs and nobody has.
-        missing_symbols: What it asks for and nobody defines.
+        missing_libraries: Needed libraries that were not found.
+        missing_symbols: Needed symbols that no library defines.
         problems: The broken rules.
-        passed_over: Paths at which other libraries would have been found instead.
+        skipped_paths: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the library and of those loaded with it, that ask for an
             executable stack.
     """
@@ -84,12 +84,12 @@ class LinkCheck(NamedTuple):
     missing_libraries: tuple[MissingLibrary, ...]
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Problem, ...]
-    passed_over: tuple[str, ...]
+    skipped_paths: tuple[str, ...]
     executable_stacks: tuple[str, ...] = ()
 
 
 def check_link(
-    elf: ElfFile, host: HostOffer, process: ProcessScope, *, is_device_plugin: bool = False
+    elf: ElfFile, host: HostExports, process: ProcessScope, *, is_device_plugin: bool = False
 ) -> LinkCheck:
     """Check a library against what this process, this system and the host offer.
 
@@ -101,7 +101,7 @@ def check_link(
         host: What the host offers to plugins.
         process: What this process and this system offer.
         is_device_plugin: Its devices are served, whatever kernels it has; it may ask for functions
-            for kernels that nobody offers.
+            for kernels that are not defined anywhere.
 
     Raises:
         ElfError: The tables of the library or of one that it needs are damaged.
@@ -128,7 +128,7 @@ def check_link(
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
-            passed_over=scope.passed_over,
+            skipped_paths=scope.skipped_paths,
             executable_stacks=tuple(
                 found.elf.path
                 for found in scope.libraries
@@ -139,7 +139,7 @@ def check_link(
         scope.close()
 
 
-def _is_companion(library: LinkedLibrary, host: HostOffer) -> bool:
+def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
     return library.is_companion or not host.sonames.isdisjoint(library.elf.dynamic.needed)
 
 
@@ -179,7 +179,7 @@ def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Problem]:
 
 
 def _version_problems(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[Problem]:
     running = running_glibc()
     for library in own:
@@ -203,8 +203,8 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
     return numbers is not None and here is not None and numbers > here
 
 
-def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) -> bool:
-    """Tell whether the named library defines the version; an unversioned one serves them all."""
+def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
+    """Return whether the named library defines the version; an unversioned one serves them all."""
     if need.library in host.sonames:
         return not host.versions or need.version in host.versions
     provider = scope.library(need.library)
@@ -215,7 +215,7 @@ def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostOffer) ->
 
 
 def _missing_symbols(
-    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostOffer
+    own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
 ) -> Iterator[MissingSymbol]:
     for library in own:
         for symbol in library.elf.undefined():
@@ -228,7 +228,7 @@ def _missing_symbols(
 
 
 def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
-    """Tell whether a symbol may well be there though nothing that was read offers it."""
+    """Return whether a symbol may well be there though nothing that was read offers it."""
     if family is SymbolFamily.PYTHON:
         return True  # Python may be embedded, its library opened later than the program
     # With a library missing, symbols of unknown origin are most likely its own.
@@ -246,7 +246,7 @@ def _symbol_problems(
         count = f"{len(group)} symbol{'s' if len(group) > 1 else ''}"
         names = ", ".join(_shown(symbol) for symbol in group[:_SHOWN])
         more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-        message = f"{needed_by} needs {count} {family.words} that nobody offers: {names}{more}"
+        message = f"{needed_by} needs {count} {family.words} that no library defines: {names}{more}"
         if is_device_plugin and family is SymbolFamily.KERNEL_API and _takes_stand_ins():
             yield Problem.of(rules.KERNEL_FUNCTIONS_OFFERED, message)
         else:
@@ -254,7 +254,7 @@ def _symbol_problems(
 
 
 def _takes_stand_ins() -> bool:
-    """Tell whether a library can name functions that lie elsewhere (`loading.stub_library`)."""
+    """Return whether a library can name functions that lie elsewhere (`loading.stub_library`)."""
     return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 
 

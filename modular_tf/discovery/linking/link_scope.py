@@ -44,7 +44,7 @@ class LinkScope:
         root: The library itself.
         libraries: The library itself and those found, in order.
         missing: Those not found; without an auxiliary filter the linker goes on.
-        passed_over: Paths at which another library would have been found instead.
+        skipped_paths: Paths at which another library would have been found instead.
         excess: What of it is more than is looked at, in words; the rest was not looked for.
     """
 
@@ -100,9 +100,9 @@ class LinkScope:
         return tuple(library for library in self.libraries if library is not self.root)
 
     @property
-    def passed_over(self) -> tuple[str, ...]:
+    def skipped_paths(self) -> tuple[str, ...]:
         """Paths at which another library would have been found instead."""
-        return tuple(self._trail.passed_over)
+        return tuple(self._trail.skipped_paths)
 
     def library(self, name: str) -> LinkedLibrary | None:
         """Return the library of this name, from the outer scope or from here."""
@@ -110,7 +110,7 @@ class LinkScope:
         return found or self._by_name.get(name)
 
     def offers(self, name: str) -> bool:
-        """Tell whether any library here or in the outer scope defines a symbol.
+        """Return whether any library here or in the outer scope defines a symbol.
 
         Raises:
             ElfError: The tables of one of them are damaged.
@@ -157,7 +157,7 @@ class LinkScope:
             self._note_excess(len(self.libraries) + len(missing))
 
     def _put_before(self, at: int, found: LinkedLibrary) -> bool:
-        """Let a library come before the one at `at`, if it comes after it; tell whether it did."""
+        """Move a library before the one at `at`, if it comes after it; return whether it did."""
         self._trail.places_left -= 1  # it takes as long to find it here
         for place in range(len(self.libraries) - 1, at, -1):
             if self.libraries[place] is found:
@@ -166,7 +166,7 @@ class LinkScope:
         return False
 
     def _note_excess(self, libraries: int) -> None:
-        """Take note of what is more than is looked at, if so many libraries are needed."""
+        """Record what is more than is looked at, if so many libraries are needed."""
         if libraries > MAX_LIBRARIES:
             self.excess = f"more than {MAX_LIBRARIES} libraries"
         elif self._trail.places_left <= 0:
@@ -232,7 +232,7 @@ class ProcessScope(LinkScope):
             raise
 
     def offers(self, name: str) -> bool:
-        """Tell whether any library of the process defines a symbol; plugins ask for the same ones.
+        """Return whether a library of the process defines a symbol; results are cached.
 
         Raises:
             ElfError: The tables of one of them are damaged.

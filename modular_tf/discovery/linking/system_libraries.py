@@ -12,7 +12,7 @@ __all__ = ["default_library_directories", "is_of_system", "library_folders"]
 
 
 def is_of_system(path: str) -> bool:
-    """Tell whether a library lies where the system keeps libraries; links are not followed.
+    """Return whether a library lies where the system keeps libraries; links are not followed.
 
     A path with `..` leads anywhere, whatever it begins with.
 

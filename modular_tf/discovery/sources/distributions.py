@@ -78,7 +78,7 @@ def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sig
 
 
 def _is_plugin(path: str) -> bool:
-    """Tell whether a library exports an init symbol; what cannot be read is no plugin.
+    """Return whether a library exports an init symbol; what cannot be read is no plugin.
 
     A library that a distribution brings for its own use is nobody's plugin, so that it is
     missing or damaged is not ours to report.

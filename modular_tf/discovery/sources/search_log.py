@@ -152,7 +152,7 @@ class SearchLog:
 
 
 def is_plugin_file_name(name: str) -> bool:
-    """Tell whether a file in a plugin directory counts: `x.so`, `x.so.2`, by TensorFlow's rule."""
+    """Return whether a name is that of a plugin file: `x.so`, `x.so.2`, as in TensorFlow."""
     if name.endswith(".so"):
         return True
     at = name.rfind(".so.")

@@ -58,7 +58,7 @@ class SearchPaths:
         environment: Mapping[str, str] | None = None,
         bundled: bool = True,
     ) -> SearchPaths:
-        """Return the paths of the running process. [any thread].
+        """Return the paths of the running process. [any thread]
 
         Args:
             arguments: Files and directories that the caller names.

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.linking.brought_along import VARIABLES, brought_along
+from modular_tf.discovery.linking.environment_libraries import VARIABLES, environment_libraries
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.discovery.trust.judged_file import JudgedFile
@@ -180,7 +180,9 @@ class TrustJudge:
         files = [(it.path, 0 if it.identity is None else it.identity.size) for it in opened]
         return self._judge_others(candidate, verdict, files, "which its code opens")
 
-    def judge_brought_along(self, candidate: Candidate, verdict: TrustVerdict) -> TrustVerdict:
+    def judge_environment_libraries(
+        self, candidate: Candidate, verdict: TrustVerdict
+    ) -> TrustVerdict:
         """Judge the libraries that the linker's variables brought into this process.
 
         What comes with this package is judged by them only where plugins are frozen.
@@ -196,7 +198,7 @@ class TrustJudge:
             return verdict
         brought = f"{VARIABLES} brought into this process"
         try:
-            files = [(file, None) for file in brought_along()]
+            files = [(file, None) for file in environment_libraries()]
         except (OSError, ElfError) as error:
             raise_shortage(error)
             message = f"what {brought} cannot be found out: {error}"

@@ -32,7 +32,7 @@ class Lock:
         self._read: LockFile | Problem | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
-        """Tell whether a file is in the lock file.
+        """Return whether a file is in the lock file.
 
         Args:
             file: A plugin's library, or a companion.

@@ -42,7 +42,7 @@ class LockedFile:
 
 @dataclass(frozen=True, slots=True, order=True)
 class LockedPlugin:
-    """One accepted plugin.
+    """One plugin that the lock file accepts.
 
     Attributes:
         name: What the service called it, for people.
@@ -74,7 +74,7 @@ class LockedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class LockFile:
-    """All accepted plugins.
+    """The content of a lock file: all accepted plugins.
 
     Attributes:
         plugins: By the hash of their library.

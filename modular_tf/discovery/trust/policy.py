@@ -107,7 +107,7 @@ def _from(base: str, path: str) -> str:
 
 
 def default_lock_path(config_path: str | None) -> str | None:
-    """Return where the lock file lies if nobody says: beside the configuration file, if any."""
+    """Return the default path of the lock file: beside the configuration file, if any."""
     if config_path is None:
         return None
     return os.path.join(os.path.dirname(os.path.abspath(config_path)), LOCK_FILE_NAME)

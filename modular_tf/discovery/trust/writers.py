@@ -44,7 +44,7 @@ class TrustedWriters:
     groups: frozenset[int] = frozenset()
 
     def includes_group(self, group: int) -> bool:
-        """Tell whether nobody but trusted users can be in a group."""
+        """Return whether only trusted users can be in a group."""
         if group in self.groups or group == 0:
             return True
         names, members = _group(group)
@@ -131,7 +131,7 @@ def _roots() -> Iterable[int]:
 
 
 def _numbers(named: Iterable[str | int], number_of: Callable[[str], int | None]) -> Iterator[int]:
-    """Yield numbers; names that this system does not know are nobody's."""
+    """Yield numbers; names that this system does not know are left out."""
     for entry in named:
         number = number_of(entry) if isinstance(entry, str) else entry
         if number is not None:

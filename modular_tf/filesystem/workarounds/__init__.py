@@ -1,1 +1,1 @@
-"""Filesystems of plugins with known defects: each class works around one of them."""
+"""Filesystems of plugins with known defects; each class works around one of the defects."""

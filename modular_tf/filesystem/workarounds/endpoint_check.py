@@ -1,4 +1,4 @@
-"""Whether a server can be reached at all, asked before a plugin waits for it by its own rules."""
+"""A check that a server can be reached, made before the plugin starts its own long retries."""
 
 from __future__ import annotations
 
@@ -14,38 +14,40 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from modular_tf.loading.defect_answers import Answers
+    from modular_tf.loading.workarounds import Workarounds
 
 _TIMEOUT_SECONDS = 5.0
 _GOOD_FOR_SECONDS = 5.0
-# A "not found" that took this long smells of retries.
+# A NOT_FOUND that took this long probably came from retries of a dead server.
 _SUSPICIOUS_SECONDS = 3.0
 _PORTS = {"http": 80, "https": 443}
 
 
 class EndpointCheck:
-    """A TCP connection to the server that will be asked, tried every few seconds [any thread].
+    """Opens a TCP connection to the plugin's server every few seconds [any thread]
 
-    Servers behind a proxy are not tried: only the proxy can reach them.
+    Servers behind a proxy are not checked: only the proxy can reach them.
 
     Args:
-        answers: Where the server's address is found.
-        plugin: For messages.
+        workarounds: Where the server's address is found.
+        plugin: The plugin's name for messages.
     """
 
-    def __init__(self, answers: Answers, plugin: str) -> None:
-        self._variables = answers.endpoint_variables
-        self._switches = answers.endpoint_switches
-        self._pattern = re.compile(answers.endpoint_pattern) if answers.endpoint_pattern else None
+    def __init__(self, workarounds: Workarounds, plugin: str) -> None:
+        self._variables = workarounds.endpoint_variables
+        self._switches = workarounds.endpoint_switches
+        self._pattern = (
+            re.compile(workarounds.endpoint_pattern) if workarounds.endpoint_pattern else None
+        )
         self._plugin = plugin
         self._good_until: dict[str, float] = {}
         self._lock = ForkLock()
 
     def require(self, operation: str, path: str) -> None:
-        """Return if the server took a connection lately, or none is known.
+        """Return if the server accepted a connection recently, or its address is unknown.
 
         Raises:
-            UnavailableError: It takes none.
+            UnavailableError: The server accepts no connection.
         """
         url = self._url(path)
         if url is None or time.monotonic() < self._good_until.get(url, 0.0):
@@ -55,16 +57,16 @@ class EndpointCheck:
                 self._connect(url, operation, path)
 
     def suspect(self, code: Code, operation: str, path: str, seconds: float) -> None:
-        """After a failure, say that the server is gone where it is.
+        """Check the server again after a failure that a dead server may have caused.
 
         Args:
-            code: What the plugin said.
-            operation: During what.
-            path: The URI concerned.
+            code: The plugin's status.
+            operation: The operation that failed.
+            path: Its URI.
             seconds: How long it took to fail.
 
         Raises:
-            UnavailableError: The server takes no connection any more.
+            UnavailableError: The server accepts no connection any more.
         """
         if code is Code.NOT_FOUND and seconds < _SUSPICIOUS_SECONDS:
             return
@@ -92,7 +94,7 @@ class EndpointCheck:
                 socket.create_connection((host, port), _TIMEOUT_SECONDS).close()
             except (OSError, ValueError) as error:
                 raise UnavailableError(
-                    f"{operation} {path!r}: {host or url} takes no connection: {error}"
+                    f"{operation} {path!r}: {host or url} accepts no connection: {error}"
                     f" (plugin {self._plugin})",
                     plugin=self._plugin,
                     path=path,

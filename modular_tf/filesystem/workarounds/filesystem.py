@@ -1,6 +1,7 @@
-"""A plugin's filesystem with the host's answers to its known defects.
+"""A plugin's filesystem with workarounds for its known defects.
 
-What is answered, and how, is data (`modular_tf.loading.known_defects`); this code knows no plugin.
+Which workarounds a plugin needs is data (`modular_tf.loading.known_defects`); this code names no
+plugin.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
 from modular_tf.filesystem.workarounds.descriptor_check import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-from modular_tf.filesystem.workarounds.forgotten_descriptors import ForgottenDescriptors
+from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import (
     BlockReader,
@@ -29,7 +30,7 @@ from modular_tf.filesystem.workarounds.readers import (
     MemoryRegion,
     PiecewiseReader,
 )
-from modular_tf.filesystem.workarounds.writer import AnsweredWriter
+from modular_tf.filesystem.workarounds.writer import WorkaroundWriter
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
@@ -40,80 +41,80 @@ if TYPE_CHECKING:
         ReadOnlyMemoryRegion,
         WritableFile,
     )
-    from modular_tf.loading.defect_answers import Answers
     from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.loading.workarounds import Workarounds
 
 _Operation = TypeVar("_Operation", bound="Callable[..., Any]")
 _Result = TypeVar("_Result")
-_PATIENCE_WITH_THREADS_S = 1.0  # which let go of what they did last
+_MAX_WAIT_FOR_THREADS_S = 1.0  # until they have released what they used last
 
 _YEAR_ONE_NSEC = 62_135_596_800 * 10**9  # from the start of the year 1 to that of 1970
 _READ_BLOCK = 1 << 23
-_KEPT_IN_MEMORY = 1 << 26
-_MOST_KEPT = 4096  # answers of stat
+_MAX_BYTES_IN_MEMORY = 1 << 26
+_MAX_CACHED_STATISTICS = 4096
 _NOTHING = r"(?!)"
 
 
-def _answered(operation: _Operation) -> _Operation:
-    """Surround an operation of a plugin, or put the host's default in its place."""
+def _with_workarounds(operation: _Operation) -> _Operation:
+    """Return an operation of a plugin with checks around it, or the default if it is disabled."""
     name = operation.__name__
     default = getattr(Filesystem, name, operation)
     shown = "get_children" if name == "listed_names" else name
 
     @wraps(operation)
-    def surrounded(self: AnsweredFilesystem, uri: str, *others: Any) -> Any:
-        if name in self.answers.withhold:
+    def checked(self: WorkaroundFilesystem, uri: str, *others: Any) -> Any:
+        if name in self.workarounds.disabled_operations:
             return default(self, uri, *others)
-        return self._surround(shown, uri, lambda: operation(self, uri, *others))
+        return self._checked_call(shown, uri, lambda: operation(self, uri, *others))
 
-    return cast("_Operation", surrounded)
+    return cast("_Operation", checked)
 
 
-class AnsweredFilesystem(PluginFilesystem):
-    """One scheme of a plugin that has known defects [any thread].
+class WorkaroundFilesystem(PluginFilesystem):
+    """One scheme of a plugin that has known defects [any thread]
 
     Args:
         tables: The accepted tables.
         plugin: The plugin's name.
-        answers: What to do differently.
+        workarounds: What to do differently for it.
 
     Attributes:
-        answers: The same.
+        workarounds: What is done differently.
     """
 
-    def __init__(self, tables: FilesystemTables, plugin: str, answers: Answers) -> None:
-        super().__init__(tables, plugin, share_init=answers.share_init)
-        self.answers = answers
-        self._missing_message = re.compile(answers.missing_message or _NOTHING)
-        self._unmeasured_message = re.compile(answers.unmeasured_message or _NOTHING)
-        self._overflow_message = re.compile(answers.overflow_message or _NOTHING)
-        self._library = LibraryCheck(answers.needs_library, plugin)
-        self._endpoint = EndpointCheck(answers, plugin)
-        self._descriptors = DescriptorCheck(answers.spare_descriptors or 0, plugin)
-        forgotten = answers.forgotten_files
-        self._forgotten = None if forgotten is None else ForgottenDescriptors(forgotten)
+    def __init__(self, tables: FilesystemTables, plugin: str, workarounds: Workarounds) -> None:
+        super().__init__(tables, plugin, share_init=workarounds.share_init)
+        self.workarounds = workarounds
+        self._not_found_message = re.compile(workarounds.not_found_message or _NOTHING)
+        self._unknown_length_message = re.compile(workarounds.unknown_length_message or _NOTHING)
+        self._overflow_message = re.compile(workarounds.overflow_message or _NOTHING)
+        self._library = LibraryCheck(workarounds.needs_library, plugin)
+        self._endpoint = EndpointCheck(workarounds, plugin)
+        self._descriptors = DescriptorCheck(workarounds.min_free_descriptors or 0, plugin)
+        files = workarounds.leaked_files
+        self._leaked = None if files is None else LeakedDescriptors(files)
         self._honours_ranges: dict[str, bool] = {}
         self._statistics: dict[str, tuple[float, FileStatistics]] = {}
-        self._answered_writers: LiveObjects[AnsweredWriter] = LiveObjects()
+        self._workaround_writers: LiveObjects[WorkaroundWriter] = LiveObjects()
 
-    # -- what surrounds every operation -------------------------------------------------------
+    # -- checks around every operation --------------------------------------------------------
 
     def _require(self, operation: str, uri: str) -> None:
-        """Refuse what the plugin would fail at slowly, for ever or to the process's harm."""
-        if self.answers.needs_library:
+        """Reject a call that would fail slowly, break the plugin for good, or harm the process."""
+        if self.workarounds.needs_library:
             self._library.require(operation, uri)
-        if self.answers.spare_descriptors is not None:
+        if self.workarounds.min_free_descriptors is not None:
             self._descriptors.require(operation, uri)
         self._endpoint.require(operation, uri)
 
-    def _surround(self, operation: str, uri: str, call: Callable[[], _Result]) -> _Result:
+    def _checked_call(self, operation: str, uri: str, call: Callable[[], _Result]) -> _Result:
         self._require(operation, uri)
         started = time.monotonic()
         try:
             result = call()
         except ModularTFError as error:
             self._endpoint.suspect(error.code, operation, uri, time.monotonic() - started)
-            if error.code is not Code.NOT_FOUND and self._missing_message.search(error.message):
+            if error.code is not Code.NOT_FOUND and self._not_found_message.search(error.message):
                 raise NotFoundError(
                     error.message, plugin=self.plugin, path=uri, operation=operation
                 ) from error
@@ -122,61 +123,61 @@ class AnsweredFilesystem(PluginFilesystem):
             self._endpoint.suspect(Code.NOT_FOUND, operation, uri, time.monotonic() - started)
         return result
 
-    create_dir = _answered(PluginFilesystem.create_dir)
-    recursively_create_dir = _answered(PluginFilesystem.recursively_create_dir)
-    delete_file = _answered(PluginFilesystem.delete_file)
-    delete_dir = _answered(PluginFilesystem.delete_dir)
-    delete_recursively = _answered(PluginFilesystem.delete_recursively)
-    rename_file = _answered(PluginFilesystem.rename_file)
-    copy_file = _answered(PluginFilesystem.copy_file)
-    is_directory = _answered(PluginFilesystem.is_directory)
-    get_file_size = _answered(PluginFilesystem.get_file_size)
-    listed_names = _answered(PluginFilesystem.listed_names)
-    _plain_exists = _answered(PluginFilesystem.path_exists)
-    _plain_stat = _answered(PluginFilesystem.stat)
-    _plain_reader = _answered(PluginFilesystem.new_random_access_file)
-    _plain_writer = _answered(PluginFilesystem.new_writable_file)
-    _plain_appender = _answered(PluginFilesystem.new_appendable_file)
-    _plain_region = _answered(PluginFilesystem.new_read_only_memory_region_from_file)
+    create_dir = _with_workarounds(PluginFilesystem.create_dir)
+    recursively_create_dir = _with_workarounds(PluginFilesystem.recursively_create_dir)
+    delete_file = _with_workarounds(PluginFilesystem.delete_file)
+    delete_dir = _with_workarounds(PluginFilesystem.delete_dir)
+    delete_recursively = _with_workarounds(PluginFilesystem.delete_recursively)
+    rename_file = _with_workarounds(PluginFilesystem.rename_file)
+    copy_file = _with_workarounds(PluginFilesystem.copy_file)
+    is_directory = _with_workarounds(PluginFilesystem.is_directory)
+    get_file_size = _with_workarounds(PluginFilesystem.get_file_size)
+    listed_names = _with_workarounds(PluginFilesystem.listed_names)
+    _plain_exists = _with_workarounds(PluginFilesystem.path_exists)
+    _plain_stat = _with_workarounds(PluginFilesystem.stat)
+    _plain_reader = _with_workarounds(PluginFilesystem.new_random_access_file)
+    _plain_writer = _with_workarounds(PluginFilesystem.new_writable_file)
+    _plain_appender = _with_workarounds(PluginFilesystem.new_appendable_file)
+    _plain_region = _with_workarounds(PluginFilesystem.new_read_only_memory_region_from_file)
 
-    # -- questions ----------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Tell whether a path exists, by stat where that is dearer to ask twice."""
+        """Return whether a path exists, by stat where its cached result saves a request."""
         try:
-            if self.answers.exists_by_stat:
+            if self.workarounds.exists_by_stat:
                 return self.stat(uri) is not None
             return self._plain_exists(uri)
         except NotFoundError:
             return False
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind."""
+        """Return length, modification time and kind of a path."""
         good_until, kept = self._statistics.get(uri, (0.0, None))
         if kept is not None and time.monotonic() < good_until:
             return kept
         found = self._corrected(self._measured_stat(uri))
-        if self.answers.stat_cache_seconds:
-            if len(self._statistics) >= _MOST_KEPT:
+        if self.workarounds.stat_cache_seconds:
+            if len(self._statistics) >= _MAX_CACHED_STATISTICS:
                 self._statistics.clear()
-            self._statistics[uri] = time.monotonic() + self.answers.stat_cache_seconds, found
+            self._statistics[uri] = time.monotonic() + self.workarounds.stat_cache_seconds, found
         return found
 
     def _measured_stat(self, uri: str) -> FileStatistics:
-        """Ask for statistics; read the file where only its length cannot be told."""
+        """Return statistics; count the bytes where the plugin fails to tell the length only."""
         try:
             return self._plain_stat(uri)
         except InvalidArgumentError as error:
-            if not self._unmeasured_message.search(error.message):
+            if not self._unknown_length_message.search(error.message):
                 raise
         with self.new_random_access_file(uri) as reader:
             length = sum(map(len, _blocks(reader)))
         return FileStatistics(length, 0, is_directory=False)
 
     def _corrected(self, found: FileStatistics) -> FileStatistics:
-        if self.answers.mtime_is_unknown:
+        if self.workarounds.mtime_is_unknown:
             return found._replace(mtime_nsec=0)
-        if self.answers.mtime_counts_from_year_one and found.mtime_nsec:
+        if self.workarounds.mtime_counts_from_year_one and found.mtime_nsec:
             return found._replace(mtime_nsec=(found.mtime_nsec - _YEAR_ONE_NSEC) % 2**64)
         return found
 
@@ -185,29 +186,29 @@ class AnsweredFilesystem(PluginFilesystem):
     def new_random_access_file(self, uri: str) -> RandomAccessFile:
         """Open an existing file for reading."""
         file = self._plain_reader(uri)
-        answers = self.answers
-        if self._must_know_length():
+        workarounds = self.workarounds
+        if self._needs_length():
             file = BoundedReader(file, lambda: self.get_file_size(uri))
-        if answers.max_read is not None:
-            file = PiecewiseReader(file, answers.max_read)
-        if answers.first_read is not None:
+        if workarounds.max_read is not None:
+            file = PiecewiseReader(file, workarounds.max_read)
+        if workarounds.first_read is not None:
             file = BlockReader(
                 file,
-                first=answers.first_read,
-                block=answers.read_block or _READ_BLOCK,
-                surround=lambda call: self._surround("read", uri, call),
-                size=lambda: self._told_length(uri),
+                first=workarounds.first_read,
+                block=workarounds.read_block or _READ_BLOCK,
+                checked_call=lambda call: self._checked_call("read", uri, call),
+                size=lambda: self._reported_length(uri),
                 is_overflow=lambda error: bool(self._overflow_message.search(error.message)),
                 honours_ranges=self._honours_ranges,
             )
         return file
 
-    def _must_know_length(self) -> bool:
-        variable = self.answers.known_length_where
+    def _needs_length(self) -> bool:
+        variable = self.workarounds.bounded_reads_variable
         return variable is not None and variable in os.environ
 
-    def _told_length(self, uri: str) -> int:
-        """Return a file's length, 0 where the plugin does not know it."""
+    def _reported_length(self, uri: str) -> int:
+        """Return the length that the plugin reports, 0 where it does not know it."""
         try:
             return self._plain_stat(uri).length
         except InvalidArgumentError:
@@ -215,21 +216,21 @@ class AnsweredFilesystem(PluginFilesystem):
 
     def new_writable_file(self, uri: str) -> WritableFile:
         """Create a file, or empty an existing one."""
-        return self._answered_writer(self._plain_writer(uri), 0)
+        return self._workaround_writer(self._plain_writer(uri), 0)
 
     def new_appendable_file(self, uri: str) -> WritableFile:
         """Open a file for writing at its end."""
-        if self.answers.append_by_rewriting or self._must_know_length():
+        if self.workarounds.append_by_rewriting or self._needs_length():
             return self._rewritten(uri)
-        counts = self.answers.count_position and self.path_exists(uri)
+        counts = self.workarounds.count_position and self.path_exists(uri)
         size = self.get_file_size(uri) if counts else 0
-        return self._answered_writer(self._plain_appender(uri), size)
+        return self._workaround_writer(self._plain_appender(uri), size)
 
     def _rewritten(self, uri: str) -> WritableFile:
-        """Open anew and write the old content in front, which is kept aside meanwhile."""
+        """Return a writer that has already written the file's old content again."""
         if not self.path_exists(uri):
             return self.new_writable_file(uri)
-        with SpooledTemporaryFile(max_size=_KEPT_IN_MEMORY) as aside:
+        with SpooledTemporaryFile(max_size=_MAX_BYTES_IN_MEMORY) as aside:
             with self.new_random_access_file(uri) as reader:
                 for block in _blocks(reader):
                     aside.write(block)
@@ -239,24 +240,27 @@ class AnsweredFilesystem(PluginFilesystem):
                 writer.append(block)
         return writer
 
-    def _answered_writer(self, file: WritableFile, size: int) -> WritableFile:
-        answers = self.answers
-        touch, needs_bytes = answers.append_nothing_before_close, answers.makes_no_empty_file
-        if not (answers.count_position or touch or needs_bytes or self._forgotten):
+    def _workaround_writer(self, file: WritableFile, size: int) -> WritableFile:
+        workarounds = self.workarounds
+        touch, needs_bytes = (
+            workarounds.append_zero_bytes_before_close,
+            workarounds.cannot_write_empty_file,
+        )
+        if not (workarounds.count_position or touch or needs_bytes or self._leaked):
             return file
-        writer = AnsweredWriter(
+        writer = WorkaroundWriter(
             file,
-            position=size if answers.count_position else None,
+            position=size if workarounds.count_position else None,
             touch=touch,
             needs_bytes=needs_bytes,
-            forgotten=self._forgotten,
+            leaked=self._leaked,
         )
-        self._answered_writers.add(writer)
+        self._workaround_writers.add(writer)
         return writer
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Offer a whole file as memory: the plugin's where it can be had, else a copy."""
-        if "new_read_only_memory_region_from_file" in self.answers.withhold:
+        """Return a whole file as memory: the plugin's region, or a copy where that is disabled."""
+        if "new_read_only_memory_region_from_file" in self.workarounds.disabled_operations:
             return MemoryRegion(uri, self._content(uri))
         return self._plain_region(uri)
 
@@ -265,32 +269,32 @@ class AnsweredFilesystem(PluginFilesystem):
         with self.new_random_access_file(uri) as reader:
             return reader.read(0, size)
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- lifetime -----------------------------------------------------------------------------
 
     def flush_caches(self) -> None:
-        """Forget what is cached, here and in the plugin."""
+        """Clear the caches here and in the plugin."""
         self._statistics.clear()
         super().flush_caches()
 
     def _close_writers(self, failures: list[ModularTFError]) -> None:
         super()._close_writers(failures)
-        for writer in self._answered_writers.all():
+        for writer in self._workaround_writers.all():
             with collected(failures):
                 writer.close()
-        if self.answers.cleanup_when_idle:
-            wait_until_idle(_PATIENCE_WITH_THREADS_S)
+        if self.workarounds.cleanup_when_idle:
+            wait_until_idle(_MAX_WAIT_FOR_THREADS_S)
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Forget the parent's files; do without the threads that stayed in the parent."""
-        self._answered_writers = LiveObjects()
-        if self.answers.no_destructors_after_fork:
+        """Drop the parent's files; initialise the plugin again if it needs its threads."""
+        self._workaround_writers = LiveObjects()
+        if self.workarounds.no_destructors_after_fork:
             lib.mtf_exit_without_inherited_destructors()
-        again = reinitialise or self.answers.reinitialise_after_fork
+        again = reinitialise or self.workarounds.reinitialise_after_fork
         super().after_fork_in_child(reinitialise=again)
 
 
 def _blocks(reader: RandomAccessFile) -> Iterator[bytes]:
-    """Yield a file's bytes in large pieces."""
+    """Yield a file's bytes in large blocks."""
     offset = 0
     while block := reader.read(offset, _READ_BLOCK):
         yield block

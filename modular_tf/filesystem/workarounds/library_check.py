@@ -1,6 +1,6 @@
-"""Whether a library that a plugin opens by itself is there, asked before the plugin finds out.
+"""A check that a library can be opened, made before the plugin opens it by itself.
 
-Some plugins keep their first failure for ever, so it must not come to it.
+Some plugins never recover from their first failure, so that failure must be prevented.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from modular_tf.native.library import Library
 
 
 class LibraryCheck:
-    """Tries to open a library, until it was there once [any thread].
+    """Tries to open a library before each call, until that succeeded once [any thread]
 
     Args:
-        places: Paths or names, any of which will do; `$NAME` is a variable.
-        plugin: For messages.
+        places: Paths or names, any of which is enough; `$NAME` is an environment variable.
+        plugin: The plugin's name for messages.
     """
 
     def __init__(self, places: tuple[str, ...], plugin: str) -> None:
@@ -29,7 +29,7 @@ class LibraryCheck:
         """Return if the library can be opened.
 
         Raises:
-            UnavailableError: It cannot; with the dynamic linker's reason for each place.
+            UnavailableError: It cannot; the message has the dynamic linker's reason for each place.
         """
         if self._found:
             return

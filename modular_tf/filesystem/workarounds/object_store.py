@@ -1,8 +1,8 @@
-"""Stores of objects that keep the rules of files and directories.
+"""Object stores that follow the rules of files and directories.
 
-A store of objects knows names with slashes; its plugins pretend that there are directories, each
-with its own gaps. Here the host looks first (`store_lookup`) and refuses what a POSIX filesystem
-would refuse; what is left to the plugin is what it does right.
+An object store has names with slashes; its plugins emulate directories, each with its own gaps.
+Here the host looks first (`store_lookup`), rejects what a POSIX filesystem would reject, and
+leaves to the plugin only what the plugin does correctly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from modular_tf.errors import (
 from modular_tf.filesystem.child_names import clean_names
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.uri import basename, dirname, join_path
-from modular_tf.filesystem.workarounds.filesystem import AnsweredFilesystem
+from modular_tf.filesystem.workarounds.filesystem import WorkaroundFilesystem
 from modular_tf.filesystem.workarounds.readers import empty_region
 from modular_tf.filesystem.workarounds.store_lookup import DIRECTORY, LOOKUPS, depth_of, store_uri
 
@@ -28,33 +28,33 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.files import RandomAccessFile, ReadOnlyMemoryRegion, WritableFile
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.filesystem.statistics import FileStatistics
-    from modular_tf.loading.defect_answers import Answers
     from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.loading.workarounds import Workarounds
 
 
-class ObjectStoreFilesystem(AnsweredFilesystem):
-    """A scheme whose plugin keeps objects by name [any thread].
+class ObjectStoreFilesystem(WorkaroundFilesystem):
+    """One scheme of a plugin for an object store [any thread]
 
-    Nothing is atomic that takes more than one request: two processes that change the same
-    directory may surprise each other, as in any such store.
+    Operations that take more than one request are not atomic: two processes that change the same
+    directory can interfere with each other.
     """
 
-    def __init__(self, tables: FilesystemTables, plugin: str, answers: Answers) -> None:
-        super().__init__(tables, plugin, answers)
-        self._lookup = LOOKUPS[answers.lookup or "stat"]
+    def __init__(self, tables: FilesystemTables, plugin: str, workarounds: Workarounds) -> None:
+        super().__init__(tables, plugin, workarounds)
+        self._lookup = LOOKUPS[workarounds.lookup or "stat"]
 
-    # The host's own, of the operations below: plugins go by the beginning of names.
+    # The host's defaults, built on the operations below: plugins match names by their prefix.
     recursively_create_dir = Filesystem.recursively_create_dir
     delete_recursively = Filesystem.delete_recursively
 
     # -- looking ------------------------------------------------------------------------------
 
     def _look(self, uri: str) -> FileStatistics | None:
-        """Return what is there, None for nothing."""
-        above_root = depth_of(uri) - self.answers.root_depth
+        """Return the statistics of a path, None if nothing exists there."""
+        above_root = depth_of(uri) - self.workarounds.root_depth
         if above_root < 0:
             return DIRECTORY
-        plain = cast("PluginFilesystem", super())  # what the plugin says, not what we make of it
+        plain = cast("PluginFilesystem", super())  # the plugin's results without these rules
         return self._lookup(plain, store_uri(uri), is_root=above_root == 0)
 
     def _found(self, operation: str, uri: str) -> FileStatistics:
@@ -83,18 +83,18 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
             f"{operation} {uri!r}: {why}", plugin=self.plugin, path=uri, operation=operation
         )
 
-    # -- questions ----------------------------------------------------------------------------
+    # -- queries ------------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:
-        """Tell whether a file or directory is there."""
+        """Return whether a file or directory exists."""
         return self._look(uri) is not None
 
     def stat(self, uri: str) -> FileStatistics:
-        """Return length, time of change and kind."""
+        """Return length, modification time and kind of a path."""
         return self._found("stat", uri)
 
     def is_directory(self, uri: str) -> bool:
-        """Tell whether it is a directory."""
+        """Return whether a path is a directory."""
         return self._found("is_directory", uri).is_directory
 
     def get_file_size(self, uri: str) -> int:
@@ -102,7 +102,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         return self._found_file("get_file_size", uri).length
 
     def get_children(self, uri: str) -> list[str]:
-        """Return the names in a directory; its own marker is none of them."""
+        """Return the names in a directory, without its own marker object."""
         listed = super().listed_names(store_uri(uri))
         names = clean_names(filter(None, listed), plugin=self.plugin, uri=uri)
         if not listed:
@@ -112,7 +112,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
     # -- changes ------------------------------------------------------------------------------
 
     def create_dir(self, uri: str) -> None:
-        """Create one directory, as an empty object where the plugin makes none."""
+        """Create one directory, as an empty object where the plugin creates none."""
         if self._look(uri) is not None:
             raise AlreadyExistsError(
                 f"create_dir {uri!r}: it exists",
@@ -120,17 +120,20 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
                 path=uri,
                 operation="create_dir",
             )
-        is_inside = depth_of(uri) > self.answers.root_depth
-        if is_inside and self.answers.directory_marker:
+        is_inside = depth_of(uri) > self.workarounds.root_depth
+        if is_inside and self.workarounds.directory_marker:
             super().new_writable_file(f"{store_uri(uri)}/").close()
         else:
-            for directory in self._to_be_marked(store_uri(uri)):
+            for directory in self._to_be_created(store_uri(uri)):
                 super().create_dir(directory)
 
-    def _to_be_marked(self, uri: str) -> list[str]:
-        """Return the directories to make for one, the highest first."""
+    def _to_be_created(self, uri: str) -> list[str]:
+        """Return a directory and those parents that have to be created first, highest first."""
         directories = [uri]
-        while self.answers.mark_parents and depth_of(directories[0]) > self.answers.root_depth + 1:
+        while (
+            self.workarounds.create_parents
+            and depth_of(directories[0]) > self.workarounds.root_depth + 1
+        ):
             directories.insert(0, dirname(directories[0]))
         return directories
 
@@ -144,12 +147,12 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         self._require_directory("delete_dir", uri)
         if any(super().listed_names(store_uri(uri))):
             raise self._refused("delete_dir", uri, "it is not empty")
-        # By its name alone, some plugins would delete all names that begin like it.
+        # Without the slash, some plugins would delete all names that have it as their prefix.
         super().delete_dir(f"{store_uri(uri).rstrip('/')}/")
 
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file or a whole directory: copied first, deleted when all is copied."""
-        if not self.answers.rename_by_copy:
+        """Move a file or a whole directory: copy everything, then delete the source."""
+        if not self.workarounds.rename_by_copy:
             super().rename_file(source, target)
             return
         from_uri, to_uri = store_uri(source), store_uri(target)
@@ -170,7 +173,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         self.delete_recursively(from_uri)
 
     def _file_target(self, operation: str, target: str) -> str:
-        """Return where a file may arrive."""
+        """Return the URI that a file is moved to; raise if a directory is there."""
         found = self._look(target)
         if found is not None and found.is_directory:
             raise self._refused(operation, target, "it is a directory")
@@ -188,7 +191,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
             raise self._refused("rename_file", to_uri, "it exists")
 
     def _tree(self, directory: str) -> Iterator[tuple[str, FileStatistics]]:
-        """Yield the files below a directory, and those directories that are empty."""
+        """Yield the files below a directory and the empty directories."""
         names = self.get_children(directory)
         if not names:
             yield directory, DIRECTORY
@@ -201,7 +204,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
                 yield child, statistics
 
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file; a target directory is copied into."""
+        """Copy a file; if the target is a directory, copy the file into it."""
         length = self._found_file("copy_file", source).length
         found = self._look(target)
         if found is not None and found.is_directory:
@@ -209,7 +212,7 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         self._copy(store_uri(source), store_uri(target), length)
 
     def _copy(self, source: str, target: str, length: int) -> None:
-        if not length and not self.answers.makes_no_empty_file:
+        if not length and not self.workarounds.cannot_write_empty_file:
             super().new_writable_file(target).close()  # most plugins refuse to copy an empty file
         elif source != target:
             super().copy_file(source, target)
@@ -230,13 +233,13 @@ class ObjectStoreFilesystem(AnsweredFilesystem):
         return super().new_appendable_file(self._writable(uri))
 
     def new_read_only_memory_region_from_file(self, uri: str) -> ReadOnlyMemoryRegion:
-        """Offer a whole file as memory, which an empty one is not, as for any other filesystem."""
+        """Return a whole file as memory; an empty file is rejected as in any other filesystem."""
         if not self._found_file("new_read_only_memory_region_from_file", uri).length:
             raise empty_region(uri)
         return super().new_read_only_memory_region_from_file(uri)
 
     def _writable(self, uri: str) -> str:
-        """Refuse a name that could only be a directory's; asking the store would cost a request."""
-        if uri.endswith("/") or depth_of(uri) <= self.answers.root_depth:
+        """Return a URI for writing; reject one that can only be a directory, without a request."""
+        if uri.endswith("/") or depth_of(uri) <= self.workarounds.root_depth:
             raise self._refused("new_writable_file", uri, "a file needs a name")
         return uri

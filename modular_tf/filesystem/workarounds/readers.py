@@ -1,4 +1,4 @@
-"""Readers of plugins with known defects, each class one answer; they stack on the plugin's own."""
+"""Readers for plugins with known defects: each class is one workaround around another reader."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from modular_tf.filesystem.uri import parse_uri
 if TYPE_CHECKING:
     from collections.abc import Buffer, Callable  # type: ignore[attr-defined,unused-ignore]
 
-_LARGEST_UNTOLD = 1 << 32
+_MAX_UNKNOWN_LENGTH = 1 << 32
 
 
 class _OverflowError(Exception):
-    """A server sent more than was asked for."""
+    """A server sent more bytes than were requested."""
 
 
 class PiecewiseReader(RandomAccessFile):
-    """Asks for no more bytes at once than the plugin survives [any thread].
+    """Splits reads into pieces that the plugin can handle [any thread]
 
     Args:
         file: The plugin's file.
-        most: That many bytes.
+        most: The largest piece in bytes.
     """
 
     __slots__ = ("_file", "_most")
@@ -58,11 +58,11 @@ class PiecewiseReader(RandomAccessFile):
 
 
 class BoundedReader(RandomAccessFile):
-    """Asks for nothing at the end or behind it [any thread].
+    """Reads nothing at or behind the end of the file [any thread]
 
     Args:
         file: The plugin's file.
-        length: Returns the file's length in bytes; asked before the first read.
+        length: Returns the file's length in bytes; called before the first read.
     """
 
     __slots__ = ("_ask_length", "_file", "_length")
@@ -85,24 +85,35 @@ class BoundedReader(RandomAccessFile):
 
 
 class BlockReader(RandomAccessFile):
-    """Fetches large blocks from a server that may not honour ranges [any thread].
+    """Reads large blocks from a server that may ignore HTTP ranges [any thread]
 
-    The first block is fetched at once, which finds a missing file. If it is short, it is the whole
-    file. If it is full, one more byte is asked for, from the middle, and once per host: a server
-    that sends the whole file instead makes the plugin fail, and its files are then read whole.
+    The first block is read when the file is opened, which detects a missing file. A short block is
+    the whole file. After a full block, one byte is requested from inside the file, once per host:
+    a server that sends the whole file instead makes the plugin fail, and its files are then read
+    in one piece.
 
     Args:
         file: The plugin's file.
         first: Bytes of the first block.
-        block: Bytes of each later one; a larger read is handed on as it is.
-        surround: Runs a call of the plugin, and explains its errors.
-        size: Returns the file's length in bytes, 0 where the server does not tell it.
-        is_overflow: Tells whether an error means that the server sent more than was asked for.
-        honours_ranges: Verdicts on hosts, shared by all files of a filesystem.
+        block: Bytes of each later block; a larger read is passed on unchanged.
+        checked_call: Runs a call of the plugin, and translates its errors.
+        size: Returns the file's length in bytes, 0 where the server does not report it.
+        is_overflow: Returns whether an error means that the server sent more than was requested.
+        honours_ranges: What is known about hosts, shared by all files of a filesystem.
     """
 
-    __slots__ = ("_at", "_block", "_file", "_held", "_honours", "_is_overflow", "_is_whole",
-                 "_lock", "_size", "_surround")  # fmt: skip
+    __slots__ = (
+        "_at",
+        "_block",
+        "_checked_call",
+        "_file",
+        "_held",
+        "_honours",
+        "_is_overflow",
+        "_is_whole",
+        "_lock",
+        "_size",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -110,7 +121,7 @@ class BlockReader(RandomAccessFile):
         *,
         first: int,
         block: int,
-        surround: Callable[[Callable[[], Any]], Any],
+        checked_call: Callable[[Callable[[], Any]], Any],
         size: Callable[[], int],
         is_overflow: Callable[[ModularTFError], bool],
         honours_ranges: dict[str, bool],
@@ -118,7 +129,7 @@ class BlockReader(RandomAccessFile):
         self.uri = file.uri
         self._file = file
         self._block = block
-        self._surround = surround
+        self._checked_call = checked_call
         self._size = size
         self._is_overflow = is_overflow
         self._honours = honours_ranges
@@ -134,7 +145,7 @@ class BlockReader(RandomAccessFile):
 
     def _plain_read(self, offset: int, n: int) -> bytes:
         try:
-            data: bytes = self._surround(lambda: self._file.read(offset, n))
+            data: bytes = self._checked_call(lambda: self._file.read(offset, n))
         except ModularTFError as error:
             raise (_OverflowError() if self._is_overflow(error) else error) from error
         return data
@@ -143,22 +154,22 @@ class BlockReader(RandomAccessFile):
         self._held, self._at = data, offset
 
     def _hold_all(self, more_than: int) -> None:
-        """Hold the whole file, of which it is known that it has more than some bytes."""
+        """Read and keep the whole file, which is known to have more than some bytes."""
         told = self._size()
         data = self._plain_read(0, told) if told > more_than else self._grown_read(more_than)
         self._hold(0, data)
         self._is_whole = True
 
     def _grown_read(self, n: int) -> bytes:
-        """Ask for twice as much until it is enough: the server tells no length."""
-        while (n := 2 * n) <= _LARGEST_UNTOLD:
+        """Return the whole file by doubling the read, for a server that reports no length."""
+        while (n := 2 * n) <= _MAX_UNKNOWN_LENGTH:
             with suppress(_OverflowError):
                 data = self._plain_read(0, n)
                 if len(data) < n:
                     return data
         raise ResourceExhaustedError(
-            f"read {self.uri!r}: the server neither honours ranges nor tells the file's length,"
-            f" which is {_LARGEST_UNTOLD} bytes at least",
+            f"read {self.uri!r}: the server neither honours ranges nor reports the file's length,"
+            f" which is {_MAX_UNKNOWN_LENGTH} bytes at least",
             path=self.uri,
             operation="read",
         )
@@ -183,21 +194,21 @@ class BlockReader(RandomAccessFile):
                 elif len(target) < self._block:
                     self._hold(offset, self._plain_read(offset, self._block))
                 else:
-                    return int(self._surround(lambda: self._file.readinto(offset, target)))
+                    return int(self._checked_call(lambda: self._file.readinto(offset, target)))
                 held = self._held_from(offset)
         piece = held[: len(target)]
         target[: len(piece)] = piece
         return len(piece)
 
     def _held_from(self, offset: int) -> memoryview:
-        """Return what is held of the bytes from `offset` on."""
+        """Return the cached bytes from `offset` on."""
         if self._held is None:
             raise ClosedError(f"{self.uri!r} is closed", path=self.uri)
         begin = offset - self._at
         return memoryview(self._held)[begin:] if begin >= 0 else memoryview(b"")
 
     def _is_range_honoured(self) -> bool:
-        """Ask for the second byte of a file that has more: all of it does not fit into one."""
+        """Return whether the host honours ranges; read one byte of the file to find out."""
         host = parse_uri(self.uri).host
         if host not in self._honours:
             try:
@@ -213,20 +224,20 @@ class BlockReader(RandomAccessFile):
 
 
 def empty_region(uri: str) -> InvalidArgumentError:
-    """Return the error of who wants an empty file as memory."""
+    """Return the error for a memory region of an empty file."""
     message = f"new_read_only_memory_region_from_file {uri!r}: the file is empty"
     return InvalidArgumentError(message, path=uri)
 
 
 class MemoryRegion(ReadOnlyMemoryRegion):
-    """A file's bytes, read into memory of the host.
+    """A memory region with a copy of a file's bytes.
 
     Args:
-        uri: What was read.
+        uri: The file's URI.
         data: Its bytes.
 
     Raises:
-        InvalidArgumentError: There are none.
+        InvalidArgumentError: The file is empty.
     """
 
     __slots__ = ("_data",)
@@ -247,5 +258,5 @@ class MemoryRegion(ReadOnlyMemoryRegion):
         return len(self._data or b"")
 
     def close(self) -> None:
-        """Give the bytes up."""
+        """Release the bytes."""
         self._data = None

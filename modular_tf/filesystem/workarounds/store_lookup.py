@@ -1,7 +1,7 @@
-"""What is at a path of a store of objects, found out in the way that its plugin answers truly.
+"""Ways to find out what exists at a path of an object store, one for each kind of plugin.
 
-Such a store has names with slashes, and no directories: a directory is there as long as a name
-begins with it. Plugins tell that more or less reliably, each by another operation.
+An object store has names with slashes and no directories: a directory exists as long as it is the
+prefix of a name. Plugins report that reliably by one operation only, each by a different one.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ DIRECTORY = FileStatistics(0, 0, is_directory=True)
 
 
 class Lookup(Protocol):
-    """One way to find out what is at a path; returns None for nothing."""
+    """One way to find out what exists at a path; returns None for nothing."""
 
     def __call__(
         self, plugin: PluginFilesystem, uri: str, *, is_root: bool
     ) -> FileStatistics | None:
-        """Ask the plugin.
+        """Return the statistics of a path, None if nothing exists there.
 
         Args:
-            plugin: Its operations, as it has them.
-            uri: As `store_uri` returns it.
-            is_root: Whether the URI is that of a whole bucket or container.
+            plugin: The plugin's own operations, without the rules of directories.
+            uri: A URI as `store_uri` returns it.
+            is_root: Whether the URI names a whole bucket or container.
         """
 
 
 def store_uri(uri: str) -> str:
-    """Return a URI without a slash at its end, except that of a root, which gets one."""
+    """Return a URI without trailing slashes; the URI of a root ends with one slash."""
     scheme, host, path = parse_uri(uri)
     return create_uri(scheme, host, path.rstrip("/") or "/")
 
@@ -46,14 +46,14 @@ def depth_of(uri: str) -> int:
 
 
 def by_stat(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:  # noqa: ARG001
-    """Believe `stat`."""
+    """Look up a path by `stat`."""
     with suppress(NotFoundError):
         return plugin.stat(uri)
     return None
 
 
 def by_listing(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:
-    """Believe `path_exists` about files, and listings about directories."""
+    """Look up files by `path_exists` and directories by listing them."""
     if not is_root and plugin.path_exists(uri):
         return plugin.stat(uri)
     with suppress(NotFoundError):
@@ -63,7 +63,7 @@ def by_listing(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStat
 
 
 def by_opening(plugin: PluginFilesystem, uri: str, *, is_root: bool) -> FileStatistics | None:
-    """Believe that what opens is a file, and `stat` about a name that ends in a slash."""
+    """Look up files by opening them and directories by `stat` of the name with a slash."""
     if is_root:
         return DIRECTORY
     with suppress(NotFoundError):

@@ -1,4 +1,4 @@
-"""The writer of plugins with known defects; it stacks on the plugin's own."""
+"""A writer for plugins with known defects, around the plugin's own writer."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from modular_tf.filesystem.files import WritableFile
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
-    from modular_tf.filesystem.workarounds.forgotten_descriptors import ForgottenDescriptors
+    from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
 
 
-class AnsweredWriter(WritableFile):
-    """A writer that counts its own position, and touches a file that nothing is written to.
+class WorkaroundWriter(WritableFile):
+    """A writer that counts its position, creates empty files, and closes leaked descriptors.
 
     Args:
         file: The plugin's own file.
-        position: Bytes that the file has already; None to ask the plugin for `tell`.
-        touch: Append no bytes before closing an untouched file.
-        needs_bytes: Say so where the plugin's close fails since the file got none.
-        forgotten: What the plugin leaves open then; None for nothing.
+        position: The file's length in bytes, to count from; None to use the plugin's `tell`.
+        touch: Append zero bytes before closing a file that nothing was written to.
+        needs_bytes: Whether the plugin's close fails for an empty file, which is then explained.
+        leaked: The descriptors to close after the file; None for none.
     """
 
     __slots__ = (
         "__weakref__",
         "_file",
-        "_forgotten",
         "_is_empty",
+        "_leaked",
         "_needs_bytes",
         "_position",
         "_touch",
@@ -41,7 +41,7 @@ class AnsweredWriter(WritableFile):
         position: int | None,
         touch: bool,
         needs_bytes: bool,
-        forgotten: ForgottenDescriptors | None,
+        leaked: LeakedDescriptors | None,
     ) -> None:
         self.uri = file.uri
         self._file = file
@@ -49,7 +49,7 @@ class AnsweredWriter(WritableFile):
         self._touch = touch
         self._needs_bytes = needs_bytes
         self._is_empty = not position
-        self._forgotten = forgotten
+        self._leaked = leaked
 
     def append(self, data: Buffer) -> None:
         """Add all of `data` at the end."""
@@ -83,7 +83,7 @@ class AnsweredWriter(WritableFile):
         try:
             self._touch_now()
         finally:
-            self._position = None  # from now on the file is asked, which refuses
+            self._position = None  # from now on `tell` asks the plugin's file, which is closed
             self._close()
 
     def _close(self) -> None:
@@ -94,8 +94,8 @@ class AnsweredWriter(WritableFile):
                 raise self._refused(error.plugin) from error
             raise
         finally:
-            if self._forgotten is not None:
-                self._forgotten.close()
+            if self._leaked is not None:
+                self._leaked.close()
 
     def _refused(self, plugin: str | None) -> UnimplementedError:
         return UnimplementedError(

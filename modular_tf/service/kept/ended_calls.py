@@ -17,7 +17,7 @@ from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.rules import Violation
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ class EndedCall(NamedTuple):
 
 
 @cache
-def tell_of_ended_calls(*, leave_notes: bool) -> None:
+def report_ended_calls(*, leave_notes: bool) -> None:
     """From now on, tell on standard error of a call in which this process ends. [any thread]
 
     Args:
@@ -105,10 +105,10 @@ def take_ended_calls(environment: Mapping[str, str] | None = None) -> list[Ended
     return sorted(found, key=lambda ended: ended.time)
 
 
-def _directory(environment: Mapping[str, str] | None = None) -> OwnDirectory:
+def _directory(environment: Mapping[str, str] | None = None) -> PrivateDirectory:
     variables = os.environ if environment is None else environment
     place = state_directory(variables, privileged=is_privileged())
-    return OwnDirectory(None if place is None else os.path.join(place, "ended_calls"))
+    return PrivateDirectory(None if place is None else os.path.join(place, "ended_calls"))
 
 
 @cache

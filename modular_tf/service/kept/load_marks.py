@@ -22,7 +22,7 @@ from modular_tf.first_contact.finding import Incident
 from modular_tf.first_contact.task import WITNESSED
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ class LoadMarks:
     Where nothing can be written, there are none. [any thread]
     """
 
-    def __init__(self, directory: OwnDirectory) -> None:
+    def __init__(self, directory: PrivateDirectory) -> None:
         self._directory = directory
 
     @classmethod
@@ -87,7 +87,7 @@ class LoadMarks:
         """
         variables = os.environ if environment is None else environment
         place = state_directory(variables, privileged=is_privileged())
-        return cls(OwnDirectory(None if place is None else os.path.join(place, "marks")))
+        return cls(PrivateDirectory(None if place is None else os.path.join(place, "marks")))
 
     def around_trial(self, plugin: str, path: str, sha256: str) -> AbstractContextManager[str]:
         """Mark what is tried in another process that may end this one; see `around`."""

@@ -16,7 +16,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -89,14 +89,14 @@ class Entry(NamedTuple):
         return cls(*texts, Incident.from_dict(value["incident"]), value["time"], host)
 
 
-class QuarantineMemory:
+class QuarantineStore:
     """The quarantine of this user on this machine.
 
     Each change is on the disk when the call returns, if that is possible, and else lasts as long as
     this object. Nothing of it raises. [any thread, one at a time]
     """
 
-    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+    def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
         """Read it; `of_process` finds out where it is.
 
         Args:
@@ -109,7 +109,7 @@ class QuarantineMemory:
         self._records = RecordFile(directory, f"quarantine-{machine:08x}.records", _TITLE, _rank)
 
     @classmethod
-    def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineMemory:
+    def of_process(cls, environment: Mapping[str, str] | None = None) -> QuarantineStore:
         """Return the quarantine of the running process's user.
 
         Args:
@@ -117,7 +117,7 @@ class QuarantineMemory:
         """
         variables = os.environ if environment is None else environment
         place = state_directory(variables, privileged=is_privileged())
-        return cls(OwnDirectory(place), host_fingerprint())
+        return cls(PrivateDirectory(place), host_fingerprint())
 
     def refresh(self) -> None:
         """See what other processes did to it."""
@@ -218,7 +218,7 @@ class QuarantineMemory:
         self._records.save()
 
     def release(self, sha256: str) -> bool:
-        """Take bytes out of quarantine; tell whether they were in it.
+        """Take bytes out of quarantine; return whether they were in it.
 
         What ended a process stays suspect until it has been loaded.
         """

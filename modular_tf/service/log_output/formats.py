@@ -37,14 +37,14 @@ class PrettyLines(logging.Formatter):
         )
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the record as one line."""
         values = _as_dictionary(record)
         shown = {k: v for k, v in values.items() if v is not None and k not in _NOT_PRETTY}
         return str(self._render(None, "", shown))
 
 
 def _as_dictionary(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the event that a record holds; a record of somebody else's is its message alone."""
+    """Return a record's event; a record of another logger has its message only."""
     values = getattr(record, "event", None)
     if not isinstance(values, dict):
         values = {"event": record.getMessage()}

@@ -1,7 +1,7 @@
 """Hearing what plugins log: the thread that turns their messages into events.
 
-It exists only while somebody listens. A fork stops it before and starts it after, in the parent and
-in the child, so that no process is forked with a thread of ours at work.
+It exists only while there is a listener. It stops before a fork and starts again in the parent and
+in the child, so that no process is forked while the thread is running.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Listener:
             self._wait_for_thread()
 
     def after_fork_in_parent(self) -> None:
-        """Go on listening."""
+        """Start listening again."""
         if self._level is not None:
             # They are closed where no thread could be started, and a thread would never rest then.
             _native().open_messages(_least_level(self._level))

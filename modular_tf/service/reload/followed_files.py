@@ -129,7 +129,7 @@ class FollowedFiles:
                 replaced.append(Replaced(entry, candidate))
         return replaced, new
 
-    def bereaved(
+    def candidates_at_other_paths(
         self, found: Discovery, left: Iterable[PluginEntry], new: Sequence[Candidate]
     ) -> list[Candidate]:
         """Return the files that were a plugin's by another path, which leads elsewhere now."""

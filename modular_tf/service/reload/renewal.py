@@ -119,7 +119,7 @@ class Renewal:
         revived = self._take_revived()
         replaced, new = self.files.compare(found, scope)
         others = [*gone, *(pair.entry for pair in replaced)]
-        new += self.files.bereaved(found, others, new)
+        new += self.files.candidates_at_other_paths(found, others, new)
         successions = self._successions(replaced, scope)
         left = [entry for entry in self._left(scope) if entry not in others]
         met = self._known.meet(new, attempt)

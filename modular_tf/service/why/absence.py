@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.names import parse_device_name
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.loading.known_packages import known_packages, package_for, proper_scheme
+from modular_tf.loading.known_packages import canonical_scheme, known_packages, package_for
 from modular_tf.service.why.answer import ABSENT, Fact
-from modular_tf.service.why.distributions import brought_by
+from modular_tf.service.why.distributions import plugins_of_distribution
 from modular_tf.service.why.plugins import outcome, serves
 from modular_tf.service.why.visible_hardware import hardware_of
 
@@ -25,7 +25,7 @@ _LEAST_ALIKE = 0.75  # GPU and CPU are 0.67, and mean different things
 
 
 def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fact]:
-    """Yield what may help somebody who misses a name.
+    """Yield facts about a name that is unknown: similar names, packages, unused places.
 
     Args:
         service: Where it is missing.
@@ -45,7 +45,7 @@ def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fa
 
 
 def _scheme(service: PluginService, subject: str, scheme: str) -> Iterator[Fact]:
-    proper = proper_scheme(scheme)
+    proper = canonical_scheme(scheme)
     if proper != scheme:
         text = f"what other programs call {scheme}:// is {proper}:// here"
         if proper == scheme.lower():
@@ -63,7 +63,7 @@ def _package(
     service: PluginService, subject: str, scheme: str, package: KnownPackage
 ) -> Iterator[Fact]:
     text = f"scheme {scheme!r} comes with the package {package.name}"
-    brought = brought_by(service, package.name)
+    brought = plugins_of_distribution(service, package.name)
     if not brought:
         yield Fact(subject, "package", text, None, package.install)
         return
@@ -95,7 +95,7 @@ def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
     """Suggest names that differ by little; those that differ by case alone first."""
     known = _known_names(service)
-    told = proper_scheme(name)
+    told = canonical_scheme(name)
     same = [given for given in known if given.lower() == name.lower() and given != told]
     for given in same:
         text = f"there is {known[given]} {given}; upper and lower case differ"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.device.names import parse_device_name
 from modular_tf.errors import InvalidArgumentError, ModularTFError
 from modular_tf.service.why.answer import ABSENT, STATE, Fact
-from modular_tf.service.why.contests import count_of, factories_of
+from modular_tf.service.why.conflicts import count_of, factories_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,7 +31,7 @@ def about_distribution(service: PluginService, name: str) -> Iterator[Fact]:
     if installed is not None:
         text = f"{subject} is installed: {installed.label}, {installed.location}"
         yield Fact(subject, STATE, text)
-        brought = brought_by(service, wanted)
+        brought = plugins_of_distribution(service, wanted)
         for record in brought:
             yield outcome(subject, "holds", record)
         if not brought:
@@ -50,7 +50,7 @@ def _installed(service: PluginService, wanted: str) -> InstalledDistribution | N
     return next((found for found in installed_distributions(paths) if found.name == wanted), None)
 
 
-def brought_by(service: PluginService, distribution: str) -> list[PluginRecord]:
+def plugins_of_distribution(service: PluginService, distribution: str) -> list[PluginRecord]:
     """Return the plugins that an installed distribution brings, by its normalised name."""
     return [
         record

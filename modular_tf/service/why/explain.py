@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def explain(service: PluginService, name: str) -> Explanation:
     """Explain a plugin, a file or directory, a scheme or URI, a device or its type, a distribution.
 
-    Plugins are searched for if they were not yet, and a file that nobody found is looked at.
+    Plugins are searched for if they were not yet, and a file that no search found is looked at.
     Nothing is loaded, except for a device with a number: its plugin is asked how many there are.
     """
     if not service.report().searched:

@@ -12,7 +12,7 @@ from modular_tf.discovery.sources.named_paths import PLUGIN_PATH_VARIABLE
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.service.report import State
 from modular_tf.service.why.answer import STATE, Fact
-from modular_tf.service.why.contests import count_of, factories_of, is_deferred, refused_scheme
+from modular_tf.service.why.conflicts import count_of, factories_of, is_deferred, refused_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
 
 
 def serves(record: PluginRecord) -> bool:
-    """Tell whether a plugin serves anything."""
+    """Return whether a plugin serves anything."""
     return bool(record.schemes or record.device_types)
 
 
@@ -125,7 +125,7 @@ def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterato
     if _is_searched(service, candidate):
         yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")
     else:
-        text = "no source searches it; it is known because somebody named it"
+        text = "no source searches it; it is known because it was named"
         yield Fact(subject, "source", text, None, HAVE_IT_SEARCHED)
     if candidate.real_path != candidate.path:
         yield Fact(subject, "source", f"a link to {candidate.real_path}")
@@ -135,14 +135,14 @@ def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterato
 
 
 def _is_searched(service: PluginService, candidate: Candidate) -> bool:
-    """Tell whether a file is known for another reason than that it was asked for."""
+    """Return whether a file is known for another reason than that it was asked for."""
     searched = {place.path for place in service.report().searched}
     named = {candidate.path, os.path.dirname(candidate.path)}
     return candidate.source is not Source.ARGUMENT or bool(searched & named)
 
 
 def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
-    """Tell of other files of the same name: somebody may mean those, or have them by mistake."""
+    """Yield facts about other plugin files of the same name."""
     stem = file_stem(record.path or "")
     for other in service.plugins():
         if other.path and other.name != record.name and file_stem(other.path) == stem:
@@ -161,7 +161,7 @@ def _way(subject: str, record: PluginRecord) -> Iterator[Fact]:
 
 def _next(subject: str, record: PluginRecord, entry: PluginEntry | None) -> Iterator[Fact]:
     if record.state is State.FOUND:
-        text = "nobody asked to load it; PluginService.load() does, and so does `modular-tf list`"
+        text = "nothing has loaded it yet; PluginService.load() does, and so does `modular-tf list`"
         yield Fact(subject, "next", text)
     elif record.state is State.QUARANTINED:
         text = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.service.report import PYTHON_SOURCE, State
 from modular_tf.service.why.answer import STATE, Fact
-from modular_tf.service.why.contests import refused_scheme
+from modular_tf.service.why.conflicts import refused_scheme
 from modular_tf.service.why.plugins import outcome
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
-    """Yield what is known of a scheme, "" for local paths; nothing where nobody has to do with it.
+    """Yield facts about a scheme ("" for local paths); none if no plugin knows it.
 
     It is known as soon as a plugin brought it, whether that serves it or not.
     """
@@ -28,7 +28,7 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
         yield Fact(subject, STATE, f"{subject} is served by {owner}")
         yield from (outcome(subject, "serves", r) for r in service.plugins() if r.name == owner)
     elif contest:
-        yield Fact(subject, STATE, f"{subject} is served by nobody, though a plugin brings it")
+        yield Fact(subject, STATE, f"{subject} is not served, though a plugin offers it")
     for record, reason in contest:
         text = f"{record.name}: {reason.message}"
         yield Fact(subject, "contest", text, reason.rule, reason.remedy)

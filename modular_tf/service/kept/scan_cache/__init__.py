@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from modular_tf.service.kept.scan_cache.cache import ScanCache
-from modular_tf.service.kept.scan_cache.remembered import Remembered
+from modular_tf.service.kept.scan_cache.cache_entry import CacheEntry
 
-__all__ = ["Remembered", "ScanCache"]
+__all__ = ["CacheEntry", "ScanCache"]

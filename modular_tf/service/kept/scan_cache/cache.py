@@ -18,9 +18,9 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.scan_cache.cache_entry import CacheEntry, entry_from_json
 from modular_tf.service.kept.scan_cache.dependencies import Dependencies
-from modular_tf.service.kept.scan_cache.remembered import Remembered, remembered_from_json
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ScanCache:
     time]
     """
 
-    def __init__(self, directory: OwnDirectory, host: HostFingerprint) -> None:
+    def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
         """Read the cache; `of_process` finds out where it is.
 
         Args:
@@ -89,7 +89,7 @@ class ScanCache:
         place = cache_directory(variables, privileged=is_privileged())
         parts = {**linking_parts(variables), **(settings or {})}
         host = host_fingerprint().with_parts(parts)
-        return cls(OwnDirectory(place), host)
+        return cls(PrivateDirectory(place), host)
 
     def refresh(self) -> None:
         """Begin a new pass over libraries: see what other processes remembered, and all files anew.
@@ -99,7 +99,7 @@ class ScanCache:
         self._records.refresh()
         self._dependencies = Dependencies(self._records)
 
-    def recall(self, path: str) -> Remembered | None:
+    def recall(self, path: str) -> CacheEntry | None:
         """Return what is known of a library, if that still holds.
 
         It costs one `stat`, and reads the library only where its identity does not tell enough:
@@ -122,7 +122,7 @@ class ScanCache:
             or finding is not found.finding
         ):
             tried = found.tried and finding is not None
-            found = Remembered(seen, found.facts, dependencies, tried, finding)
+            found = CacheEntry(seen, found.facts, dependencies, tried, finding)
             self._note(found)  # so that nobody has to read the bytes again
         return found
 
@@ -135,7 +135,7 @@ class ScanCache:
             return finding
         return None if opened is None else finding._replace(opened=opened)
 
-    def describe(self, probe: Probe, seen: SeenFile) -> Remembered:
+    def describe(self, probe: Probe, seen: SeenFile) -> CacheEntry:
         """Make what is to be remembered of a probe.
 
         Args:
@@ -146,14 +146,14 @@ class ScanCache:
         facts = LoadFacts.of(probe)
         lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
         libraries = [library.path for library in probe.libraries]
-        others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
+        others = [*probe.skipped_paths, *([LINKER_CACHE] if libraries else [])]
         dependencies = self._dependencies.seen_at(libraries, others)
         if dependencies is None:
-            return Remembered(seen, facts, lasting=False)
-        return Remembered(seen, facts, dependencies, lasting=lasting)
+            return CacheEntry(seen, facts, lasting=False)
+        return CacheEntry(seen, facts, dependencies, lasting=lasting)
 
-    def remember(self, remembered: Remembered) -> bool:
-        """Keep what is known of a library; tell whether it lasts and still holds, and so was kept.
+    def remember(self, remembered: CacheEntry) -> bool:
+        """Store a library's entry if it is lasting and still valid; return whether it was stored.
 
         Args:
             remembered: As `describe` gives it, with what first contact found.
@@ -168,7 +168,7 @@ class ScanCache:
         """Drop what is known of a library."""
         self._records.drop(path)
 
-    def finding_for(self, known: Remembered) -> Finding | None:
+    def finding_for(self, known: CacheEntry) -> Finding | None:
         """Return what was found when the same bytes were tried with the same libraries.
 
         The library may have been at another path then; or what the linker would find was in
@@ -188,7 +188,7 @@ class ScanCache:
         return None
 
     def save(self) -> bool:
-        """Write what was remembered for other processes; tell whether that was possible."""
+        """Write what was remembered for other processes; return whether that was possible."""
         saved = self._records.save()
         if saved:
             self._prune()
@@ -196,17 +196,17 @@ class ScanCache:
 
     # -- the file -------------------------------------------------------------------------------
 
-    def _noted(self, path: str) -> Remembered | None:
+    def _noted(self, path: str) -> CacheEntry | None:
         """Return what the file says of a library, whether it still holds or not."""
         value = self._records.get(path)
         if value is None:
             return None
         try:
-            return remembered_from_json(path, value, self._dependencies.named)
+            return entry_from_json(path, value, self._dependencies.named)
         except Exception:  # noqa: BLE001  (of whatever the file holds, nothing may come up)
             return None
 
-    def _note(self, remembered: Remembered) -> None:
+    def _note(self, remembered: CacheEntry) -> None:
         name = self._dependencies.name_of(remembered.dependencies)
         self._records.put(remembered.seen.path, remembered.as_json(name))
 
@@ -224,12 +224,12 @@ class ScanCache:
 
 
 def _lasts(problem: Problem, seen: SeenFile) -> bool:
-    """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
+    """Return whether a library stays refused for what is wrong with it as long as its bytes do."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
 
 
 def _is_still_there(seen: SeenFile) -> bool:
-    """Tell whether a file did not change: else what was probed may be the one or the other."""
+    """Return whether a file did not change: else what was probed may be the one or the other."""
     try:
         return see_again(seen) is not None
     except ShortageError:
@@ -240,12 +240,12 @@ def _are_neighbours(one: str, other: str) -> bool:
     return os.path.dirname(one) == os.path.dirname(other)
 
 
-def _same_bytes(one: Remembered, other: Remembered) -> bool:
-    """Tell whether library and dependencies have the same bytes, by what is known of them."""
+def _same_bytes(one: CacheEntry, other: CacheEntry) -> bool:
+    """Return whether library and dependencies have the same bytes, by what is known of them."""
     return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
 
 
-def _libraries_of(remembered: Remembered) -> set[tuple[object, ...]]:
+def _libraries_of(remembered: CacheEntry) -> set[tuple[object, ...]]:
     return {
         (file.path, file.identity, file.sha256)
         for file in remembered.dependencies

@@ -6,7 +6,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile, see, see_again
-from modular_tf.service.kept.scan_cache.remembered import (
+from modular_tf.service.kept.scan_cache.cache_entry import (
     dependencies_as_json,
     dependencies_from_json,
 )
@@ -66,7 +66,7 @@ class Dependencies:
         return self._seen[path]
 
     def see_again(self, dependencies: tuple[SeenFile, ...]) -> tuple[SeenFile, ...] | None:
-        """Tell whether all are as they were seen: as `file_identity.see_again`, for all of them."""
+        """Return whether all files are unchanged, as `file_identity.see_again` decides."""
         key = id(dependencies)
         if key not in self._again:
             # With what was asked about, which keeps it alive and its id its own.

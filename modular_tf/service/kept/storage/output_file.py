@@ -30,7 +30,7 @@ def refuse_special(path: str) -> int | None:
         The permissions of the file; None where there is none yet.
 
     Raises:
-        OSError: Something stands there that is no regular file, or nobody can tell.
+        OSError: A file that is not regular is there, or it cannot be looked at.
     """
     if path == STANDARD_OUTPUT:
         return None
@@ -45,7 +45,7 @@ def refuse_special(path: str) -> int | None:
 
 
 def write_output(path: str, content: bytes) -> None:
-    """Put a file in its place as a whole; whoever reads there sees the old or the new.
+    """Write a file atomically: readers see the old content or the new.
 
     A new file may be read by all whom the umask lets; one that is replaced keeps its mode.
 
@@ -79,7 +79,7 @@ def write_output(path: str, content: bytes) -> None:
 
 
 def _make_directories(path: str) -> None:
-    """Make what is missing of a path so that nobody else can write there, whatever the umask."""
+    """Create the missing directories of a path, writable by the user only, whatever the umask."""
     if path and not os.path.isdir(path):
         _make_directories(os.path.dirname(path))
         os.makedirs(path, 0o755, exist_ok=True)

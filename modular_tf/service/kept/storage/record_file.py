@@ -18,7 +18,7 @@ from modular_tf.rules.shortage import ShortageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from modular_tf.service.kept.storage.own_directory import OwnDirectory
+    from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 _decode = JSONDecoder().raw_decode
 _DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -42,12 +42,12 @@ class RecordFile:
 
     def __init__(
         self,
-        directory: OwnDirectory,
+        directory: PrivateDirectory,
         name: str,
         title: str,
         rank: Callable[[Any], int] = lambda _: 0,
     ) -> None:
-        """Read the file.
+        """Read the file's records.
 
         Args:
             directory: The directory.
@@ -124,11 +124,11 @@ class RecordFile:
             self._change(encoded, self._changes[encoded])
 
     def drop(self, key: str) -> None:
-        """Forget a key."""
+        """Remove the record of a key."""
         self._change(_text(key), None)
 
     def save(self) -> bool:
-        """Merge what was changed into the file; tell whether that was possible.
+        """Merge what was changed into the file; return whether that was possible.
 
         What cannot be written is kept for this process and the next `save`.
         """

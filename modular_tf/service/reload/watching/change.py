@@ -13,7 +13,7 @@ __all__ = ["Change", "ChangeKind"]
 
 
 class ChangeKind(Enum):
-    """What happened."""
+    """What happened to a file."""
 
     APPEARED = "appeared"
     REPLACED = "replaced"

@@ -36,7 +36,7 @@ class Mount(NamedTuple):
 
 
 def must_be_polled(path: str, mounts: Iterable[Mount]) -> bool:
-    """Tell whether changes at a path can happen that inotify does not report. [any thread]
+    """Return whether changes at a path can happen that inotify does not report. [any thread]
 
     Args:
         path: A file or directory, which need not exist yet.
@@ -51,7 +51,7 @@ def must_be_polled(path: str, mounts: Iterable[Mount]) -> bool:
 
 
 def read_mounts(file: str = _MOUNTINFO) -> list[Mount]:
-    """Return what is mounted in this process's view, see proc(5); nothing where nobody tells."""
+    """Return the mounts that this process sees (proc(5)); none if they cannot be read."""
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as stream:
             lines = stream.read().splitlines()

@@ -1,4 +1,4 @@
-"""Whether somebody has a file open for writing, as far as the kernel tells."""
+"""A check whether a file is open for writing in any process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_open_for_writing(path: str) -> bool | None:
     file's owner to take, and on local file systems only.
 
     Returns:
-        None where nobody can tell.
+        None if that is unknown.
     """
     try:
         with open_owned(path, _OPEN_FLAGS) as file:
@@ -35,8 +35,8 @@ def is_open_for_writing(path: str) -> bool | None:
 
 
 def _lease_is_refused(descriptor: int) -> bool | None:
-    # Whoever opens the file in that instant makes the kernel send a signal, by default to the
-    # process and a deadly one. Ours goes to this thread, which does not take it.
+    # If a process opens the file in that instant, the kernel sends a signal, by default a fatal one
+    # to this process. Here it goes to this thread, which blocks it.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
     try:
         owner = struct.pack("ii", _F_OWNER_TID, threading.get_native_id())

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.service.reload.watching.snapshot import Snapshot
 
-__all__ = ["Patience", "Reconciler"]
+__all__ = ["Delays", "Reconciler"]
 
 _SECOND_NS = 1_000_000_000
 # Where times are kept to one or two seconds (FAT, ext3), later changes may bear the same time.
@@ -27,14 +27,14 @@ _COARSE_CLOCK_S = 2.1
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Delays:
     """How long to wait for what.
 
     Attributes:
         settled_s: A file that did not change for so long may be whole.
         closed_s: The same for a file that its writer is known to have closed.
         unfinished_s: A file that is not whole, or open for writing, is reported all the same when
-            it did not change for so long: nobody seems to go on writing.
+            it did not change for so long: it is probably not being written any more.
     """
 
     settled_s: float = 0.25
@@ -58,12 +58,12 @@ class Reconciler:
 
     Args:
         reported: What the receiver of the changes knows at the start.
-        patience: How long to wait.
+        delays: How long to wait.
     """
 
-    def __init__(self, reported: Snapshot, patience: Patience) -> None:
+    def __init__(self, reported: Snapshot, delays: Delays) -> None:
         self._reported: Final = dict(reported)
-        self._patience: Final = patience
+        self._patience: Final = delays
         self._unreported: Final[dict[str, _Unreported]] = {}
         self._before: Final[dict[str, FileIdentity | None]] = {}  # of what was told last
         self._next_look: float | None = None
@@ -105,7 +105,7 @@ class Reconciler:
         return sorted(changes, key=lambda change: change.kind is not ChangeKind.REMOVED)
 
     def take_back(self) -> None:
-        """Tell the changes of the last step again: nobody has taken note of them."""
+        """Report the changes of the last step again in the next one: they were not handled."""
         for path, identity in self._before.items():
             if identity is None:
                 self._reported.pop(path, None)
@@ -115,7 +115,7 @@ class Reconciler:
     def _note(
         self, seen: Snapshot, now: float, closed: Collection[str], clock_ns: int | None
     ) -> None:
-        """Take note of what differs from what was reported, and since when."""
+        """Record what differs from what was reported, and since when."""
         for path in {**self._reported, **seen, **self._unreported}:
             identity = seen.get(path)
             if identity == self._reported.get(path):
@@ -129,16 +129,16 @@ class Reconciler:
 
     def _wait_for(self, path: str, change: _Unreported, now: float) -> float | None:
         """Return how long to wait until the next look at a change; None if it is due."""
-        patience, age = self._patience, now - change.since
-        needed = patience.closed_s if change.is_closed else patience.settled_s
+        delays, age = self._patience, now - change.since
+        needed = delays.closed_s if change.is_closed else delays.settled_s
         if change.identity is not None and change.identity.ctime_ns % _SECOND_NS == 0:
             needed = max(needed, _COARSE_CLOCK_S)
         if age < needed:
             return needed - age
-        if change.identity is None or age >= patience.unfinished_s:
+        if change.identity is None or age >= delays.unfinished_s:
             return None
         if is_open_for_writing(path) or why_incomplete(path) is not None:
-            return patience.settled_s
+            return delays.settled_s
         return None
 
     def _report(self, path: str, change: _Unreported) -> Change:
@@ -152,7 +152,7 @@ class Reconciler:
 
 
 def _age_s(identity: FileIdentity | None, clock_ns: int | None) -> float:
-    """Return how long ago a file last changed; 0 where nobody can tell."""
+    """Return the seconds since a file last changed, 0 if that is unknown."""
     if identity is None or clock_ns is None:
         return 0.0
     return max(0.0, (clock_ns - identity.ctime_ns) / _SECOND_NS)

@@ -39,7 +39,7 @@ class WatchPoints:
         self.directories = frozenset(self._names) | self._plugin_directories
 
     def concern(self, path: str) -> bool:
-        """Tell whether an event at this path, below a real directory, may be about a place."""
+        """Return whether an event at this path, below a real directory, may be about a place."""
         directory, name = os.path.split(path)
         if name in self._names.get(directory, ()) or path in self.directories:
             return True

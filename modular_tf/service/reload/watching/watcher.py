@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.events import EventLog
 from modular_tf.service.reload.watching.mounts import must_be_polled, read_mounts
-from modular_tf.service.reload.watching.reconciler import Patience, Reconciler
+from modular_tf.service.reload.watching.reconciler import Delays, Reconciler
 from modular_tf.service.reload.watching.snapshot import take_snapshot
 from modular_tf.service.reload.watching.watch_points import WatchPoints
 
@@ -38,18 +38,18 @@ _BURST_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class WatcherSettings:
-    """How to watch.
+    """Settings of a watcher.
 
     Attributes:
         polling: Look again and again instead of waiting for the kernel's hints; "auto" does so
             where those do not tell all (network file systems) or cannot be had.
         poll_interval_s: How long to wait between two looks then.
-        patience: How long to wait for files to be whole.
+        delays: How long to wait for files to be whole.
     """
 
     polling: bool | str = "auto"
     poll_interval_s: float = 0.3
-    patience: Patience = field(default_factory=Patience)
+    delays: Delays = field(default_factory=Delays)
 
 
 class Watcher:
@@ -75,7 +75,7 @@ class Watcher:
         self._deliver = deliver
         self._settings: Final = settings
         self._when_ended = when_ended
-        self._reconciler = Reconciler(reported, settings.patience)
+        self._reconciler = Reconciler(reported, settings.delays)
         # No `threading.Event`: an interrupt within its methods leaves its lock taken.
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._has_looked = False
@@ -86,7 +86,7 @@ class Watcher:
         self._thread = threading.Thread(target=self._run, name="modular_tf-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch.
+        """Start the thread that watches.
 
         Raises:
             ResourceExhaustedError: There is no thread for it.
@@ -139,7 +139,7 @@ class Watcher:
             self._when_ended()
 
     def _sleep(self, seconds: float) -> None:
-        """Wait until it is time, or somebody calls; what comes in a burst is one call."""
+        """Wait for a time or a wake-up; a burst of wake-ups counts as one."""
         with suppress(Empty):
             self._calls.get(timeout=seconds)
             if not self._ends:

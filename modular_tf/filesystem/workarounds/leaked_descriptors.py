@@ -1,4 +1,4 @@
-"""Descriptors that a plugin leaves open though it never uses them again."""
+"""Descriptors of temporary files that a plugin leaks, and that the host closes."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from modular_tf.concurrency.fork_lock import ForkLock
 _OPEN = Path("/proc/self/fd")
 
 
-class ForgottenDescriptors:
-    """Those of deleted files with certain names; closes them [any thread].
+class LeakedDescriptors:
+    """Finds and closes the descriptors of deleted files with certain names [any thread]
 
-    Only what was opened for reading and writing, as `mkstemp` opens it, is taken for forgotten: a
-    plugin that writes to such a file has opened it once more, for writing.
+    Only a descriptor that is open for reading and writing, as `mkstemp` opens it, counts as leaked:
+    to write to such a file, the plugin opens it again for writing only.
 
     Args:
-        files: The whole paths of the files, a regular expression that fits no others.
+        files: A regular expression that matches the whole paths of these files and of no others.
     """
 
-    # Of all: a descriptor that somebody closes between another's look and close may be a new one.
+    # Shared: a descriptor that one instance closes between another's look and close may be reused.
     _lock = ForkLock()
 
     def __init__(self, files: str) -> None:
         self._target = re.compile(rf"(?:{files}) \(deleted\)")
 
     def close(self) -> None:
-        """Close what is there now."""
+        """Close the descriptors that are leaked now."""
         with self._lock:
             for entry in _OPEN.iterdir():
-                # Of the listing itself, or of a thread that has closed it.
+                # The descriptor of the listing itself, or one that another thread has closed.
                 with suppress(OSError):
                     if self._target.fullmatch(os.readlink(entry)):
                         _close_if_temporary(int(entry.name))

@@ -1,7 +1,6 @@
-"""Libraries that the linker's variables brought into this process when it started.
+"""The libraries that LD_PRELOAD, LD_AUDIT and LD_LIBRARY_PATH added to this process.
 
-Their code has run, and plugins use what they define. So they are judged with each plugin, though
-nothing has to be mapped for that.
+Their code has run, and plugins use what they define. So they are checked with each plugin.
 """
 
 from __future__ import annotations
@@ -14,26 +13,25 @@ from modular_tf.discovery.privileges import linker_variable
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.rules.shortage import raise_shortage
 
-__all__ = ["VARIABLES", "brought_along"]
+__all__ = ["VARIABLES", "environment_libraries"]
 
 VARIABLES = "LD_PRELOAD, LD_AUDIT or LD_LIBRARY_PATH"
-"""How messages name them."""
+"""The variables as messages name them."""
 _START = "/proc/self/environ"
 _MAPS = "/proc/self/maps"
 _PATH_COLUMN = 5
 
 
 @cache
-def brought_along() -> tuple[str, ...]:
-    """Return the files that LD_PRELOAD, LD_AUDIT and LD_LIBRARY_PATH brought along. [any thread]
+def environment_libraries() -> tuple[str, ...]:
+    """Return the files that this program is linked with because of the variables. [any thread]
 
-    They are what this program is linked with, and would not be without the variables. Libraries of
-    the system and of this package are left out. One that was removed since has ` (deleted)` at its
-    end, as in `/proc/self/maps`, and so is no file.
+    Libraries of the system and of this package are left out. The path of a file that was removed
+    since ends in ` (deleted)`, as in `/proc/self/maps`.
 
     Raises:
-        OSError: What is mapped into this process cannot be read now.
-        ElfError: Its program cannot.
+        OSError: The list of mapped files cannot be read now.
+        ElfError: The program cannot be read.
     """
     library_path, preload = _variable("LD_LIBRARY_PATH"), _preload()
     if not library_path and not preload:
@@ -49,22 +47,22 @@ def _preload() -> str:
 
 
 def _variable(name: str) -> str:
-    """Return what a variable was when the process started; the program may have changed it."""
+    """Return the value of a variable at the start of the process; it may have changed since."""
     try:
         with open(_START, "rb") as stream:
             pairs = (entry.partition(b"=") for entry in stream.read().split(b"\0"))
         found = {os.fsdecode(key): os.fsdecode(value) for key, _, value in pairs}
     except OSError as error:
-        raise_shortage(error)  # else what the program has hidden since would be kept as nothing
+        raise_shortage(error)  # else a variable that was removed since would count as unset
         found = {}
-    # A program that shows another name of itself writes over those of the start.
+    # A program that changes its own title overwrites the variables of the start.
     return linker_variable(name, found) or linker_variable(name, os.environ)
 
 
 def _linked_files(library_path: str, preload: str) -> set[str]:
-    """Return the files of the libraries that this program is linked with, without links.
+    """Return the real paths of the libraries that this program is linked with.
 
-    Where the linker would go on looking is among them: what it found there may have been removed.
+    The places that the linker skips now are included: what it found there may have been removed.
 
     Raises:
         ElfError: They cannot be read.
@@ -74,7 +72,7 @@ def _linked_files(library_path: str, preload: str) -> set[str]:
     scope = ProcessScope(library_path=library_path, preload=preload)
     try:
         found = [library.elf.path for library in scope.others]
-        return set(map(os.path.realpath, (*found, *scope.passed_over)))
+        return set(map(os.path.realpath, (*found, *scope.skipped_paths)))
     finally:
         scope.close()
 

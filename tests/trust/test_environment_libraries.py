@@ -146,8 +146,8 @@ def test_variables_that_a_program_sets_for_others_do_not_matter(tool, run_python
     code = """
         import os, sys
         os.environ.update(LD_PRELOAD=sys.argv[1], LD_LIBRARY_PATH=os.path.dirname(sys.argv[1]))
-        from modular_tf.discovery.linking.brought_along import brought_along
-        print(brought_along())
+        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        print(environment_libraries())
     """
     assert run_python(code, tool).stdout == "()\n"
 
@@ -156,8 +156,8 @@ def test_one_that_was_replaced_since_is_not_what_has_its_place(tool, run_python)
     code = """
         import os, sys
         os.replace(sys.argv[1] + ".good", sys.argv[1])
-        from modular_tf.discovery.linking.brought_along import brought_along
-        print(brought_along())
+        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        print(environment_libraries())
     """
     opened_library(tool.with_name("libtool.so.good"), "good")
 
@@ -169,8 +169,8 @@ def test_one_that_was_removed_since_is_refused(way, tool, run_python):
     code = """
         import os, sys
         os.unlink(sys.argv[1])
-        from modular_tf.discovery.linking.brought_along import brought_along
-        print(brought_along())
+        from modular_tf.discovery.linking.environment_libraries import environment_libraries
+        print(environment_libraries())
     """
     environment = way(tool)
 
@@ -182,7 +182,7 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
     code = """
         import os, sys
         from modular_tf.service.configuration import Config
-        from modular_tf.discovery import brought_along as asked
+        from modular_tf.discovery.linking import environment_libraries as asked
         from modular_tf.service.service import PluginService
 
         def open_none(path, *arguments):
@@ -199,7 +199,7 @@ def test_a_shortage_hides_nothing_and_refuses_nothing(tool, plugin, run_python):
                 service.refresh()
                 (record,) = service.plugins()
                 print(record.state, *(reason.rule for reason in record.reasons))
-        print(asked.brought_along())
+        print(asked.environment_libraries())
     """
 
     said = run_python(code, plugin, env=by_path(tool)).stdout.splitlines()
@@ -234,15 +234,15 @@ def test_what_an_auditor_brings_is_refused_too(tmp_path, load, locked):
 def test_what_cannot_be_found_out_is_not_taken_for_nothing(tool, plugin, run_python):
     code = """
         import sys
-        from modular_tf.discovery import brought_along
+        from modular_tf.discovery.linking import environment_libraries
         from modular_tf.service.service import PluginService
 
-        maps, brought_along._MAPS = brought_along._MAPS, "/nowhere"
+        maps, environment_libraries._MAPS = environment_libraries._MAPS, "/nowhere"
         for _ in range(2):
             with PluginService(plugin_paths=[sys.argv[1]], bundled=False) as service:
                 (record,) = service.discover().plugins
                 print(record.state.value, [reason.rule for reason in record.reasons])
-            brought_along._MAPS = maps
+            environment_libraries._MAPS = maps
     """
     done = run_python(code, plugin, env=by_path(tool))
 

@@ -1,4 +1,4 @@
-"""The end of executors: together, since each may work with what belongs to another."""
+"""Closing executors together, since each may use objects of another."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 
 def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
-    """Refuse new work on all, wait for what runs and is in flight on all, then destroy all.
+    """Refuse new work on all executors, wait for all work in flight, then destroy them.
 
-    Work of other executors that uses what belongs to these is waited for too. May be called again,
-    also beside a call that has not returned: it returns when all has been done.
+    Work of other executors that uses objects of these is waited for too. A second call, also in
+    another thread, returns when everything is done.
 
     Returns:
-        What went wrong with work in flight.
+        The errors of work in flight.
 
     Raises:
         FailedPreconditionError: Called by a callback that this would wait for; nothing has
             happened.
     """
     for executor in executors:
-        executor.refuse_where_awaited("close")
+        executor.refuse_in_dependent_callback("close")
     for executor in executors:
-        executor.begin_end()
+        executor.begin_close()
     natives = ffi.new("mtf_executor *[]", [executor.native for executor in executors])
     errors = ffi.new("mtf_error *[]", len(executors))
     lib.mtf_executors_close(natives, errors, len(executors))
@@ -39,5 +39,5 @@ def close_executors(executors: Sequence[Executor]) -> list[ModularTFError]:
         if error
     ]
     for executor in executors:
-        executor.finish_end()
+        executor.finish_close()
     return failures

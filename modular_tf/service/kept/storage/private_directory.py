@@ -1,8 +1,8 @@
-"""A directory of our own, in which nobody else can have put anything.
+"""A directory for files that only this user and root can have written.
 
 What is read here decides which plugins run untried, so a file counts only if nobody but this user
 and the administrator can have written it. Everything is done relative to the opened directory.
-A directory that is missing, read-only, full, locked or somebody else's is one in which nothing is
+A directory that is missing, read-only, full, locked or another user's is one in which nothing is
 kept, and nothing here raises for it. Only who reads is told of a shortage: that nothing could be
 read does not mean that nothing is there.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
 from modular_tf.events import EventLog
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.kept.storage.own_ground import UntrustedGroundError, open_own
+from modular_tf.service.kept.storage.trusted_directory import UntrustedDirectoryError, open_trusted
 
 if TYPE_CHECKING:
     import select
@@ -40,7 +40,7 @@ _UNFINISHED = ".unfinished"
 _UNFINISHED_LIFE_S = 3600.0
 
 
-class OwnDirectory:
+class PrivateDirectory:
     """One directory and the files in it. [any thread]
 
     Attributes:
@@ -61,7 +61,7 @@ class OwnDirectory:
             most: The number of bytes above which it is not believed either.
 
         Raises:
-            ShortageError: Nobody can tell now.
+            ShortageError: It cannot be read now.
         """
         with self._opened(tells_shortage=True) as directory:
             if directory is None:
@@ -74,12 +74,12 @@ class OwnDirectory:
                 return None
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new file, in place; tell whether it is there as a whole."""
+        """Write a new file, in place; return whether it is there as a whole."""
         with self._opened(make=True) as directory:
             return directory is not None and self._create(directory, name, data)
 
     def replace(self, name: str, data: bytes) -> bool:
-        """Let a file have these bytes from one moment to the next; tell whether it has.
+        """Let a file have these bytes from one moment to the next; return whether it has.
 
         A reader sees the old or the new bytes. It may have neither after a power cut: the bytes
         are not forced to the disk, which would cost more than all that is kept here is worth.
@@ -103,7 +103,7 @@ class OwnDirectory:
             return None if directory is None else self.path
 
     def remove(self, name: str) -> bool:
-        """Remove a file; tell whether it was this call that did."""
+        """Remove a file; return whether it was this call that did."""
         with self._opened() as directory:
             return directory is not None and _remove(directory, name)
 
@@ -127,7 +127,7 @@ class OwnDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
-        """Keep other processes from changing files here meanwhile; tell whether that is so.
+        """Keep other processes from changing files here meanwhile; return whether that is so.
 
         Where there are no locks, or somebody holds this one for seconds, the caller goes on
         without: then the last of two changes wins.
@@ -171,8 +171,8 @@ class OwnDirectory:
                     return opened  # whatever leads there now
                 opened.close()
         try:
-            opened = open_own(path, make=make)
-        except UntrustedGroundError as error:
+            opened = open_trusted(path, make=make)
+        except UntrustedDirectoryError as error:
             _refuse(path, error.strerror or "")
         except (OSError, ValueError) as error:
             raise_shortage(error)

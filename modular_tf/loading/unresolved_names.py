@@ -1,10 +1,10 @@
-"""Names by which libraries need each other, and to which no library answers by itself.
+"""Names by which libraries need each other and that the dynamic linker would not resolve.
 
-The dynamic linker knows a library by its SONAME and by the names that it was opened under. What is
-mapped by descriptor was opened under none that others know. So a library that is needed by its
-file's name, or by a path, would be looked for and mapped once more, from whatever file is there by
-then; and from the file itself where a copy was mapped that differs, which cannot be linked. A
-library without code that has such a name and needs the right one prevents that.
+The dynamic linker knows a library by its SONAME and by the paths that it was opened by. A library
+that is mapped by descriptor was opened by a path that no other library uses. So a library that is
+needed by its file's name, or by a path, would be searched for and mapped a second time, from
+whatever file is there by then; or from the original file of a changed copy, which cannot be linked.
+A library without code that has such a name and needs the right library prevents that.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ if TYPE_CHECKING:
     from modular_tf.loading.target import Target
 
 
-def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
-    """Return the names by which libraries are needed, and to which they do not answer.
+def unresolved_names(targets: Sequence[Target]) -> dict[str, str]:
+    """Return the needed names that the dynamic linker would not resolve to the mapped libraries.
 
-    Each but the last was found by the name of its file, which is how something needs it: one of the
-    others, or a library that is not mapped by descriptor.
+    Each target but the last was found by the name of its file, by which another library needs it.
 
     Args:
-        targets: The libraries, those that others need first, and the plugin last.
+        targets: The libraries in the order in which others need them; the plugin is last.
 
     Returns:
-        For each name, as the dynamic linker compares it, the path by which the one is mapped that
-        has to answer to it.
+        For each name, as the dynamic linker compares it, the path by which its library is mapped.
     """
     by_file_name: dict[str, list[Target]] = {}
     for target in reversed(targets):  # likewise
@@ -51,6 +49,6 @@ def unanswered_names(targets: Sequence[Target]) -> dict[str, str]:
 
 
 def _leads_to(name: str, target: Target, other: Target) -> bool:
-    """Tell whether it is the other library by which a need was met."""
+    """Return whether a needed name was resolved to the other library."""
     paths = map(os.path.normpath, expand(name, os.path.dirname(target.file.path)))
     return any(f"/{os.path.normpath(other.file.path)}".endswith(f"/{path}") for path in paths)

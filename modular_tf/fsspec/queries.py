@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-class Questions(PluginIdentity):
+class Queries(PluginIdentity):
     """The part of `ModularFileSystem` that changes nothing."""
 
     def info(self, path: Any, **_: Any) -> entries.Entry:
@@ -30,16 +30,16 @@ class Questions(PluginIdentity):
         return entries.file_or_directory(path, self.filesystem.stat(self.uri(path)))
 
     def exists(self, path: Any, **_: Any) -> bool:
-        """Tell whether something is there; an error other than "not found" is raised."""
+        """Return whether something is there; an error other than "not found" is raised."""
         path = self._strip_protocol(path)
         return path == self.root_marker or self.filesystem.path_exists(self.uri(path))
 
     def isfile(self, path: Any) -> bool:
-        """Tell whether `path` is a file; False when nothing is there."""
+        """Return whether `path` is a file; False when nothing is there."""
         return self._is(path, "file")
 
     def isdir(self, path: Any) -> bool:
-        """Tell whether `path` is a directory; False when nothing is there."""
+        """Return whether `path` is a directory; False when nothing is there."""
         return self._is(path, "directory")
 
     def _is(self, path: Any, kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the host runtime offers to plugins in the place of TensorFlow."""
+"""What the host runtime exports to plugins in the place of TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.errors import NotFoundError
 
-__all__ = ["HOST_RUNTIME", "STAND_IN_SONAMES", "HostOffer", "host_offer"]
+__all__ = ["HOST_RUNTIME", "REPLACED_SONAMES", "HostExports", "host_exports"]
 
 HOST_RUNTIME = "libmodular_tf_framework.so.2"
 
-# The libraries of TensorFlow that plugins name as needed and that the host stands in for.
-STAND_IN_SONAMES = frozenset(
+# The libraries of TensorFlow that plugins need and that the host runtime replaces.
+REPLACED_SONAMES = frozenset(
     (
         HOST_RUNTIME,
         "libtensorflow_framework.so.2",  # what plugins are told to link with
@@ -28,23 +28,23 @@ STAND_IN_SONAMES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class HostOffer:
-    """What plugins get from the host.
+class HostExports:
+    """What the host exports to plugins.
 
     Attributes:
-        symbols: Names of the functions and data offered.
-        sonames: Names of needed libraries that the host stands in for.
-        versions: Symbol versions offered; empty if a version does not matter.
+        symbols: Names of the exported functions and data.
+        sonames: Names of needed libraries that the host replaces.
+        versions: Symbol versions that are defined; empty if any version is accepted.
     """
 
     symbols: frozenset[str] = frozenset()
-    sonames: frozenset[str] = STAND_IN_SONAMES
+    sonames: frozenset[str] = REPLACED_SONAMES
     versions: frozenset[str] = frozenset()
 
 
 @cache
-def host_offer() -> HostOffer:
-    """Return what the installed host runtime offers; read from its file once. [any thread].
+def host_exports() -> HostExports:
+    """Return what the installed host runtime exports; its file is read once. [any thread]
 
     Raises:
         NotFoundError: This package is installed without its host runtime.
@@ -54,7 +54,7 @@ def host_offer() -> HostOffer:
         path = os.path.join(package, "native", "lib", HOST_RUNTIME)
         if os.path.isfile(path):
             with ElfFile(path) as elf:
-                return HostOffer(elf.exports(), STAND_IN_SONAMES, elf.version_definitions())
+                return HostExports(elf.exports(), REPLACED_SONAMES, elf.version_definitions())
     raise NotFoundError(
         f"{HOST_RUNTIME} is missing from this installation of modular_tf; install it again",
         path=HOST_RUNTIME,

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = [
-    "Remembered",
+    "CacheEntry",
     "dependencies_as_json",
     "dependencies_from_json",
-    "remembered_from_json",
+    "entry_from_json",
 ]
 
 _PROBLEM = ("rule", "message", "remedy", "path", "origin")
-# What `Remembered.as_json` writes, with the types that it reads again; the last may be None.
+# What `CacheEntry.as_json` writes, with the types that it reads again; the last may be None.
 _VALUES = (
     "seen", "kinds", "problems", "companions", "absent", "executable_stacks", "dependencies",
     "tried", "finding",
@@ -33,7 +33,7 @@ _SEEN_TYPES = ([list, str, int, str], [list, type(None), int, str])  # read, or 
 _T = TypeVar("_T")
 
 
-class Remembered(NamedTuple):
+class CacheEntry(NamedTuple):
     """What is known of one library.
 
     Attributes:
@@ -79,9 +79,9 @@ class Remembered(NamedTuple):
         ]
 
 
-def remembered_from_json(
+def entry_from_json(
     path: str, value: Any, dependencies: Callable[[str], tuple[SeenFile, ...]]
-) -> Remembered:
+) -> CacheEntry:
     """Read what `as_json` gives.
 
     Args:
@@ -106,7 +106,7 @@ def remembered_from_json(
             _strings(absent),
             _strings(stacks),
         )
-    return Remembered(
+    return CacheEntry(
         SeenFile(path, FileIdentity.from_row(identity), sha256, seen_ns, boot),
         facts,
         dependencies(text),

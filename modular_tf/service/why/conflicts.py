@@ -1,4 +1,4 @@
-"""Who else wanted what a plugin serves."""
+"""Plugins that compete for a scheme or a device type."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def count_of(status: FactoryStatus) -> int | None:
 
 
 def is_deferred(status: FactoryStatus) -> bool:
-    """Tell whether a factory is not loaded before somebody wants a device of it."""
+    """Return whether a factory is loaded at its first use only."""
     return isinstance(status.registration.factory, DeferredFactory)
 
 

@@ -8,24 +8,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.cli.failures import Failures
-    from modular_tf.service.kept.quarantine import Entry, QuarantineMemory
+    from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 
 
-def open_memory() -> QuarantineMemory:
+def open_memory() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one."""
     from modular_tf.service.kept.ended_calls import take_ended_calls  # noqa: PLC0415
     from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
-    from modular_tf.service.kept.quarantine import QuarantineMemory  # noqa: PLC0415
+    from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415
 
-    memory = QuarantineMemory.of_process()
+    memory = QuarantineStore.of_process()
     memory.add_culprits(LoadMarks.of_process().culprits())
     memory.add_ended_calls(take_ended_calls())
     return memory
 
 
-def entries_named(
-    memory: QuarantineMemory, names: Iterable[str], failures: Failures
-) -> list[Entry]:
+def entries_named(memory: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
     """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
     found: dict[str, Entry] = {}
     for name in names:

@@ -1,11 +1,12 @@
-"""Whether what came into the process with a plugin may stay.
+"""Trust checks of libraries that were mapped together with a plugin, beside its companions.
 
-What the probe found was judged, and is what is mapped. Yet the dynamic linker may find another
-library than the probe did, and a constructor or an init function may open any. Their code has run
-when they are seen here, but nothing of what the plugin offers is used before that.
+The libraries that the probe found were checked before. But the dynamic linker may find others than
+the probe, and a constructor or an init function may open any library. Their code has already run
+when they are checked here, but nothing that the plugin offers has been used yet.
 
-Who opened a library cannot be told, so what another thread opens at the same time counts as the
-plugin's too, but for what Python imports. Such a plugin may be refused; its next load may succeed.
+It is unknown which thread opened a library, so a library that another thread opens at the same time
+is attributed to the plugin, unless Python imported it. A plugin that is rejected for that reason
+may load at the next attempt.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
-from modular_tf.loading.bound_files import by_init, own_paths, refused
+from modular_tf.loading.bound_files import by_init, own_paths, rejected_libraries
 from modular_tf.loading.opened_file import OpenDescriptor
-from modular_tf.loading.origin_folder import file_behind
+from modular_tf.loading.origin_folder import unmirrored_path
 from modular_tf.native.library import Library, mapped_objects, mapped_since
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.policy import TrustPolicy
-    from modular_tf.loading.bound_files import Newcomers
+    from modular_tf.loading.bound_files import AdditionalLibraries
     from modular_tf.native.library import MappedObject
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-# What speaks against a library only if it is known to be the plugin's doing. That it is not locked
-# is no such rule: any plugin could start a thread, and nothing would be refused any more.
+# Rules that count only if the plugin is known to have opened the library. LD-080 (not locked) is
+# none of them: a plugin could start a thread, and no library would be rejected any more.
 _OF_PLUGINS = frozenset({rules.UNCHANGED.id, rules.EXECUTABLE_STACK.id})
 
 
 class _Suspect(NamedTuple):
-    """A newcomer that is not the system's, or that trust refuses.
+    """An additional library that is not the system's, or that is not trusted.
 
     Attributes:
         mapped: The library.
         path: Its file.
-        verdict: What trust says of the file.
-        needed_by: The file that needs it, None where code opened it: the plugin's or another's.
+        verdict: Whether the file is trusted.
+        needed_by: The file that needs it, None if code opened it: the plugin's or another's.
     """
 
     mapped: MappedObject
@@ -63,7 +64,7 @@ class _Suspect(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What came, why, and what speaks against it."""
+        """Which library was mapped, why, and what is wrong with it."""
         how = "opened by its code, or by another thread"
         if self.needed_by is not None:
             how = f"which {self.needed_by} needs"
@@ -73,28 +74,28 @@ class _Suspect(NamedTuple):
         return f"{self.path}, {how}, was mapped with it; {against}"
 
 
-def judge_newcomers(
-    plugin: str, came: Newcomers, checked: Sequence[SeenFile], policy: TrustPolicy
+def judge_additional_libraries(
+    plugin: str, additional: AdditionalLibraries, checked: Sequence[SeenFile], policy: TrustPolicy
 ) -> list[Violation]:
-    """Judge what came into the process with a plugin, and is none of its companions.
+    """Return warnings about the libraries that were mapped with a plugin and are no companions.
 
     Args:
         plugin: The plugin's file.
-        came: What came.
-        checked: The files that were judged, the plugin's first.
-        policy: What the user decided about trust.
+        additional: These libraries.
+        checked: The files that were checked before loading, the plugin's first.
+        policy: The user's settings of trust.
 
     Returns:
-        What is not refused and should be known (LD-099).
+        Warnings about libraries that are not rejected (LD-099).
 
     Raises:
-        PluginError: Something came that must not (LD-098).
+        PluginError: One of the libraries is not trusted (LD-098).
     """
     known = {seen.path for seen in checked}
     remarks = []
-    for suspect in _suspects(came, policy, of=checked[0].sha256 or ""):
-        if _must_go(suspect, known, alone=came.alone):
-            refused.add(suspect.mapped)
+    for suspect in _suspects(additional, policy, of=checked[0].sha256 or ""):
+        if _is_rejected(suspect, known, single_threaded=additional.single_threaded):
+            rejected_libraries.add(suspect.mapped)
             message = f"{plugin}: {suspect.message} (rule LD-098)"
             raise PluginError(message, plugin=plugin, path=suspect.path, rule="LD-098")
         if suspect.needed_by is not None or not suspect.verdict.accepted:
@@ -104,53 +105,57 @@ def judge_newcomers(
 
 def judge_opened_by_init(
     plugin: str,
-    came: Newcomers,
+    additional: AdditionalLibraries,
     before: Collection[MappedObject],
     checked: Sequence[SeenFile],
     policy: TrustPolicy,
 ) -> list[Violation]:
-    """Judge what came into the process while init functions of a plugin ran, now or before.
+    """Return warnings about the libraries that were mapped while a plugin's init functions ran.
 
     Args:
         plugin: The plugin's file.
-        came: What came with the plugin; `alone` tells whether there was no other thread right
-            before its init functions ran.
+        additional: What was mapped with the plugin; `single_threaded` is the state right before its
+            init functions ran.
         before: What was mapped right before.
-        checked: The files that were judged, the plugin's first.
-        policy: What the user decided about trust.
+        checked: The files that were checked before loading, the plugin's first.
+        policy: The user's settings of trust.
 
     Returns:
-        What is not refused and should be known (LD-099).
+        Warnings about libraries that are not rejected (LD-099), of this run of the init functions
+        and of earlier ones.
 
     Raises:
-        PluginError: Something came that must not (LD-098).
+        PluginError: One of the libraries is not trusted (LD-098).
     """
-    since = [new for new in mapped_since(came.stub) if new.path not in own_paths]
-    times = by_init.setdefault(came.stub, [])
+    since = [new for new in mapped_since(additional.stub) if new.path not in own_paths]
+    times = by_init.setdefault(additional.stub, [])
     if objects := tuple(new for new in since if new not in before):
-        times.append(came._replace(objects=objects))
-    return [it for time in times for it in judge_newcomers(plugin, time, checked, policy)]
+        times.append(additional._replace(objects=objects))
+    return [
+        it for time in times for it in judge_additional_libraries(plugin, time, checked, policy)
+    ]
 
 
-def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
-    """Return what code has opened since a plugin was mapped, beside what the probe found.
+def opened_since(additional: AdditionalLibraries) -> tuple[SeenFile, ...] | None:
+    """Return the files that code has opened since a plugin was mapped, beside its companions.
+
+    System libraries are left out if the plugin needs them or root owns them: they change with the
+    system, and would be read again at each start where all files have the same date.
 
     Args:
-        came: What came with the plugin. What it needs of the system is left out, and what root
-            keeps there: it changes with the system, and would be read again at each start where
-            all files have one date.
+        additional: What was mapped with the plugin.
 
     Returns:
-        None where that is not known: something is not what lies by its path now.
+        None if a mapped library is not the file that is at its path now.
     """
-    since = [new for new in mapped_since(came.stub) if new.path not in own_paths]
+    since = [new for new in mapped_since(additional.stub) if new.path not in own_paths]
     if not since:
         return ()
     imported = _imported(since)
-    needed = _needed(came.wanted, since)
+    needed = _needed(additional.wanted, since)
     opened = []
     for mapped in since:
-        path = file_behind(mapped.path)
+        path = unmirrored_path(mapped.path)
         if mapped in imported or (mapped in needed and is_of_system(path)):
             continue
         if is_of_system(path) and _is_of_root(path):
@@ -163,28 +168,30 @@ def opened_since(came: Newcomers) -> tuple[SeenFile, ...] | None:
 
 
 def _imported(objects: Collection[MappedObject]) -> Collection[MappedObject]:
-    """Return the modules that Python imported, and what they need."""
+    """Return the modules that Python imported, and the libraries that they need."""
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     modules = {mapped: mapped.path for mapped in objects if mapped.path in files}
     return modules | _needed({path: _names_of(path)[1] for path in modules.values()}, objects)
 
 
-def _must_go(suspect: _Suspect, known: Collection[str], *, alone: bool) -> bool:
-    """Tell whether a library is refused, also where another thread may have opened it."""
+def _is_rejected(suspect: _Suspect, known: Collection[str], *, single_threaded: bool) -> bool:
+    """Return whether a library is rejected, also if another thread may have opened it."""
     if suspect.verdict.accepted:
         return False
-    is_plugins = suspect.needed_by is not None or suspect.path in known or alone
+    is_plugins = suspect.needed_by is not None or suspect.path in known or single_threaded
     return is_plugins or suspect.verdict.rule not in _OF_PLUGINS
 
 
-def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Suspect]:
-    """Yield the suspects among what came, and among what was refused before and is needed now."""
+def _suspects(
+    additional: AdditionalLibraries, policy: TrustPolicy, *, of: str
+) -> Iterator[_Suspect]:
+    """Yield suspects: additional libraries, and those rejected before that are needed now."""
     judge = TrustJudge(policy)
-    objects = sorted(refused.union(came.objects).intersection(mapped_objects()))
+    objects = sorted(rejected_libraries.union(additional.objects).intersection(mapped_objects()))
     needed_by: Mapping[MappedObject, str] | None = None
     imported: Collection[MappedObject] = ()
     for mapped in objects:
-        path = file_behind(mapped.path)
+        path = unmirrored_path(mapped.path)
         verdict = judge.judge_mapped(path, of=of)
         if verdict.accepted and is_of_system(path):
             continue
@@ -192,10 +199,10 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
             message = f"{path} is not the file that was mapped"
             verdict = TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message, path=path))
         if needed_by is None:
-            needed_by, imported = _needed(came.wanted, objects), _imported(objects)
+            needed_by, imported = _needed(additional.wanted, objects), _imported(objects)
         if mapped in imported and mapped not in needed_by:
             continue
-        if mapped in came.objects or mapped in needed_by:
+        if mapped in additional.objects or mapped in needed_by:
             yield _Suspect(mapped, path, verdict, needed_by.get(mapped))
 
 
@@ -219,7 +226,7 @@ def _is_mapped_from(path: str, mapped: MappedObject) -> bool:
 def _needed(
     wanted: Mapping[str, Collection[str]], objects: Collection[MappedObject]
 ) -> dict[MappedObject, str]:
-    """Return by which file each library is needed; those that code opened are left out.
+    """Return which file needs each library; libraries that code opened are left out.
 
     Args:
         wanted: The names that plugin and companions need, by their files.
@@ -238,7 +245,7 @@ def _needed(
 
 
 def _names_of(path: str) -> tuple[set[str], tuple[str, ...]]:
-    """Return the names that a library answers to, and those that it needs."""
+    """Return the names that a library is known by, and the names that it needs."""
     try:
         with ElfFile(path) as elf:
             own = {os.path.basename(name) for name in (path, elf.dynamic.soname) if name}

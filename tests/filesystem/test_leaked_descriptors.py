@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.filesystem.workarounds.forgotten_descriptors import ForgottenDescriptors
+from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
 
 
 @pytest.fixture
 def forgotten(tmp_path):
-    return ForgottenDescriptors(rf"{tmp_path}/plugin_\w+")
+    return LeakedDescriptors(rf"{tmp_path}/plugin_\w+")
 
 
 def _temporary(folder, prefix="plugin_", *, deleted=True):

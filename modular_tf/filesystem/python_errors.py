@@ -1,4 +1,4 @@
-"""Which of our errors an exception of foreign Python code amounts to."""
+"""The error class of this package for an exception of a filesystem that is written in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_ERRNO: dict[int, type[ModularTFError]] = {
     errno.EXDEV: errors.UnimplementedError,
 }
 
-# From the special to the general: the first that fits counts.
+# From the special to the general: the first match counts.
 _BY_CLASS: tuple[tuple[type[Exception], type[ModularTFError]], ...] = (
     (FileNotFoundError, errors.NotFoundError),
     (FileExistsError, errors.AlreadyExistsError),
@@ -55,13 +55,13 @@ _BY_STATUS: dict[int, type[ModularTFError]] = {
     **dict.fromkeys(range(500, 600), errors.UnavailableError),
     504: errors.DeadlineExceededError,
 }
-"""What the status of an HTTP answer amounts to."""
+"""The error class for the status of an HTTP response."""
 
-_NO_ANSWER = tuple(set(_BY_STATUS.values()) - {errors.NotFoundError})
+_UNREACHABLE = tuple(set(_BY_STATUS.values()) - {errors.NotFoundError})
 
 
 def error_class_for(exception: Exception) -> type[ModularTFError]:
-    """Return the error class that fits; `UnknownError` where nothing is known of it."""
+    """Return the error class for an exception, `UnknownError` if none matches."""
     if isinstance(exception, ModularTFError):
         return type(exception)
     for theirs, ours in _BY_CLASS:
@@ -69,25 +69,25 @@ def error_class_for(exception: Exception) -> type[ModularTFError]:
             return ours
     if isinstance(exception, OSError):
         return _BY_ERRNO.get(exception.errno or 0, errors.UnknownError)
-    status = getattr(exception, "status", None)  # of an HTTP answer, as aiohttp's errors have it
+    status = getattr(exception, "status", None)  # of an HTTP response, as in aiohttp's errors
     return _BY_STATUS.get(status if isinstance(status, int) else 0, errors.UnknownError)
 
 
 def _true_reason(exception: Exception) -> Exception:
-    """Return why a file is called missing, where nobody could look.
+    """Return the cause of a `FileNotFoundError` if the server could not be asked.
 
-    fsspec's filesystem over HTTP raises `FileNotFoundError` whatever went wrong.
+    fsspec's filesystem over HTTP raises `FileNotFoundError` for every failure.
     """
     cause = exception.__cause__
     if isinstance(exception, FileNotFoundError) and isinstance(cause, Exception):
-        return cause if issubclass(error_class_for(cause), _NO_ANSWER) else exception
+        return cause if issubclass(error_class_for(cause), _UNREACHABLE) else exception
     return exception
 
 
 def error_for(
     exception: Exception, *, plugin: str | None = None, path: str | None, operation: str
 ) -> ModularTFError:
-    """Return our error for an exception; one of ours is returned as it is."""
+    """Return the error for an exception; a `ModularTFError` is returned unchanged."""
     if isinstance(exception, ModularTFError):
         return exception
     exception = _true_reason(exception)

@@ -1,8 +1,8 @@
-"""The way to a directory of our own: judged as that to a plugin is, and made where it is missing.
+"""Opening and creating this package's directories only if their paths can be trusted.
 
-What is kept there decides which plugins run untried. So each directory and link on the way must be
-one that nobody can have changed, or put there, but those whom this process trusts. A directory that
-is missing is made for the user alone, in the one above it, whatever the umask says.
+The files in them decide which plugins run untried. So each directory and link of the path must
+have been made by users whom this process trusts, as for plugins. A missing directory is created
+with access for the user only, whatever the umask says.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _FOR_DIRECTORIES = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW  # 
 _MODE = 0o700
 
 
-class UntrustedGroundError(OSError):
-    """Somebody whom this process does not trust can change the directory, or the way to it."""
+class UntrustedDirectoryError(OSError):
+    """A user whom this process does not trust can change the directory or its path."""
 
 
-def open_own(path: str, *, make: bool) -> select.epoll:
-    """Open a directory for the files in it, and return the owner of the descriptor.
+def open_trusted(path: str, *, make: bool) -> select.epoll:
+    """Return the owner of a descriptor of a trusted directory.
 
     Args:
         path: An absolute path.
         make: Whether it, and what is missing above it, is made.
 
     Raises:
-        UntrustedGroundError: A stranger can change it; the message says who.
+        UntrustedDirectoryError: An untrusted user can change it; the message names the user.
         OSError: It is not there, or cannot be made or opened.
         ValueError: No directory can have that path.
     """
@@ -59,7 +59,7 @@ def open_own(path: str, *, make: bool) -> select.epoll:
 
 
 def why_untrusted(path: str) -> str | None:
-    """Return what is wrong with a directory of ours, or the way to it as far as it is there."""
+    """Return why a directory is not trusted, None if it is; the path need not exist completely."""
     judge = _judge()
     look = judge.directory
     while True:
@@ -72,7 +72,7 @@ def why_untrusted(path: str) -> str | None:
 
 
 def _make(path: str, judge: PathJudge) -> None:
-    """Make a directory, and what is missing above it, each relative to an open one."""
+    """Create a directory and its missing parents, each relative to an open directory."""
     above, name = os.path.split(path)
     try:
         judged = judge.above(above)
@@ -86,9 +86,9 @@ def _make(path: str, judge: PathJudge) -> None:
 
 
 def _opened(judged: JudgedPath, flags: int) -> select.epoll:
-    """Open the directory that was judged, and no other."""
+    """Open the directory that was checked, and no other."""
     if (offence := _offence_of(judged)) is not None:
-        raise UntrustedGroundError(errno.EPERM, offence)
+        raise UntrustedDirectoryError(errno.EPERM, offence)
     directory = open_owned_directory(judged.real_path, flags)
     if not os.path.samestat(os.fstat(directory.fileno()), judged.status):
         directory.close()
@@ -106,7 +106,7 @@ def _judge() -> PathJudge:
 
 @lru_cache(maxsize=4)
 def _writers(user: int) -> TrustedWriters:
-    """Return whom this process trusts: as for plugins; root trusts root alone.
+    """Return the users whom this process trusts: as for plugins; root trusts only root.
 
     Where `sudo` leaves root the home of a user, it would follow links that the user made, and leave
     files there that the user could neither read nor replace. In a user namespace / may belong to

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.storage import own_directory
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
+from modular_tf.service.kept.storage import private_directory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ def mode_of(path: Path) -> int:
 
 
 @pytest.fixture
-def written(directory: OwnDirectory) -> Path:
+def written(directory: PrivateDirectory) -> Path:
     assert directory.replace("file", b"content")
     return Path(directory.path or "")
 
@@ -39,7 +39,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
 
 
-def test_what_is_written_is_read(directory: OwnDirectory):
+def test_what_is_written_is_read(directory: PrivateDirectory):
     assert directory.read("file", 100) is None
     assert directory.replace("file", b"one")
     assert directory.replace("file", b"two")
@@ -51,7 +51,7 @@ def test_each_level_that_is_made_is_the_users_alone(tmp_path: Path, umask: int):
     levels = [tmp_path / "home", *(tmp_path / "home" / name for name in (".local", ".local/state"))]
     before = os.umask(umask)
     try:
-        assert OwnDirectory(str(levels[-1] / "modular_tf")).create("file", b"content")
+        assert PrivateDirectory(str(levels[-1] / "modular_tf")).create("file", b"content")
     finally:
         os.umask(before)
 
@@ -59,7 +59,7 @@ def test_each_level_that_is_made_is_the_users_alone(tmp_path: Path, umask: int):
     assert {mode_of(level) for level in [*levels, levels[-1] / "modular_tf"]} == {0o700}
 
 
-def test_nobody_else_may_look_into_it(directory: OwnDirectory):
+def test_nobody_else_may_look_into_it(directory: PrivateDirectory):
     before = os.umask(0)
     try:
         directory.replace("replaced", b"")
@@ -79,7 +79,7 @@ def test_nobody_else_may_look_into_it(directory: OwnDirectory):
 
 
 def test_there_may_be_no_place():
-    nowhere = OwnDirectory(None)
+    nowhere = PrivateDirectory(None)
 
     assert not nowhere.replace("file", b"")
     assert not nowhere.create("file", b"")
@@ -92,7 +92,7 @@ def test_there_may_be_no_place():
 
 def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    directory = OwnDirectory("modular_tf-of-nobody")
+    directory = PrivateDirectory("modular_tf-of-nobody")
 
     assert not directory.replace("file", b"")
     assert directory.read("file", 10) is None
@@ -100,7 +100,7 @@ def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
     assert not Path("/modular_tf-of-nobody").exists()
 
 
-def test_what_was_removed_meanwhile_is_made_again(directory: OwnDirectory, written: Path):
+def test_what_was_removed_meanwhile_is_made_again(directory: PrivateDirectory, written: Path):
     shutil.rmtree(written.parent)
 
     assert directory.read("file", 100) is None
@@ -109,7 +109,7 @@ def test_what_was_removed_meanwhile_is_made_again(directory: OwnDirectory, writt
 
 
 def test_what_is_put_in_the_place_of_a_directory_is_judged_as_well(
-    directory: OwnDirectory, written: Path, tmp_path: Path
+    directory: PrivateDirectory, written: Path, tmp_path: Path
 ):
     written.rename(tmp_path / "aside")
     shutil.copytree(tmp_path / "aside", tmp_path / "other")
@@ -127,12 +127,12 @@ def test_nothing_below_a_directory_that_others_may_write_is_believed(
     tmp_path: Path, refused: Callable[[], list[str]], mode: int, makes: bool
 ):
     """They could put another directory in its place."""
-    directory = OwnDirectory(str(tmp_path / "above" / "cache" / "modular_tf"))
+    directory = PrivateDirectory(str(tmp_path / "above" / "cache" / "modular_tf"))
     (tmp_path / "above").mkdir()
     if not makes:
         assert directory.replace("file", b"content")
     (tmp_path / "above").chmod(mode)
-    directory = OwnDirectory(directory.path)
+    directory = PrivateDirectory(directory.path)
 
     assert directory.read("file", 100) is None
     assert not directory.replace("file", b"new")
@@ -144,7 +144,7 @@ def test_nothing_below_a_directory_that_others_may_write_is_believed(
 def test_a_directory_may_lie_in_one_where_all_keep_their_files(tmp_path: Path):
     """As in /tmp, where nobody can replace what is somebody else's."""
     tmp_path.chmod(0o1777)
-    directory = OwnDirectory(str(tmp_path / "modular_tf"))
+    directory = PrivateDirectory(str(tmp_path / "modular_tf"))
 
     assert directory.replace("file", b"content")
     assert directory.read("file", 100) == b"content"
@@ -153,7 +153,7 @@ def test_a_directory_may_lie_in_one_where_all_keep_their_files(tmp_path: Path):
 def test_a_link_of_the_users_own_is_followed(tmp_path: Path):
     (tmp_path / "large").mkdir()
     (tmp_path / ".cache").symlink_to(tmp_path / "large")
-    directory = OwnDirectory(str(tmp_path / ".cache" / "modular_tf"))
+    directory = PrivateDirectory(str(tmp_path / ".cache" / "modular_tf"))
 
     assert directory.replace("file", b"content")
     assert (tmp_path / "large" / "modular_tf" / "file").exists()
@@ -161,7 +161,7 @@ def test_a_link_of_the_users_own_is_followed(tmp_path: Path):
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_may_write_is_not_believed(
-    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], mode: int
+    directory: PrivateDirectory, written: Path, refused: Callable[[], list[str]], mode: int
 ):
     (written / "file").chmod(mode)
 
@@ -174,7 +174,7 @@ def test_a_file_that_others_may_write_is_not_believed(
 
 @pytest.mark.parametrize("mode", [0o720, 0o1777])
 def test_nothing_in_a_directory_that_others_may_write_is_believed(
-    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], mode: int
+    directory: PrivateDirectory, written: Path, refused: Callable[[], list[str]], mode: int
 ):
     written.chmod(mode)
 
@@ -187,7 +187,7 @@ def test_nothing_in_a_directory_that_others_may_write_is_believed(
 
 
 def test_a_file_of_somebody_else_is_not_believed(
-    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
+    directory: PrivateDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
 ):
     give_away(written / "file", monkeypatch)
 
@@ -196,7 +196,7 @@ def test_a_file_of_somebody_else_is_not_believed(
 
 
 def test_nothing_in_a_directory_of_somebody_else_is_believed(
-    directory: OwnDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
+    directory: PrivateDirectory, written: Path, refused: Callable[[], list[str]], monkeypatch
 ):
     give_away(written, monkeypatch)
 
@@ -210,7 +210,7 @@ def test_root_makes_nothing_in_the_home_of_a_user(tmp_path: Path, monkeypatch):
     if os.geteuid() == 0:
         os.chown(tmp_path, SOMEBODY_ELSE, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    directory = OwnDirectory(str(tmp_path / "cache" / "modular_tf"))
+    directory = PrivateDirectory(str(tmp_path / "cache" / "modular_tf"))
 
     assert not directory.replace("file", b"")
     assert list(tmp_path.iterdir()) == []
@@ -228,7 +228,7 @@ def test_root_follows_no_link_in_the_home_of_a_user(tmp_path: Path, monkeypatch)
         for path in (home, home / ".local", home / ".local" / "state"):
             os.chown(path, SOMEBODY_ELSE, -1, follow_symlinks=False)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    directory = OwnDirectory(str(home / ".local" / "state" / "modular_tf" / "marks"))
+    directory = PrivateDirectory(str(home / ".local" / "state" / "modular_tf" / "marks"))
 
     assert directory.changed_at() == {}
     assert directory.read("file", 100) is None
@@ -238,15 +238,15 @@ def test_root_follows_no_link_in_the_home_of_a_user(tmp_path: Path, monkeypatch)
 
 
 def test_root_leaves_no_file_in_a_directory_of_a_user(tmp_path: Path, monkeypatch):
-    directory = OwnDirectory(str(tmp_path / "cache" / "modular_tf"))
+    directory = PrivateDirectory(str(tmp_path / "cache" / "modular_tf"))
     assert directory.replace("file", b"of the user")
     if os.geteuid() == 0:
         for path in (tmp_path, tmp_path / "cache", tmp_path / "cache" / "modular_tf"):
             os.chown(path, SOMEBODY_ELSE, -1)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
-    assert not OwnDirectory(directory.path).replace("file", b"of root")
-    with OwnDirectory(directory.path).locked() as locked:
+    assert not PrivateDirectory(directory.path).replace("file", b"of root")
+    with PrivateDirectory(directory.path).locked() as locked:
         assert not locked
     names = [path.name for path in (tmp_path / "cache" / "modular_tf").iterdir()]
     assert names == ["file"]
@@ -257,11 +257,11 @@ def test_what_root_put_there_is_believed(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: SOMEBODY_ELSE)
     of_root = Path("/etc/passwd")
 
-    assert OwnDirectory(str(of_root.parent)).read(of_root.name, 1 << 20) == of_root.read_bytes()
+    assert PrivateDirectory(str(of_root.parent)).read(of_root.name, 1 << 20) == of_root.read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
-def test_what_is_no_file_is_not_believed(directory: OwnDirectory, written: Path, kind: str):
+def test_what_is_no_file_is_not_believed(directory: PrivateDirectory, written: Path, kind: str):
     path = written / "odd"
     if kind == "link":
         path.symlink_to(written / "file")
@@ -273,7 +273,7 @@ def test_what_is_no_file_is_not_believed(directory: OwnDirectory, written: Path,
     assert directory.read("odd", 100) is None
 
 
-def test_a_file_that_is_too_large_is_not_believed(directory: OwnDirectory, written: Path):
+def test_a_file_that_is_too_large_is_not_believed(directory: PrivateDirectory, written: Path):
     assert directory.read("file", 7) == b"content"
     assert directory.read("file", 6) is None
 
@@ -281,14 +281,14 @@ def test_a_file_that_is_too_large_is_not_believed(directory: OwnDirectory, writt
 def test_the_place_may_be_a_file(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "nul\0"):
-        directory = OwnDirectory(str(path))
+        directory = PrivateDirectory(str(path))
 
         assert not directory.replace("x", b"")
         assert directory.read("x", 10) is None
         assert directory.changed_at() == {}
 
 
-def test_a_directory_may_be_read_only(directory: OwnDirectory, written: Path, request):
+def test_a_directory_may_be_read_only(directory: PrivateDirectory, written: Path, request):
     request.getfixturevalue("nothing_can_be_written")
 
     assert directory.read("file", 100) == b"content"
@@ -303,8 +303,8 @@ def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
     """A limit on the size of files fails a write in its middle, as a full disk does."""
     subject = """
         import os, resource, sys
-        from modular_tf.service.kept.storage.own_directory import OwnDirectory
-        directory = OwnDirectory(sys.argv[1])
+        from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+        directory = PrivateDirectory(sys.argv[1])
         assert directory.replace("file", b"old")
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         assert not directory.replace("file", bytes(5000))
@@ -315,18 +315,18 @@ def test_a_full_disk_leaves_what_was_there(run_python, tmp_path: Path):
     run_python(subject, tmp_path / "own")
 
 
-def test_a_file_is_created_once(directory: OwnDirectory):
+def test_a_file_is_created_once(directory: PrivateDirectory):
     assert directory.create("new", b"1")
     assert not directory.create("new", b"2")
     assert directory.read("new", 10) == b"1"
 
 
-def test_a_file_is_removed_once(directory: OwnDirectory, written: Path):
+def test_a_file_is_removed_once(directory: PrivateDirectory, written: Path):
     assert directory.remove("file")
     assert not directory.remove("file")
 
 
-def test_what_a_writer_left_is_removed_when_it_is_old(directory: OwnDirectory, written: Path):
+def test_what_a_writer_left_is_removed_when_it_is_old(directory: PrivateDirectory, written: Path):
     old, young = (written / f".file.{name}.unfinished" for name in ("0000", "1111"))
     for path in (old, young):
         path.write_bytes(b"half")
@@ -346,17 +346,19 @@ def held_lock(path: Path) -> int:
     return fd
 
 
-def test_only_one_has_the_lock(directory: OwnDirectory, written: Path, monkeypatch):
-    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
-    with directory.locked() as first, OwnDirectory(directory.path).locked() as second:
+def test_only_one_has_the_lock(directory: PrivateDirectory, written: Path, monkeypatch):
+    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
+    with directory.locked() as first, PrivateDirectory(directory.path).locked() as second:
         assert first
         assert not second
     with directory.locked() as again:
         assert again
 
 
-def test_who_waits_too_long_goes_on_without(directory: OwnDirectory, written: Path, monkeypatch):
-    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
+def test_who_waits_too_long_goes_on_without(
+    directory: PrivateDirectory, written: Path, monkeypatch
+):
+    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
     fd = held_lock(written)
     with directory.locked() as locked:
         assert not locked
@@ -364,7 +366,7 @@ def test_who_waits_too_long_goes_on_without(directory: OwnDirectory, written: Pa
     os.close(fd)
 
 
-def test_there_may_be_no_locks(directory: OwnDirectory, written: Path, monkeypatch):
+def test_there_may_be_no_locks(directory: PrivateDirectory, written: Path, monkeypatch):
     def flock(fd: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -375,9 +377,9 @@ def test_there_may_be_no_locks(directory: OwnDirectory, written: Path, monkeypat
 
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
 def test_a_child_that_is_forked_meanwhile_does_not_keep_the_lock(
-    directory: OwnDirectory, written: Path, monkeypatch
+    directory: PrivateDirectory, written: Path, monkeypatch
 ):
-    monkeypatch.setattr(own_directory, "_LOCK_PATIENCE_S", 0.02)
+    monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
     reader, writer = os.pipe()
     with directory.locked():
         child = os.fork()

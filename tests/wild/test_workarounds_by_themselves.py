@@ -1,4 +1,4 @@
-"""The host's answers without a plugin: what they do at their edges."""
+"""The workarounds without a plugin: edge cases."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader
 from modular_tf.filesystem.workarounds.store_lookup import depth_of, store_uri
-from modular_tf.filesystem.workarounds.writer import AnsweredWriter
-from modular_tf.loading.defect_answers import Answers
+from modular_tf.filesystem.workarounds.writer import WorkaroundWriter
+from modular_tf.loading.workarounds import Workarounds
 
 CONTENT = bytes(range(200))
 
@@ -137,7 +137,7 @@ class Counting:
 
 
 def _writer(forgotten=None, position=0, needs_bytes=True):
-    return AnsweredWriter(
+    return WorkaroundWriter(
         Refusing(), position=position, touch=False, needs_bytes=needs_bytes, forgotten=forgotten
     )
 
@@ -185,11 +185,11 @@ def test_any_place_of_a_library_will_do(monkeypatch):
 
 def test_nothing_is_tried_where_no_server_is_known(monkeypatch):
     monkeypatch.delenv("NO_SUCH_ENDPOINT", raising=False)
-    EndpointCheck(Answers(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require(
+    EndpointCheck(Workarounds(endpoint_variables=("NO_SUCH_ENDPOINT",)), "p").require(
         "stat", "xx://h/p"
     )
     pattern = r"http://(?P<host>[^/]+)"
-    EndpointCheck(Answers(endpoint_pattern=pattern), "p").require("stat", "/no/server")
+    EndpointCheck(Workarounds(endpoint_pattern=pattern), "p").require("stat", "/no/server")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1", "http://127.0.0.1:x"])
@@ -197,8 +197,8 @@ def test_a_server_that_takes_no_connection_is_told(url, monkeypatch):
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("SOME_ENDPOINT", url)
-    check = EndpointCheck(Answers(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
-    with pytest.raises(UnavailableError, match="takes no connection") as raised:
+    check = EndpointCheck(Workarounds(endpoint_variables=("SOME_ENDPOINT",)), "plugin")
+    with pytest.raises(UnavailableError, match="accepts no connection") as raised:
         check.require("stat", "xx://bucket/file")
     assert (raised.value.operation, raised.value.path) == ("stat", "xx://bucket/file")
 

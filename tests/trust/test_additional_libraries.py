@@ -330,19 +330,19 @@ def test_a_file_that_was_swapped_since_it_was_mapped_is_not_what_was_judged(
     from modular_tf.discovery.file_identity import see
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import PluginError
-    from modular_tf.loading import loader, newcomers
+    from modular_tf.loading import additional_libraries, loader
 
     needed = opened_library(tmp_path / "libfilter.so", "evil")
     options = ["-Wl,-f,libfilter.so", f"-Wl,-rpath,{tmp_path}"]
     plugin = opening_plugin(tmp_path / "libx.so", options=options)
-    judge = newcomers.judge_newcomers
+    judge = additional_libraries.judge_additional_libraries
 
     def swap_first(*arguments):
         opened_library(tmp_path / "good.so", "good").replace(needed)
         return judge(*arguments)
 
     monkeypatch.setenv("TRACES", str(traces))
-    monkeypatch.setattr(newcomers, "judge_newcomers", swap_first)
+    monkeypatch.setattr(additional_libraries, "judge_additional_libraries", swap_first)
 
     with pytest.raises(PluginError, match="is not the file that was mapped") as caught:
         loader.map_file(str(plugin), [], checked=[see(str(plugin))], trust=TrustPolicy())
