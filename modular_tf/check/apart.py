@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.expectation import Blocked, Unsupported
-from modular_tf.first_contact.sanitizer_report import sanitizer_report
+from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:

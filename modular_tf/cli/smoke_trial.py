@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.ending import LastWords, words_of
-from modular_tf.check.isolation.zygote import command_for
 from modular_tf.cli.device_details import described, without_details
 from modular_tf.cli.device_smoke import CHECKS, Outcome, has_work, not_tried
 from modular_tf.cli.smoke_process import CLOSE, DETAILS
@@ -20,10 +19,10 @@ from modular_tf.cli.time_limit import TimeLimit
 from modular_tf.concurrency.owned_file import owned_pipe
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.errors import FailedPreconditionError
-from modular_tf.first_contact.child_pipes import EntryReader
-from modular_tf.first_contact.interpreter import find_interpreter
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
+from modular_tf.processes.child_pipes import EntryReader
+from modular_tf.processes.interpreter import command_like_here, find_interpreter
 from modular_tf.service.configuration_keys import TELL_VARIABLE
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ class _Run:
         }
         sys.stderr.flush()
         return subprocess.Popen(  # noqa: S603  (this interpreter, or the one that the user named)
-            command_for(python, _MODULE, job),
+            command_like_here(python, _MODULE, job),
             stdin=subprocess.DEVNULL,
             stdout=_STANDARD_ERROR,  # what a plugin prints is no result
             # What ends here is told by the trial, and no reason to quarantine the plugin.

@@ -31,7 +31,7 @@ _HEAD_BYTES = 8192  # the first processor's part
 # Where the code lies that decides about plugins.
 _ROOMS = (
     "discovery", "discovery/elf", "discovery/trust", "first_contact", "loading", "native",
-    "native/lib", "rules",
+    "native/lib", "processes", "rules",
 )  # fmt: skip
 _CODE_SUFFIXES = (".py", ".so", ".so.2")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
-    from modular_tf.first_contact.zygote_process import ZygoteProcess, Zygotes
+    from modular_tf.processes.zygote_process import ZygoteProcess, Zygotes
 
 _WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
 _LOOK_EVERY_S = 0.5
@@ -154,7 +154,7 @@ class Batch:
         if len(self._lanes) >= most or self._heard is None:
             return None
         try:
-            lane = Lane(self._heard.new_warden())
+            lane = Lane(self._heard.new_watcher())
         except ConnectionError:
             self._end_zygote()
             return None

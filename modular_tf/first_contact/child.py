@@ -8,17 +8,18 @@ import resource
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.first_contact.descriptors import REPORT, take_descriptors
-from modular_tf.first_contact.fork_handlers import fork_handler_count, fork_once
 from modular_tf.first_contact.journal import Journal
-from modular_tf.first_contact.memory_use import memory_use, stack_size
 from modular_tf.first_contact.process_limits import process_limits
 from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.origin_folder import remove_mirrors
 from modular_tf.native.crash_report import report_crashes
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import process_symbol
 from modular_tf.native.parent_death import die_with_parent
+from modular_tf.processes.descriptors import REPORT, take_descriptors
+from modular_tf.processes.memory_use import memory_use, stack_size
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
@@ -84,7 +85,7 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     if fork_handler_count() > handlers:
         changed.append(["LD-069", "has functions called at each fork (pthread_atfork)"])
         journal.enter("its functions at a fork")
-        fork_once()
+        _fork_once()
     outcome = {"finding": rehearsal.finding().as_dict(), "changes": [*rehearsal.faults, *changed]}
     journal.finish(outcome)
 
@@ -118,3 +119,27 @@ def _tasks_of_the_machine() -> int:
     """Return how many threads there are, at least those of this user."""
     with open("/proc/loadavg", "rb") as load:
         return int(load.read().split()[3].partition(b"/")[2])
+
+
+def fork_handler_count() -> int:
+    """Return how many functions were registered to run at each fork, which nothing lists.
+
+    It is 0 where the library that counts them is not preloaded.
+    """
+    address = process_symbol("mtf_fork_handler_count")
+    return 0 if address is None else int(ffi.cast("unsigned (*)(void)", address)())
+
+
+def _fork_once() -> None:
+    """Fork, and wait for a child that ends at once; what functions do at that, they do here.
+
+    A child that was ended by a signal of its own ends this process by the same one.
+    """
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    elif status > 0:
+        os._exit(status)

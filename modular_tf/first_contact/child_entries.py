@@ -9,7 +9,9 @@ from __future__ import annotations
 from signal import NSIG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.first_contact.checked_values import (
+from modular_tf.first_contact.finding import Finding
+from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.processes.checked_values import (
     fields_of,
     list_of,
     listed,
@@ -17,10 +19,8 @@ from modular_tf.first_contact.checked_values import (
     rule_id,
     typed,
 )
-from modular_tf.first_contact.finding import Finding
-from modular_tf.first_contact.memory_use import MemoryUse
-from modular_tf.first_contact.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
-from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.processes.memory_use import MemoryUse
+from modular_tf.processes.plain_text import MOST_OF_A_CALL, MOST_OF_A_MESSAGE, plain
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.discovery.file_identity import SeenFile
-from modular_tf.first_contact.checked_values import (
+from modular_tf.processes.backtrace import MOST_FRAMES
+from modular_tf.processes.checked_values import (
     fields_of,
     list_of,
     listed,
@@ -20,7 +21,7 @@ from modular_tf.first_contact.checked_values import (
     rule_id,
     typed,
 )
-from modular_tf.first_contact.plain_text import (
+from modular_tf.processes.plain_text import (
     MOST_OF_A_CALL,
     MOST_OF_A_MESSAGE,
     plain,
@@ -42,7 +43,6 @@ _OFFER = frozenset(("schemes", "platform"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
 _FINDING = frozenset(("incident", "offer", "notes", "opened", "lasting"))
 MOST_NOTES = 4096
-MOST_FRAMES = 64
 _MOST_OPENED = 1024
 _MOST_OF_A_PATH = 4096
 _MOST_TO_READ = 1 << 33  # bytes of what was opened: each start may read them again

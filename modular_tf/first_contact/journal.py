@@ -11,8 +11,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.descriptors import OwnDescriptors
-from modular_tf.first_contact.memory_use import memory_use
+from modular_tf.processes.descriptors import OwnDescriptors
+from modular_tf.processes.memory_use import memory_use
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,6 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child import run
 from modular_tf.first_contact.child_entries import (
     Entered,
@@ -20,13 +19,13 @@ from modular_tf.first_contact.child_entries import (
     Traced,
     read_entry,
 )
-from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
-from modular_tf.first_contact.descendants import children, end_all, living_descendants
-from modular_tf.first_contact.finding import MOST_FRAMES
-from modular_tf.first_contact.memory_use import MemoryUse, memory_use
-from modular_tf.first_contact.plain_text import MOST_OF_LAST_WORDS
-from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.first_contact.verdict import Ending, cannot_try, finding_of
 from modular_tf.native.crash_report import QUESTION
+from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
+from modular_tf.processes.descendants import children, end_all, living_descendants
+from modular_tf.processes.memory_use import MemoryUse, memory_use
+from modular_tf.processes.plain_text import MOST_OF_LAST_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -214,3 +213,21 @@ class Trial:
         files = (self._task.file, *self._task.companions)
         ending.backtrace = readable_frames(self._frames, files)
         return finding_of(ending, self._limits)
+
+
+def try_task(task: Task, limits: Limits, listener: int) -> Finding:
+    """Try a plugin in a child process and return what was found, LD-063 where none can be started.
+
+    Args:
+        task: What to try.
+        limits: What it may take.
+        listener: A descriptor that becomes readable when nobody waits any more.
+
+    Raises:
+        AbandonedError: Nobody waits any more; all has been ended.
+    """
+    try:
+        trial = Trial(task, limits, listener)
+    except OSError as error:
+        return cannot_try(f"no process can be started: {error}")
+    return trial.finding()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.batch import Batch
-from modular_tf.first_contact.zygote_process import Zygotes
+from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
+from modular_tf.processes.interpreter import child_environment, isolated_command
+from modular_tf.processes.zygote_process import Zygotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
+
+
+_ZYGOTE = "modular_tf.first_contact.zygote"
 
 
 class Trials:
@@ -32,7 +38,7 @@ class Trials:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._zygotes = Zygotes(limits)
+        self._zygotes = zygotes_of(limits)
 
     def try_plugins(
         self,
@@ -80,3 +86,20 @@ def try_plugins(
     """Try one batch of plugins; see `Trials.try_plugins`. No process is left when it returns."""
     with Trials(limits) as trials:
         return trials.try_plugins(tasks, tell, mark)
+
+
+def zygotes_of(limits: Limits) -> Zygotes:
+    """Return where the zygotes come from that try plugins.
+
+    Args:
+        limits: What each plugin may take.
+    """
+
+    def command(python: str, own: dict[str, Any]) -> list[str]:
+        return isolated_command(python, _ZYGOTE, {**own, "limits": limits.as_dict()})
+
+    def environment() -> dict[str, str]:
+        stacked = preload(child_environment(os.environ), SIGNAL_STACKS)
+        return preload(stacked, FORK_HANDLERS)
+
+    return Zygotes(command, environment)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, Note
 from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
-from modular_tf.first_contact.plain_text import plain
-from modular_tf.first_contact.sanitizer_report import sanitizer_report
+from modular_tf.processes.plain_text import plain
+from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 from modular_tf.rules import Violation
 

@@ -66,7 +66,7 @@ def with_mutants(request, tmp_path_factory):
     """The same, where each check is replaced by one that always passes."""
     subjects = Subjects(tmp_path_factory.mktemp("damaged"))
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("modular_tf.check.isolation.zygote._START", MUTATED_START)
+        monkeypatch.setattr("modular_tf.processes.interpreter._LIKE_HERE", MUTATED_START)
         processes = CheckProcesses(_UNWATCHED)
     with processes:
         yield DefectRuns(processes, subjects, _wanted(request), alone=True)

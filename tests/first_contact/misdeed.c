@@ -191,7 +191,7 @@ static void kill_ancestors(void) {
     if (file == NULL) break;
     size_t size = fread(words, 1, sizeof words - 1, file);
     fclose(file);
-    if (memmem(words, size, "first_contact/start.py", 22) == NULL) break;
+    if (memmem(words, size, "processes/start.py", 18) == NULL) break;
     victims[count++] = pid;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     file = fopen(path, "r");

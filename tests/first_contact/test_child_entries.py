@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child_entries import (
     Entered,
     Exits,
@@ -21,7 +20,6 @@ from modular_tf.first_contact.child_entries import (
     Traced,
     read_entry,
 )
-from modular_tf.first_contact.child_pipes import EntryReader
 from modular_tf.first_contact.finding import (
     MOST_FRAMES,
     MOST_NOTES,
@@ -32,6 +30,8 @@ from modular_tf.first_contact.finding import (
     PlatformOffer,
 )
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
+from modular_tf.processes.backtrace import readable_frames
+from modular_tf.processes.child_pipes import EntryReader
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 
-from modular_tf.first_contact import descendants
+from modular_tf.processes import descendants
 
 
 def test_an_orphan_is_found_whose_parent_ends_during_the_look(monkeypatch):

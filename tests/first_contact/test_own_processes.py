@@ -72,7 +72,7 @@ def test_what_crashes_beside_a_forger_is_not_remembered_as_harmless(
 
 def test_nobody_reports_for_another_process(misdeed, monkeypatch):
     """A process can open the pipes of another one of its user."""
-    monkeypatch.setattr("modular_tf.first_contact.zygote_process._SECLUDES", False)
+    monkeypatch.setattr("modular_tf.processes.zygote_process._SECLUDES", False)
     tasks = [Task(deed, str(misdeed(deed))) for deed in ("FORGE_SIBLINGS", "HANG")]
     _, hung = try_plugins(tasks, Limits(seconds=6))
 

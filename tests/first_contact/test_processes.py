@@ -14,12 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from modular_tf.first_contact import escapees
-from modular_tf.first_contact import interpreter as interpreter_of_trials
-from modular_tf.first_contact.child_pipes import ChildPipes
-from modular_tf.first_contact.interpreter import child_environment, find_interpreter
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trials import try_plugins
+from modular_tf.processes import interpreter as interpreter_of_trials
+from modular_tf.processes.child_pipes import ChildPipes
+from modular_tf.processes.interpreter import child_environment, find_interpreter
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.first_contact.conftest import PATIENT, processes_with
@@ -142,7 +141,7 @@ def test_an_application_that_takes_no_notice_of_its_children(misdeed, run_python
 
 
 SECLUDED = """
-    from modular_tf.first_contact import zygote_process
+    from modular_tf.processes import zygote_process
     zygote_process._SECLUDES = sys.argv[3] == "True"
 """
 WHEN_IT_HANGS = """
@@ -261,7 +260,7 @@ def test_an_application_can_name_an_interpreter(interpreter, monkeypatch):
 
 def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     library = misdeed("NOTHING")
-    monkeypatch.setattr("modular_tf.first_contact.zygote_process.find_interpreter", lambda: None)
+    monkeypatch.setattr("modular_tf.processes.zygote_process.find_interpreter", lambda: None)
     with PluginService(plugin_paths=[library], bundled=False) as service:
         (record,) = service.load().plugins
 
@@ -277,7 +276,7 @@ def test_a_plugin_that_cannot_be_tried_is_not_loaded(misdeed, monkeypatch):
     ],
 )
 def test_what_is_no_interpreter_is_not_the_plugins_fault(python, said, misdeed, monkeypatch):
-    monkeypatch.setattr("modular_tf.first_contact.zygote_process.find_interpreter", lambda: python)
+    monkeypatch.setattr("modular_tf.processes.zygote_process.find_interpreter", lambda: python)
     found = try_plugins([Task("x", str(misdeed("NOTHING")))] * 5, PATIENT)
 
     for finding in found:
@@ -314,4 +313,3 @@ def test_a_child_is_watched_where_python_cannot_name_it_by_a_descriptor(monkeypa
         os.close(end)
 
     assert said == [b"a report", b""]
-    escapees._kill(os.getpid(), b"a mark that this process lacks")

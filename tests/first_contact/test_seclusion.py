@@ -19,7 +19,8 @@ from modular_tf.service.kept.load_marks import LoadMarks
 # As an ordinary user: the superuser becomes one that has no processes yet.
 _TRY_AS_ORDINARY_USER = """
     import json, os, socket, sys
-    from modular_tf.first_contact import seclusion, warden
+    from modular_tf.first_contact.zygote import watch_over_trials
+    from modular_tf.processes import seclusion
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
     from modular_tf.native.library import process_symbol
@@ -39,7 +40,7 @@ _TRY_AS_ORDINARY_USER = """
         ours, theirs = socket.socketpair()
         if os.fork() == 0:
             ours.close()
-            seclusion.run_secluded(lambda: warden.watch_over_trials(theirs.fileno(), Limits()))
+            seclusion.run_secluded(lambda: watch_over_trials(theirs.fileno(), Limits()))
         theirs.close()
         task = Task("x", sys.argv[1])
         ours.sendall(json.dumps(task.as_dict()).encode() + b"\\n")
@@ -75,7 +76,7 @@ def test_an_ordinary_user_has_its_numbers_and_no_rights_there(public, run_python
 
 _LOOK = """
     import os
-    from modular_tf.first_contact import seclusion
+    from modular_tf.processes import seclusion
 
     def look():
         print(os.getuid(), os.getgid(), seclusion._capabilities(), os.getpid(), flush=True)
@@ -105,11 +106,11 @@ def test_a_secluded_ordinary_user_keeps_its_numbers_and_gains_no_right(run_pytho
 # and again that the system does not let seclude trials.
 _WITHOUT_SECLUSION = """
     import os, subprocess, sys
-    from modular_tf.first_contact import seclusion
+    from modular_tf.processes import seclusion
 
     APPLICATION = '''
     import sys
-    from modular_tf.first_contact import zygote_process
+    from modular_tf.processes import zygote_process
     from modular_tf.service.service import PluginService
     zygote_process._SECLUDES = False
     with PluginService(plugin_paths=sys.argv[1:], bundled=False) as service:
@@ -148,7 +149,7 @@ def test_who_stops_everybody_is_told_and_the_application_goes_on(misdeed, run_py
 
 _KILLED_BY_SOMEBODY_ELSE = """
     import os, signal, sys, threading, time
-    from modular_tf.first_contact import zygote_process
+    from modular_tf.processes import zygote_process
     from modular_tf.service.service import PluginService
     zygote_process._SECLUDES = False
 

@@ -7,7 +7,7 @@ def test_what_nobody_closes_is_waited_for(run_python):
     run_python(
         """
         import os, subprocess, sys, warnings
-        from modular_tf.first_contact.zygote_process import ZygoteProcess
+        from modular_tf.processes.zygote_process import ZygoteProcess
 
         warnings.simplefilter("ignore", ResourceWarning)
         ZygoteProcess(command=lambda *_: [sys.executable, "-c", ""], environment=os.environ)
@@ -28,7 +28,7 @@ def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(
         """
         import gc, os, sys, time, warnings
         from modular_tf.first_contact.limits import Limits
-        from modular_tf.first_contact.zygote_process import Zygotes
+        from modular_tf.processes.zygote_process import Zygotes
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():

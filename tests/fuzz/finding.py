@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.backtrace import readable_frames
 from modular_tf.first_contact.child_entries import (
     Entered,
     Exits,
@@ -19,10 +18,11 @@ from modular_tf.first_contact.child_entries import (
     Signalled,
     read_entry,
 )
-from modular_tf.first_contact.child_pipes import EntryReader
 from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.verdict import Ending, finding_of
+from modular_tf.processes.backtrace import readable_frames
+from modular_tf.processes.child_pipes import EntryReader
 from tests.fuzz.record_damage import ODD_TEXTS, changed
 
 if TYPE_CHECKING:

@@ -144,7 +144,7 @@ def test_a_file_that_could_not_be_tried_is_tried_again(folder, put, monkeypatch)
         service.load("x")
         put(scheme="second")
         with monkeypatch.context() as patched:
-            nobody = "modular_tf.first_contact.zygote_process.find_interpreter"
+            nobody = "modular_tf.processes.zygote_process.find_interpreter"
             patched.setattr(nobody, lambda: None)
             (change,) = service.refresh()
             assert change.kept is not None

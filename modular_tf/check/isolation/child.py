@@ -22,10 +22,10 @@ from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
 from modular_tf.errors import ModularTFError
-from modular_tf.first_contact.descriptors import REPORT, take_descriptors
 from modular_tf.first_contact.process_state import flush_output
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
+from modular_tf.processes.descriptors import REPORT, take_descriptors
 
 if TYPE_CHECKING:
     from modular_tf.check.check import Check

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.progress import MUTE_STATUS
 from modular_tf.check.outcome import Incident, Outcome, Verdict
-from modular_tf.first_contact.backtrace import readable_frames
-from modular_tf.first_contact.finding import MOST_FRAMES
-from modular_tf.first_contact.sanitizer_report import sanitizer_report
+from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
+from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 
 if TYPE_CHECKING:

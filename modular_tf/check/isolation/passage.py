@@ -12,9 +12,9 @@ from modular_tf.check.isolation.child import run
 from modular_tf.check.isolation.ending import LastWords, after_check, blocked, outcome_of
 from modular_tf.check.isolation.progress import FRESH_STATUS
 from modular_tf.check.outcome import Outcome
-from modular_tf.first_contact.child_pipes import ChildPipes, EntryReader, has_ended
-from modular_tf.first_contact.descendants import end_all
 from modular_tf.native.crash_report import QUESTION
+from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended
+from modular_tf.processes.descendants import end_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

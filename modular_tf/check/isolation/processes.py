@@ -6,17 +6,16 @@ import os
 import selectors
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.lane import Lane
 from modular_tf.check.isolation.scratch import scratch_folder
-from modular_tf.check.isolation.zygote import zygote_command
 from modular_tf.check.native.checking_allocator import preload_environment
-from modular_tf.first_contact.interpreter import find_interpreter
-from modular_tf.first_contact.zygote_process import ZygoteProcess
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
+from modular_tf.processes.interpreter import command_like_here
+from modular_tf.processes.zygote_process import Zygotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from modular_tf.check.isolation.lane import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
+
+_ZYGOTE = "modular_tf.check.isolation.zygote"
 
 
 @dataclass(slots=True)
@@ -70,29 +71,18 @@ class CheckProcesses:
         self._selector = selectors.DefaultSelector()
         with ExitStack() as made:
             self._scratch = made.enter_context(scratch_folder())
-            self._zygote = self._start()
-            made.callback(self._end_zygote)
+            self._zygotes = Zygotes(self._command, self._environment)
+            self._zygotes.warm()
+            made.callback(self._zygotes.end)
             self._exit = made.pop_all()
 
-    def _start(self) -> ZygoteProcess:
-        python = find_interpreter()
-        if python is None:
-            raise OSError("this process is no Python command, and names none")
-        command = zygote_command(python, limits=self._limits, scratch=self._scratch)
-        try:
-            zygote = ZygoteProcess(command=command, environment=self._environment())
-        except ValueError as error:
-            raise OSError(f"no process can be started: {error}") from error
-        if not zygote.wait_until_ready():
-            raise OSError(f"the process of checks {zygote.close()} before it began")
-        return zygote
+    def _command(self, python: str, own: dict[str, Any]) -> list[str]:
+        job = {**own, "limits": asdict(self._limits), "scratch": self._scratch}
+        return command_like_here(python, _ZYGOTE, job)
 
     def _environment(self) -> Mapping[str, str]:
         environment = preload(sanitizer_environment(os.environ), SIGNAL_STACKS)
         return preload_environment(environment) if self._limits.preload else environment
-
-    def _end_zygote(self) -> None:
-        self._zygote.close()
 
     def run(
         self, jobs: Sequence[Job], tell: Callable[[Outcome], None] | None = None
@@ -167,11 +157,10 @@ class CheckProcesses:
 
     def _new_lane(self) -> Lane:
         try:
-            connection = self._zygote.new_warden()
+            connection = self._zygotes.warm().new_watcher()
         except OSError:  # a plugin has ended the zygote too
-            self._zygote.close()
-            self._zygote = self._start()
-            connection = self._zygote.new_warden()
+            self._zygotes.end()
+            connection = self._zygotes.warm().new_watcher()
         lane = Lane(connection, self._tell_of)
         self._lanes.append(lane)
         self._selector.register(connection, selectors.EVENT_READ, lane)

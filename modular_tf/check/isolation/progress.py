@@ -12,7 +12,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.descriptors import OwnDescriptors
+from modular_tf.processes.descriptors import OwnDescriptors
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
-from modular_tf.first_contact.sanitizer_report import sanitizer_report
+from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 
 if TYPE_CHECKING:

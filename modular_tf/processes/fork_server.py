@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from modular_tf.first_contact.descendants import children, end_all
 from modular_tf.native.parent_death import die_with_parent
+from modular_tf.processes.descendants import children, end_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,14 +100,3 @@ class ForkServer:
             self._watch(descriptor)
         finally:
             os._exit(0)
-
-
-def reset_signals() -> None:
-    """Set signals as an interpreter finds them that nobody has told anything."""
-    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-        with suppress(OSError, ValueError):  # some are the C library's own
-            signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.first_contact.checked_values import number_in
-from modular_tf.first_contact.finding import MOST_FRAMES
-from modular_tf.first_contact.plain_text import plain
+from modular_tf.processes.checked_values import number_in
+from modular_tf.processes.plain_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MOST_FRAMES = 64
 _HOST = (
     "_cffi_backend.",
     "_core.",

@@ -1,4 +1,4 @@
-"""The command and environment of the process in which plugins are tried."""
+"""The command and the environment of a zygote: with the user's settings, or without them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Modules of that process that do not come with Python, and packages that may lie in two folders.
+# Modules of an isolated interpreter that do not come with Python, and packages that may lie in two
+# folders.
 _FOREIGN_MODULES = ("_cffi_backend", *(() if sys.version_info >= (3, 11) else ("tomli",)))
 _PACKAGES = ("modular_tf", "modular_tf.native")
 
@@ -24,20 +25,42 @@ _KEPT_BACK = frozenset(
 )
 
 
-def command_for(job: Mapping[str, Any], *, python: str) -> list[str]:
-    """Return the command of the process.
+_LIKE_HERE = """\
+import json, sys
+path, module, job = json.loads(sys.argv[1])
+sys.path[:] = path
+from importlib import import_module
+import_module(module).serve(**job)
+"""
+
+
+def isolated_command(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
+    """Return the command of an interpreter that has neither the user's settings nor site-packages.
 
     Args:
-        job: What it is told, as JSON knows it.
         python: The interpreter.
+        module: The name of the module whose `serve` it calls.
+        job: The arguments of `serve`, as JSON knows them.
     """
     script = os.path.join(os.path.dirname(__file__), "start.py")
     given = {
         "paths": _folders(_FOREIGN_MODULES),
         "packages": {name: list(import_module(name).__path__) for name in _PACKAGES},
+        "module": module,
         "job": dict(job),
     }
     return [python, *_flags(), script, json.dumps(given)]
+
+
+def command_like_here(python: str, module: str, job: Mapping[str, Any]) -> list[str]:
+    """Return the command of an interpreter with the user's settings that imports as this one does.
+
+    Args:
+        python: The interpreter.
+        module: The name of the module whose `serve` it calls.
+        job: The arguments of `serve`, as JSON knows them.
+    """
+    return [python, "-c", _LIKE_HERE, json.dumps([sys.path, module, dict(job)])]
 
 
 def _flags() -> list[str]:

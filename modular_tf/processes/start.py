@@ -1,4 +1,4 @@
-"""The script that the first process runs: makes the package importable, then does the job.
+"""The script that an isolated zygote runs: makes the package importable, then does the job.
 
 Its interpreter has neither the user's settings nor site-packages, so that nothing but the plugin
 decides what happens. It finds this package where the application has it, however the application
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 
 def start(given: dict[str, Any]) -> None:
-    """Do what `modular_tf.first_contact.interpreter` wrote down; does not return."""
+    """Do what `modular_tf.processes.interpreter` wrote down; does not return."""
     sys.path += given["paths"]
     for name, places in given["packages"].items():
         package = ModuleType(name)
@@ -24,9 +25,7 @@ def start(given: dict[str, Any]) -> None:
             setattr(sys.modules[parent], own_name, package)
         sys.modules[name] = package
 
-    from modular_tf.first_contact.zygote import serve  # noqa: PLC0415  (importable from here on)
-
-    serve(**given["job"])
+    import_module(given["module"]).serve(**given["job"])
 
 
 if __name__ == "__main__":

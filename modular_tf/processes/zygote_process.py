@@ -12,21 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.concurrency.owned_file import owned, owned_pipe
 from modular_tf.concurrency.threads import call_without_signal_handlers
-from modular_tf.first_contact.escapees import end_marked
-from modular_tf.first_contact.interpreter import (
-    child_environment,
-    command_for,
-    find_interpreter,
-)
-from modular_tf.first_contact.seclusion import SECLUDED
-from modular_tf.native.preloading import FORK_HANDLERS, SIGNAL_STACKS, preload
+from modular_tf.processes.interpreter import find_interpreter
+from modular_tf.processes.seclusion import SECLUDED
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Mapping, Sequence
     from io import FileIO
-
-    from modular_tf.first_contact.limits import Limits
 
 _SECLUDES = True
 _FIRST_FREE = 3  # after the standard streams
@@ -45,8 +37,7 @@ class ZygoteProcess:
         is_secluded: Whether what is tried cannot reach this process; known once it is ready.
 
     Args:
-        command: Returns its command, given the descriptor of its end of the socket, and the words
-            by which it and its forks are known.
+        command: Returns its command, given the descriptor of its end of the socket.
         environment: Its environment.
 
     Raises:
@@ -55,12 +46,11 @@ class ZygoteProcess:
     """
 
     def __init__(
-        self, *, command: Callable[[int, str], Sequence[str]], environment: Mapping[str, str]
+        self, *, command: Callable[[int], Sequence[str]], environment: Mapping[str, str]
     ) -> None:
         self.control, theirs = socket.socketpair()
         self.owner = os.getpid()
         self.is_secluded = False
-        self._mark = os.urandom(16).hex()
         self._complaints, complaints_end = owned_pipe()
         with theirs, complaints_end:
             try:
@@ -72,7 +62,7 @@ class ZygoteProcess:
 
     def _start(
         self,
-        command: Callable[[int, str], Sequence[str]],
+        command: Callable[[int], Sequence[str]],
         environment: Mapping[str, str],
         theirs: socket.socket,
         complaints: FileIO,
@@ -84,7 +74,7 @@ class ZygoteProcess:
         duplicate = partial(fcntl.fcntl, theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
         with owned(duplicate) as control:
             return subprocess.Popen(  # noqa: S603  (our own interpreter)
-                command(control.fileno(), self._mark),
+                command(control.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
@@ -102,15 +92,15 @@ class ZygoteProcess:
         self.is_secluded = said == SECLUDED
         return bool(said)
 
-    def new_warden(self) -> socket.socket:
+    def new_watcher(self) -> socket.socket:
         """Have a watcher forked, and return the socket to it.
 
         Raises:
             OSError: The process is gone, or there are no descriptors.
         """
-        return call_without_signal_handlers(self._new_warden)
+        return call_without_signal_handlers(self._new_watcher)
 
-    def _new_warden(self) -> socket.socket:
+    def _new_watcher(self) -> socket.socket:
         ours, theirs = socket.socketpair()
         try:
             socket.send_fds(self.control, [b"w"], [theirs.fileno()])
@@ -132,8 +122,6 @@ class ZygoteProcess:
         self.control.close()
         status = self._wait()
         self._process.returncode = status or 0  # else `Popen` would wait for it once more
-        if status != 0:  # it could not end what it had started
-            end_marked(self._mark)
         with self._complaints:
             os.set_blocking(self._complaints.fileno(), False)
             said = self._complaints.read(_MOST_SAID) or b""
@@ -156,20 +144,22 @@ class ZygoteProcess:
             time.sleep(_LOOK_EVERY_S)
 
 
-def _environment() -> dict[str, str]:
-    stacked = preload(child_environment(os.environ), SIGNAL_STACKS)
-    return preload(stacked, FORK_HANDLERS)
-
-
 class Zygotes:
-    """The zygote of the moment. Used by one thread at a time.
+    """The zygote of the moment, started when it is asked for. Used by one thread at a time.
 
     Args:
-        limits: What each trial may take.
+        command: Returns its command, given the interpreter, and those arguments of `serve_zygote`
+            that this process chooses.
+        environment: Returns its environment.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(
+        self,
+        command: Callable[[str, dict[str, Any]], Sequence[str]],
+        environment: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._command = command
+        self._environment = environment
         self._current: ZygoteProcess | None = None
 
     def warm(self) -> ZygoteProcess:
@@ -190,26 +180,18 @@ class Zygotes:
         if python is None:
             raise OSError("this process is no Python command, and names none")
 
-        def command(control: int, mark: str) -> list[str]:
-            return command_for(self._job(control, mark), python=python)
+        def command(control: int) -> Sequence[str]:
+            own = {"control": control, "parent": os.getpid(), "secludes": _SECLUDES}
+            return self._command(python, own)
 
         try:
-            start = partial(ZygoteProcess, command=command, environment=_environment())
+            start = partial(ZygoteProcess, command=command, environment=self._environment())
             zygote = call_without_signal_handlers(start)
         except (OSError, ValueError) as error:
             raise OSError(f"no process can be started: {error}") from error
         if not zygote.wait_until_ready():
             raise OSError(f"the child process {zygote.close()} before it began")
         return zygote
-
-    def _job(self, control: int, mark: str) -> dict[str, Any]:
-        return {
-            "control": control,
-            "parent": os.getpid(),
-            "limits": self._limits.as_dict(),
-            "secludes": _SECLUDES,
-            "mark": mark,
-        }
 
     def end(self) -> None:
         """End it, if there is one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.first_contact.backtrace import is_host_library
+from modular_tf.processes.backtrace import is_host_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,0 +1,77 @@
+"""The process that has imported everything once, and forks watchers.
+
+It runs one thread, holds no descriptor of the application's but its socket, and runs no plugin's
+code but that of one that comes with this package. It ends with the application.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from modular_tf.native.preloading import forget_preload
+from modular_tf.native.runtime_library import load_runtime
+from modular_tf.processes.descendants import adopt_orphans
+from modular_tf.processes.fork_server import ForkServer
+from modular_tf.processes.seclusion import OPEN, SECLUDED, can_be_secluded, run_secluded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def serve_zygote(
+    *,
+    control: int,
+    parent: int,
+    secludes: bool,
+    warm_up: Callable[[], None],
+    watch: Callable[[int], None],
+    idle_s: float | None = None,
+) -> NoReturn:
+    """Fork a watcher for each socket that arrives, then end the process.
+
+    It ends with the application, when the application closes its socket, and when it is idle. The
+    first three arguments come from `Zygotes`.
+
+    Args:
+        control: The descriptor of the socket that sockets arrive on.
+        parent: The application.
+        secludes: Whether watchers get process numbers of their own, where that is possible.
+        warm_up: Imports and computes what watchers and their children would each do again.
+        watch: What a watcher does with the descriptor of its socket.
+        idle_s: After how many seconds without a watcher it ends; None for never.
+    """
+    _reset_signals()
+    forget_preload()
+    adopt_orphans()
+    logging.disable(logging.CRITICAL)  # reports say what there is to say
+    load_runtime()
+    warm_up()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    is_secluded = secludes and can_be_secluded()
+
+    def watch_secluded(descriptor: int) -> None:
+        run_secluded(lambda: watch(descriptor))
+
+    ForkServer(
+        control,
+        watch_secluded if is_secluded else watch,
+        idle_s=idle_s,
+        ready=SECLUDED if is_secluded else OPEN,
+    ).serve(parent)
+
+
+def _reset_signals() -> None:
+    """Set signals to what a new interpreter has."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        with suppress(OSError, ValueError):  # some are the C library's own
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
