@@ -8,8 +8,8 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.event_progress import expect_passed, marked
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.level import Level
 

@@ -8,7 +8,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.same_bytes import expect_bytes
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.level import Level
 

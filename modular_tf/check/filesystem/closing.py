@@ -9,7 +9,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, RAW, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import (

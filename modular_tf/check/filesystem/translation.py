@@ -14,7 +14,7 @@ from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import LIBRARY, RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.level import Level

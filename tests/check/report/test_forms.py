@@ -170,7 +170,7 @@ def test_the_summary_is_one_line():
     assert line.startswith("libmine.so: does not conform; reaches ")
     assert "10 checks: 1 passed, 1 failed" in line
     cut_short = plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)
-    assert "is not known to conform, 3 checks came to no outcome" in summary_line(cut_short)
+    assert "is not known to conform, 3 checks have no outcome" in summary_line(cut_short)
     assert summary_line(plugin()) == "libmine.so: nothing was checked"
 
 
