@@ -1,4 +1,4 @@
-"""What is taken again and again has to come back."""
+"""Memory that is allocated and deallocated many times is returned, or reported as lost."""
 
 from __future__ import annotations
 

@@ -222,4 +222,4 @@ def test_a_worker_that_hangs_is_ended(worker, monkeypatch):
 
     failure = worker("", seconds=1.0).perform(CRASHING)
 
-    assert "did not come back within 1 s" in failure.message
+    assert "did not return within 1 s" in failure.message

@@ -43,7 +43,7 @@ def a_callback_is_taken(ground: DeviceGround) -> None:
     answer = ground.subject.host_callback(_stream(ground, 461), lambda: None)
     expect(
         answer.ok,
-        "host_callback says that it did not take the callback",
+        "host_callback rejects the callback",
         expected="a number that is not 0",
         found=answer.message,
     )

@@ -105,7 +105,7 @@ def _refused(ground: DeviceGround) -> Answer:
     """
     answer = ground.subject.memset32(ground.stream(), ground.memory(64), 1, 10)
     if answer.ok:
-        raise Unsupported("nothing that the kit knows of makes this device fail")
+        raise Unsupported("no call that the kit knows makes this device fail")
     return answer
 
 
@@ -115,7 +115,7 @@ def failures_say_something(ground: DeviceGround) -> None:
     answer = _refused(ground)
     expect(
         1 <= answer.code <= _LAST_CODE,
-        "a failure has a code that is none",
+        "a failure has an unknown code",
         expected=f"1 to {_LAST_CODE}",
         found=str(answer.code),
     )

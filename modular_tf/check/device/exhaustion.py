@@ -140,7 +140,7 @@ def peak_can_be_had_again(ground: DeviceGround) -> None:
         held = _fill_up(ground, _LARGE_BLOCK)
         expect(
             len(held) >= len(first),
-            "less memory can be had than before it was given back",
+            "less memory can be allocated than before the deallocation",
             expected=f"{len(first)} blocks of {_LARGE_BLOCK} bytes",
             found=str(len(held)),
         )

@@ -40,7 +40,7 @@ def expect_memory_returned(
     gone = max(_address_space() - size_before, free_before - free())
     expect(
         gone < n_bytes * rounds // 2,
-        f"{what} leave memory behind",
+        f"{what} leak memory",
         expected="as much memory as before",
         found=f"{gone >> 20} MiB less, after {rounds} times {n_bytes >> 20} MiB",
     )

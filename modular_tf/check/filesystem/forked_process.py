@@ -27,7 +27,7 @@ _SECONDS = 40.0
 _LOOK_EVERY_S = 0.02
 _SETTLE_S = 0.5  # until threads that the plugin has started wait for work
 _STATUSES = {
-    51: "the child does not come back",
+    51: "the child does not return",
     52: "the child reads something else",
     53: "the child cannot read",
     54: "the child does not end with status 0",

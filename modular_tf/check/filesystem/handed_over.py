@@ -53,7 +53,7 @@ def works_without_it(ground: FilesystemGround) -> None:
     overwrite(registration_of(ground).allocated_blocks())
     with further_filesystem(ground) as other, ground_on(other, ground, "FS-127") as there:
         found = codes_of_all(there)
-    expect_equal(found, expected, "what the operations answer without the plugin's own tables")
+    expect_equal(found, expected, "what the operations return without the plugin's own tables")
 
 
 def _expect_unchanged(before: dict[str, bytes | None], watched: list[Block], message: str) -> None:

@@ -95,7 +95,7 @@ def knows_the_root(ground: FilesystemGround) -> None:
         expect(
             len(set(answers.values())) == 1,
             "the root is not the same with more slashes",
-            found=f"named {names}, path_exists answers {answers}",
+            found=f"named {names}, path_exists returns {answers}",
         )
 
 
@@ -162,7 +162,7 @@ def translates_in_many_threads(ground: FilesystemGround) -> None:
 
     run_at_once([partial(translate, number) for number in range(_THREADS)])
     if (sanitizer := sanitizer_of_process()) is not None:
-        raise Unsupported(f"{sanitizer} keeps back what is freed: growth tells nothing")
+        raise Unsupported(f"{sanitizer} delays frees, so growth means nothing")
     long = ground.path("x" * _HEAVY)
     grown = _resident_growth(lambda: ground.subject.translate_name(long), _CALLS)
     expect(
