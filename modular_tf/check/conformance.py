@@ -41,7 +41,7 @@ def check_plugins(
         tell: Is called with each outcome as soon as it is known, as the settings see it.
 
     Returns:
-        What became of them; where the user interrupts it, what was known by then.
+        The results; where the user interrupts the run, those that were known by then.
 
     Raises:
         ConfigError: A name in the settings matches no check.

@@ -17,6 +17,11 @@ _TITLES = {
     "filesystem": "Checks of filesystem plugins",
     "device": "Checks of device plugins",
 }
+_LETTERS = {
+    "filesystem": "Messages name paths by letters: F and G files, E an empty file, D an empty "
+    "directory, N a directory with a file, X and Y names that do not exist, F/x a name below a "
+    "file, X/y a name in a directory that does not exist.",
+}
 _WORDS = {
     Severity.ERROR: "must",
     Severity.WARNING: "should",
@@ -52,6 +57,7 @@ def page(kind: str) -> str:
         "",
         *(f"{level:d}. {_MEANINGS[level]}" for level in Level),
         "",
+        *([_LETTERS[kind], ""] if kind in _LETTERS else ()),
         *_contents(checks),
     ]
     for group in _groups(checks):

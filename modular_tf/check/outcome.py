@@ -33,7 +33,7 @@ class Verdict(Enum):
 BAD = frozenset({Verdict.FAILED, Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED})
 """The verdicts after which a plugin does not conform."""
 
-ANSWERED = frozenset(set(Verdict) - {Verdict.SKIPPED, Verdict.BLOCKED})
+CONCLUSIVE = frozenset(set(Verdict) - {Verdict.SKIPPED, Verdict.BLOCKED})
 """The verdicts after which something was checked."""
 
 
@@ -64,7 +64,7 @@ class Outcome:
         check_id: Id of the check, which is the id of its rule.
         subject: The scheme as a URI begins (`s3://`), the device (`GPU:0`), "" for the library.
         reached: How.
-        verdict: What became of it.
+        verdict: Its result.
         message: What was found, in one sentence; empty where it passed.
         expected: What should have been found, empty where it passed.
         found: What was found instead, empty where it passed.

@@ -104,7 +104,7 @@ class _Conformance:
     @pytest.fixture(scope="class")
     @classmethod
     def outcomes(cls, request: pytest.FixtureRequest) -> dict[str, list[Outcome]]:
-        """What became of the checks of this class that were collected, by id."""
+        """The outcomes of the checks of this class that were collected, by id."""
         directory = os.path.dirname(request.path)
         wanted = tuple(
             str(item.callspec.params["check_id"])
@@ -194,7 +194,7 @@ def _run(path: str, settings: CheckSettings, seed: int) -> Report:
     report = check_plugins(candidates, settings, seed=seed, limits=Limits())
     if report.interrupted:
         raise KeyboardInterrupt
-    if report.faults:  # what came to no outcome must not look as if there was nothing to try
+    if report.faults:  # checks without an outcome must not look like skipped ones
         raise RuntimeError("a check failed by itself: " + "; ".join(report.faults))
     return report
 
@@ -204,7 +204,7 @@ def judge(check_id: str, outcomes: Sequence[Outcome]) -> None:
 
     Args:
         check_id: Id of the check.
-        outcomes: What became of it, on all subjects and in all ways.
+        outcomes: Its results, on all subjects and in all ways.
     """
     from modular_tf.check.outcome import BAD, Verdict  # noqa: PLC0415
     from modular_tf.check.report.wording import details, headline  # noqa: PLC0415

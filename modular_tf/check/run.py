@@ -36,7 +36,7 @@ class CheckRun:
 
     Attributes:
         outcomes: In the order of the plan.
-        faults: How the kit itself failed, and so came to no more checks of a process.
+        faults: How the kit itself failed, which left checks of a process without an outcome.
     """
 
     outcomes: tuple[Outcome, ...]

@@ -10,10 +10,10 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.sequence_steps import script
 from modular_tf.check.outcome import Pass
-from modular_tf.check.sequences.hunt import Hunt
 from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.program import Program, Replay
 from modular_tf.check.sequences.reduction import reduced
+from modular_tf.check.sequences.search import Search
 from modular_tf.check.sequences.worker import Failure, SequenceWorker
 from modular_tf.check.target import Target
 from modular_tf.errors import ConfigError
@@ -103,29 +103,29 @@ def _fails_with(*needed: str):
 
 
 def test_a_hunt_ends_with_the_smallest_program():
-    hunt = Hunt(_fails_with("copy_file", "delete_file"), shrink_seconds=20)
+    search = Search(_fails_with("copy_file", "delete_file"), shrink_seconds=20)
 
-    hunt.run(performer_of("filesystem").steps(), programs=300, longest=100, seed=3)
+    search.run(performer_of("filesystem").steps(), programs=300, longest=100, seed=3)
 
-    program, failure = hunt.best
+    program, failure = search.best
     assert [name for name, _ in program.steps] == ["copy_file", "delete_file"]
     assert failure == Failure("it is wrong")
 
 
 def test_a_hunt_that_finds_nothing_has_tried_all():
-    hunt = Hunt(lambda program: None, shrink_seconds=1)
+    search = Search(lambda program: None, shrink_seconds=1)
 
-    hunt.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
+    search.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
 
-    assert hunt.best is None
-    assert hunt.tried == 50
+    assert search.best is None
+    assert search.tried == 50
 
 
 def test_the_same_seed_tries_the_same():
     def tried(seed):
         programs = []
-        hunt = Hunt(programs.append, shrink_seconds=1)
-        hunt.run(performer_of("device").steps(), programs=20, longest=30, seed=seed)
+        search = Search(programs.append, shrink_seconds=1)
+        search.run(performer_of("device").steps(), programs=20, longest=30, seed=seed)
         return programs
 
     assert tried(4) == tried(4) != tried(5)
@@ -138,10 +138,10 @@ def test_what_does_not_fail_every_time_is_found_all_the_same():
         attempts.append(program)
         return Failure("it is wrong at times") if len(attempts) == 7 else None
 
-    hunt = Hunt(once, shrink_seconds=2)
-    hunt.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
+    search = Search(once, shrink_seconds=2)
+    search.run(performer_of("filesystem").steps(), programs=50, longest=30, seed=3)
 
-    assert hunt.best[1] == Failure("it is wrong at times")
+    assert search.best[1] == Failure("it is wrong at times")
 
 
 def test_steps_that_do_not_matter_are_left_out():
@@ -222,4 +222,4 @@ def test_a_worker_that_hangs_is_ended(worker, monkeypatch):
 
     failure = worker("", seconds=1.0).perform(CRASHING)
 
-    assert "did not come back within 1 s" in failure.message
+    assert "did not return within 1 s" in failure.message

@@ -28,7 +28,7 @@ _LOOKS = 20
 def _usage(ground: DeviceGround) -> tuple[int, int]:
     answer = ground.subject.device_memory_usage()
     if answer.code == Code.UNAVAILABLE:
-        raise Unsupported("device_memory_usage does not know")
+        raise Unsupported("device_memory_usage returns no figures")
     found: tuple[int, int] = expect_ok(answer, "device_memory_usage")
     return found
 
@@ -36,7 +36,7 @@ def _usage(ground: DeviceGround) -> tuple[int, int]:
 def _stats(ground: DeviceGround) -> AllocatorStats:
     answer = ground.subject.get_allocator_stats()
     if answer.code == Code.UNAVAILABLE:
-        raise Unsupported("get_allocator_stats does not know")
+        raise Unsupported("get_allocator_stats returns no figures")
     found: AllocatorStats = expect_ok(answer, "get_allocator_stats")
     return found
 
@@ -46,7 +46,7 @@ def usage_is_known(ground: DeviceGround) -> None:
     """Tried before any work, and after some."""
     for _ in range(2):
         answer = ground.subject.device_memory_usage()
-        expect(answer.ok, "device_memory_usage does not know", expected="free and total bytes")
+        expect(answer.ok, "device_memory_usage returns no figures", expected="free and total bytes")
         ground.memory()
 
 
@@ -57,7 +57,7 @@ def usage_is_believable(ground: DeviceGround) -> None:
     free, total = _usage(ground)
     expect(
         0 <= free <= total and total > 0,
-        "free and total bytes cannot be",
+        "free and total bytes are impossible",
         expected="0 <= free <= total",
         found=f"free {free}, total {total}",
     )
@@ -82,7 +82,7 @@ def total_stays(ground: DeviceGround) -> None:
 def figures_are_known(ground: DeviceGround) -> None:
     """Tried once; nothing else depends on the figures."""
     if ground.subject.get_allocator_stats().code == Code.UNAVAILABLE:
-        note("get_allocator_stats does not know the figures")
+        note("get_allocator_stats returns no figures")
 
 
 @CHECKS.check("SE-170", Level.WORKS)
@@ -191,7 +191,7 @@ def flags_are_flags(ground: DeviceGround) -> None:
     """Tried on both flags."""
     known, stats = raw_subject(ground).memory.stats()
     if not known:
-        raise Unsupported("get_allocator_stats does not know")
+        raise Unsupported("get_allocator_stats returns no figures")
     for name in ("has_bytes_limit", "has_bytes_reservable_limit"):
         found = unpack_field(stats.raw(), _STATS.field(name))
         expect_in(found, (0, 1), f"SP_AllocatorStats.{name}")

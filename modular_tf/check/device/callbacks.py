@@ -13,9 +13,9 @@ from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.event_progress import expect_passed, marked
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_waits, held
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import expect, expect_equal
 from modular_tf.check.level import Level
 
@@ -43,7 +43,7 @@ def a_callback_is_taken(ground: DeviceGround) -> None:
     answer = ground.subject.host_callback(_stream(ground, 461), lambda: None)
     expect(
         answer.ok,
-        "host_callback says that it did not take the callback",
+        "host_callback rejects the callback",
         expected="a number that is not 0",
         found=answer.message,
     )

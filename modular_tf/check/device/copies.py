@@ -11,7 +11,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.event_progress import expect_passed, marked
-from modular_tf.check.device.same_bytes import expect_bytes
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.level import Level
 from modular_tf.rules import Severity
 

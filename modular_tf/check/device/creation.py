@@ -98,7 +98,7 @@ def count_is_believable(ground: DeviceLibraryGround) -> None:
     answer = ground.platform.device_count()
     expect(
         not answer.ok or answer.value <= MAX_DEVICES,
-        "the device count cannot be",
+        "the device count is impossible",
         expected=f"at most {MAX_DEVICES}",
         found=str(answer.value),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from modular_tf.check.apart import leave
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.process_end import BUSY, DESTROYED
 from modular_tf.check.device.stage import DeviceStage
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.check.new_process import leave
 from modular_tf.check.target import Target
 
 _SIZE = (1 << 20) + 1

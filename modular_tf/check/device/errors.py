@@ -8,8 +8,8 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.event_progress import expect_passed, marked
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.level import Level
 
@@ -105,7 +105,7 @@ def _refused(ground: DeviceGround) -> Answer:
     """
     answer = ground.subject.memset32(ground.stream(), ground.memory(64), 1, 10)
     if answer.ok:
-        raise Unsupported("nothing that the kit knows of makes this device fail")
+        raise Unsupported("no call that the kit knows makes this device fail")
     return answer
 
 
@@ -115,7 +115,7 @@ def failures_say_something(ground: DeviceGround) -> None:
     answer = _refused(ground)
     expect(
         1 <= answer.code <= _LAST_CODE,
-        "a failure has a code that is none",
+        "a failure has an unknown code",
         expected=f"1 to {_LAST_CODE}",
         found=str(answer.code),
     )

@@ -61,7 +61,7 @@ def expect_passed(ground: DeviceGround, event: Event, what: str) -> None:
     """
     if not gets_passed(ground, event):
         raise Deviation(
-            f"{what} is not passed, though nothing is in front of it any more",
+            f"{what} is not complete, although no work is left before it",
             expected="SE_EVENT_COMPLETE",
             found=f"{shown_status(status_of(ground, event))} after {_PASSED_SECONDS:.0f} s",
         )
@@ -77,7 +77,7 @@ def expect_passed_meanwhile(ground: DeviceGround, event: Event, what: str) -> No
     if gets_passed(ground, event):
         return
     if not is_passed(ground, marked(ground, ground.stream())):
-        raise Blocked("every stream stands still while one is held back")
+        raise Blocked("every stream waits while one is blocked")
     expect_passed(ground, event, what)
 
 
@@ -91,7 +91,7 @@ def expect_held(ground: DeviceGround, event: Event, what: str) -> None:
     while time.monotonic() < end:
         if is_passed(ground, event):
             raise Deviation(
-                f"{what} is passed, though work in front of it is still held back",
+                f"{what} is complete, although work before it is still blocked",
                 expected="SE_EVENT_PENDING",
                 found="SE_EVENT_COMPLETE",
             )

@@ -19,9 +19,9 @@ from modular_tf.check.device.event_progress import (
     shown_status,
     status_of,
 )
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import expect_prompt, expect_waits, held
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import expect
 from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus

@@ -8,7 +8,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.same_bytes import expect_bytes
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.level import Level
 
@@ -140,7 +140,7 @@ def peak_can_be_had_again(ground: DeviceGround) -> None:
         held = _fill_up(ground, _LARGE_BLOCK)
         expect(
             len(held) >= len(first),
-            "less memory can be had than before it was given back",
+            "less memory can be allocated than before the deallocation",
             expected=f"{len(first)} blocks of {_LARGE_BLOCK} bytes",
             found=str(len(held)),
         )

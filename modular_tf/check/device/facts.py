@@ -56,7 +56,7 @@ def numa_node_is_one(ground: DeviceGround) -> None:
     node = ground.subject.facts().numa_node
     expect(
         node is None or node < _MOST_NODES,
-        "the NUMA node cannot be",
+        "the NUMA node is out of range",
         expected=f"less than {_MOST_NODES}",
         found=str(node),
     )
@@ -68,7 +68,7 @@ def bandwidth_is_one(ground: DeviceGround) -> None:
     found = ground.subject.facts().memory_bandwidth
     expect(
         found is None or found < 0 or _LEAST_BANDWIDTH <= found <= _MOST_BANDWIDTH,
-        "the memory bandwidth cannot be",
+        "the memory bandwidth is out of range",
         expected=f"{_LEAST_BANDWIDTH} to {_MOST_BANDWIDTH} bytes per second, or negative",
         found=str(found),
     )
@@ -80,7 +80,7 @@ def gflops_are_some(ground: DeviceGround) -> None:
     found = ground.subject.facts().gflops
     expect(
         found is None or (math.isfinite(found) and found != 0),
-        "the GFLOPS cannot be",
+        "the GFLOPS are out of range",
         expected="a finite number that is not 0",
         found=str(found),
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:

@@ -43,11 +43,11 @@ def held(ground: DeviceGround, stream: Stream) -> Gate:
     """
     gate = ground.gate(stream)
     if gate.is_inline:
-        raise Unsupported("streams of this device run at once: none can be held back")
+        raise Unsupported("streams of this device run work at once: none can be blocked")
     patience = _SILENT_SECONDS if ground.subject in _silent else _CALLED_SECONDS
     if not gate.reached.wait(patience):
         _silent.add(ground.subject)
-        raise Blocked("host_callback has taken a callback, and it is not called")
+        raise Blocked("host_callback accepted a callback that is never called")
     return gate
 
 
@@ -119,7 +119,7 @@ def expect_waits(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
     answer: Answer = watched.result()
     if returned:
         raise Deviation(
-            f"{what} has returned while work that it waits for was still held back",
+            f"{what} returned before the work that it waits for was done",
             expected="it returns when the work is done",
             found="it returned before",
         )
@@ -140,7 +140,7 @@ def expect_prompt(gate: Gate, call: Callable[[], Answer], what: str) -> Answer:
         gate.open()
         watched.result()
         raise Deviation(
-            f"{what} waits for work that is held back",
+            f"{what} waits for work that is blocked",
             expected="it returns at once",
             found="its thread sleeps until the work is done",
         )

@@ -9,8 +9,8 @@ from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.left_behind import expect_no_bytes_left
-from modular_tf.check.device.same_bytes import expect_bytes
+from modular_tf.check.device.expected_bytes import expect_bytes
+from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.expectation import Unsupported, advise, expect_equal
 from modular_tf.check.level import Level
 
@@ -95,7 +95,7 @@ def host_memory_comes_back(ground: DeviceGround) -> None:
         ground.subject.host_memory_deallocate(block)
 
     what = "host_memory_allocate and host_memory_deallocate"
-    expect_no_bytes_left(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
+    expect_memory_returned(once, _LEAK_SIZE, _LEAK_ROUNDS, what)
 
 
 @CHECKS.check("SE-149", Level.WORKS, needs=_UNIFIED)

@@ -59,7 +59,9 @@ def devices_end_alone(ground: DeviceLibraryGround) -> None:
             second.deallocate(other)
         copied = first.sync_memcpy_dtoh(back, memory, len(_CONTENT))
         expect_ok(copied, "sync_memcpy_dtoh on device 0, device 1 being destroyed,")
-        expect_equal(back.content(), _CONTENT, "memory of device 0, device 1 being destroyed,")
+        expect_equal(
+            back.content(), _CONTENT, "the memory of device 0, after device 1 was destroyed,"
+        )
         first.deallocate(memory)
 
 

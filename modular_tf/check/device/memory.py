@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.left_behind import expect_no_bytes_left
+from modular_tf.check.device.expected_bytes import expect_bytes
+from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.device.raw_memory import RawMemory
 from modular_tf.check.device.raw_subject import raw_subject
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.level import Level
 from modular_tf.check.repetition import expect_no_leak
@@ -152,7 +152,7 @@ def memory_comes_back(ground: DeviceGround) -> None:
         usage = ground.subject.device_memory_usage()
         return int(usage.value[0]) if usage.ok else 0
 
-    expect_no_bytes_left(once, size, _LEAK_ROUNDS, "allocate and deallocate", free=free)
+    expect_memory_returned(once, size, _LEAK_ROUNDS, "allocate and deallocate", free=free)
 
 
 @CHECKS.check("SE-138", Level.WORKS, passes=RAW)

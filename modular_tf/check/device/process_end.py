@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.check.apart import run_apart
 from modular_tf.check.expectation import Deviation
+from modular_tf.check.new_process import run_in_new_process
 
 if TYPE_CHECKING:
     from modular_tf.check.target import Target
@@ -30,7 +30,7 @@ def expect_clean_end(target: Target, way: str) -> None:
         Unsupported: There is none.
     """
     given = {"target": target.as_dict(), "way": way}
-    ended = run_apart(
+    ended = run_in_new_process(
         "modular_tf.check.device.ending_process", "use_device", given, seconds=_SECONDS
     )
     expected = "it exits with status 0"

@@ -203,6 +203,6 @@ class _Run:
         self._run.close()
         if self._run.findings:
             raise Deviation(
-                "the device did what no order of its work allows",
+                "the device did what no allowed order of its work does",
                 found="; ".join(self._run.findings[:_MOST_TOLD]),
             )

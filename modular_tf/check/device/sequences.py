@@ -17,4 +17,4 @@ CHECKS = CheckList("device", GROUP)
 @CHECKS.check("SE-300", Level.HARD, seconds=600)
 def keeps_to_the_model(ground: SequenceGround) -> None:
     """Random sequences of copies, fills, dependencies and waits."""
-    ground.hunt()
+    ground.search()

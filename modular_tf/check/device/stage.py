@@ -10,7 +10,7 @@ from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.ground import DeviceGround
 from modular_tf.check.expectation import Blocked, Unsupported
 from modular_tf.check.outcome import Pass
-from modular_tf.check.own_state import nothing_remembered
+from modular_tf.check.temporary_state import temporary_state
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _hosted_device(
     # Who has a plugin checked trusts it: it ran already when the checks were planned.
     trust = TrustPolicy(allow_writable=("*",))
     config = Config(first_contact="never", load="eager", trust=trust)
-    with nothing_remembered(target.scratch):
+    with temporary_state(target.scratch):
         service = PluginService(config=config, bundled=False)
         service.load(target.path)
     entry = service.entry(target.path)

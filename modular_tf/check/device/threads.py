@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.device.event_progress import expect_passed, marked
+from modular_tf.check.device.expected_bytes import expect_bytes
 from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.device.order_program import STREAMS, THREADS, OrderProgram
 from modular_tf.check.device.process_end import BUSY, expect_clean_end
-from modular_tf.check.device.same_bytes import expect_bytes
 from modular_tf.check.expectation import Unsupported, expect, expect_in
 from modular_tf.check.level import Level
 from modular_tf.device.streams.event import EventStatus

@@ -50,4 +50,4 @@ def _expect_forbidden(path: str) -> None:
     except PermissionError:
         return
     os.rmdir(trial)
-    raise Unsupported("nothing is forbidden to this user on this disk")
+    raise Unsupported("permissions do not restrict this user on this disk")

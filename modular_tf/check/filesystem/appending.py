@@ -8,7 +8,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
+from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import expect_refused, writer_of
 from modular_tf.check.level import Level

@@ -9,7 +9,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, RAW, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal, note
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import (
@@ -107,7 +107,7 @@ def cleans_up_after_a_failing_close(ground: FilesystemGround) -> None:
 def _expect_told(answers: list[Answer]) -> None:
     expect(
         not all(answer.ok for answer in answers),
-        "a file that found no room is written and closed without an error",
+        "a file is written and closed on a full store without an error",
         expected="another code than OK from append, flush or close",
     )
 
@@ -123,7 +123,7 @@ def tells_that_there_is_no_room(ground: FilesystemGround) -> None:
     _expect_told(answers)
     expect(
         Code.RESOURCE_EXHAUSTED in [answer.code for answer in answers],
-        "nothing says that there is no room",
+        "no call reports that the store is full",
         expected="RESOURCE_EXHAUSTED (8) from append, flush or close",
         found=", ".join(code_found(answer) for answer in answers),
     )

@@ -10,7 +10,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal, note
-from modular_tf.check.filesystem.aftermath import (
+from modular_tf.check.filesystem.expected_state import (
     expect_content,
     expect_directory,
     expect_missing,

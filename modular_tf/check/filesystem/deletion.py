@@ -10,7 +10,11 @@ from modular_tf.check.answers import expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.aftermath import expect_content, expect_directory, expect_missing
+from modular_tf.check.filesystem.expected_state import (
+    expect_content,
+    expect_directory,
+    expect_missing,
+)
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.local_disk import local_path
 from modular_tf.check.level import Level

@@ -10,7 +10,11 @@ from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, advise, expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content, expect_directory, expect_missing
+from modular_tf.check.filesystem.expected_state import (
+    expect_content,
+    expect_directory,
+    expect_missing,
+)
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level
 

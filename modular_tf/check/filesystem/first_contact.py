@@ -49,7 +49,7 @@ def _asks_first_contact(rule_id: str) -> Callable[[LibraryGround], None]:
             raise Deviation(broken[rule_id])
         hiding = [other for other in (*_ENDS, _CANNOT_TRY) if other in broken]
         if hiding:
-            raise Blocked(f"loading it came to no end: see {hiding[0]}: {broken[hiding[0]]}")
+            raise Blocked(f"loading it was not finished: see {hiding[0]}: {broken[hiding[0]]}")
 
     return check
 

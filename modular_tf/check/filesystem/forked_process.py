@@ -9,13 +9,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.apart import leave, run_apart
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.ground import FilesystemGround
 from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.stage import FilesystemStage
 from modular_tf.check.filesystem.stage_root import StageRoot
+from modular_tf.check.new_process import leave, run_in_new_process
 from modular_tf.check.target import Target
 from modular_tf.errors import ModularTFError
 
@@ -27,7 +27,7 @@ _SECONDS = 40.0
 _LOOK_EVERY_S = 0.02
 _SETTLE_S = 0.5  # until threads that the plugin has started wait for work
 _STATUSES = {
-    51: "the child does not come back",
+    51: "the child does not return",
     52: "the child reads something else",
     53: "the child cannot read",
     54: "the child does not end with status 0",
@@ -47,7 +47,7 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
         Blocked: Not even the parent can.
     """
     given = {"target": ground.target.as_dict(), "check_id": check_id}
-    ended = run_apart(__name__, "use_and_fork", given, seconds=_SECONDS)
+    ended = run_in_new_process(__name__, "use_and_fork", given, seconds=_SECONDS)
     if ended is None:
         raise Blocked("a process that reads a file does not end")
     if ended.status in _STATUSES:

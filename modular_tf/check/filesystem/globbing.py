@@ -111,7 +111,9 @@ def counts_what_is_there(ground: FilesystemGround) -> None:
         answer = ground.subject.get_matching_paths(pattern)
         fitting = answer.returned >= 0 if answer.ok else answer.returned == -1
         found = f"{answer.returned}, {code_found(answer)}"
-        expect(fitting, f"the count of get_matching_paths({pattern}) denies its code", found=found)
+        expect(
+            fitting, f"the count of get_matching_paths({pattern}) contradicts its code", found=found
+        )
         if answer.ok:
             expect_equal(len(answer.value), answer.returned, "the number of entries")
             expect(None not in answer.value, "an entry is NULL", found=repr(answer.value))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import expect, expect_equal
+from modular_tf.check.filesystem.every_operation import codes_of_all
 from modular_tf.check.filesystem.further_ground import (
     further_filesystem,
     ground_on,
@@ -13,7 +14,6 @@ from modular_tf.check.filesystem.further_ground import (
     registration_of,
 )
 from modular_tf.check.filesystem.registration_memory import content_of, overwrite
-from modular_tf.check.filesystem.tour import codes_of_tour
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
@@ -42,18 +42,18 @@ def operations_leave_it_alone(ground: FilesystemGround) -> None:
     before = content_of(watched)
     with further_filesystem(ground) as other:
         with ground_on(other, ground, "FS-128") as there:
-            codes_of_tour(there)
+            codes_of_all(there)
         _expect_unchanged(before, watched, "an operation freed or changed what was handed over")
 
 
 @CHECKS.check("FS-127", Level.WORKS, passes=RAW, rows=(27,), seconds=_SECONDS)
 def works_without_it(ground: FilesystemGround) -> None:
     """Tried by working on after the arguments of init are overwritten."""
-    expected = codes_of_tour(ground)
+    expected = codes_of_all(ground)
     overwrite(registration_of(ground).allocated_blocks())
     with further_filesystem(ground) as other, ground_on(other, ground, "FS-127") as there:
-        found = codes_of_tour(there)
-    expect_equal(found, expected, "what the operations answer without the plugin's own tables")
+        found = codes_of_all(there)
+    expect_equal(found, expected, "what the operations return without the plugin's own tables")
 
 
 def _expect_unchanged(before: dict[str, bytes | None], watched: list[Block], message: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import advise
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import further_filesystem, ground_on, raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.apart import leave, run_apart
 from modular_tf.check.expectation import Blocked, Deviation
 from modular_tf.check.filesystem.stage import FilesystemStage
+from modular_tf.check.new_process import leave, run_in_new_process
 from modular_tf.check.outcome import Pass
 from modular_tf.check.target import Target
 
@@ -26,7 +26,7 @@ def expect_clean_end(ground: FilesystemGround) -> None:
     """
     target = replace(ground.target, reached=Pass.RAW)
     given = {"target": target.as_dict(), "path": ground.path("X")}
-    ended = run_apart(__name__, "use_filesystem", given, seconds=_SECONDS)
+    ended = run_in_new_process(__name__, "use_filesystem", given, seconds=_SECONDS)
     expected = "it exits with status 0"
     if ended is None:
         message = "a process that has not called cleanup does not end"

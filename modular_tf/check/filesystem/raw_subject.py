@@ -13,7 +13,7 @@ from modular_tf.check.call_journal import CallJournal, shown
 from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.raw_call import RawCaller
 from modular_tf.check.filesystem.raw_files import RawHandle, RawReader, RawRegion, RawWriter
-from modular_tf.check.filesystem.raw_questions import RawQuestions
+from modular_tf.check.filesystem.raw_queries import RawQueries
 from modular_tf.check.filesystem.raw_settings import RawSettings
 from modular_tf.check.native.guarded_memory import GuardedMemory
 from modular_tf.check.native.raw_filesystem import RawSlots
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _UNTOUCHED_COUNT = (1 << 64) - 1
 
 
-class RawFilesystem(RawQuestions, RawSettings):
+class RawFilesystem(RawQueries, RawSettings):
     """One `TF_Filesystem` of a plugin; it keeps the protocol `FilesystemSubject`. [any thread]
 
     Nothing is called before `init`.

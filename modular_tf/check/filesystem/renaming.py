@@ -10,7 +10,7 @@ from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import HOST, CheckList
 from modular_tf.check.expectation import Unsupported, advise, expect, note
 from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.aftermath import (
+from modular_tf.check.filesystem.expected_state import (
     expect_content,
     expect_directory,
     expect_missing,

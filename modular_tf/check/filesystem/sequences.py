@@ -19,4 +19,4 @@ _TREE = ("directories", "file-as-directory", "parents", "writes")
 @CHECKS.check("FS-320", Level.HARD, traits=_TREE, seconds=600)
 def keeps_to_the_model(ground: SequenceGround) -> None:
     """Random sequences of all operations."""
-    ground.hunt()
+    ground.search()

@@ -112,7 +112,7 @@ def _all_listed(ground: FilesystemGround) -> list[Option]:
     options: list[Option] = expect_ok(answer, _GET)
     number = answer.returned
     if number is not None:  # through the slot
-        expect(number >= 0, f"{_GET} counts less than none", found=str(number))
+        expect(number >= 0, f"{_GET} returns a negative count", found=str(number))
         expect_equal(len(options), number, "the number of options in the array")
     return options
 

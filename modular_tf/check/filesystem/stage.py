@@ -15,7 +15,7 @@ from modular_tf.check.filesystem.prepared_files import OPTION, PreparedGround
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.filesystem.stage_root import StageRoot
 from modular_tf.check.outcome import Pass
-from modular_tf.check.own_state import nothing_remembered
+from modular_tf.check.temporary_state import temporary_state
 from modular_tf.discovery.trust.policy import TrustPolicy
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
@@ -51,7 +51,7 @@ class HostAccess:
         # Who has a plugin checked trusts it: it ran already when the checks were planned.
         trust = TrustPolicy(allow_writable=("*",))
         config = Config(first_contact="never", load="eager", trust=trust)
-        with nothing_remembered(target.scratch):
+        with temporary_state(target.scratch):
             self._service = PluginService(config=config, plugin_paths=[target.path], bundled=False)
             report = self._service.load(target.path)
         entry = self._service.entry(target.path)

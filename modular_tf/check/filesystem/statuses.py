@@ -8,14 +8,14 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect
+from modular_tf.check.filesystem.every_operation import failures, is_success, successes
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import FilesystemGround
-from modular_tf.check.filesystem.tour import failures, is_success, successes
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
     from modular_tf.check.answers import Answer
-    from modular_tf.check.filesystem.tour import Call
+    from modular_tf.check.filesystem.every_operation import Call
 
 CHECKS = CheckList("filesystem", "statuses")
 
@@ -63,9 +63,9 @@ def what_is_offered_is_there(ground: FilesystemGround) -> None:
 def statuses_are_only_set(ground: FilesystemGround) -> None:
     """Look for operations that do something else where their status held an error before."""
     subject = raw_subject(ground)
-    fresh, root = _tour_of(ground, ground.make_dir("fresh")), ground.make_dir("used")
+    fresh, root = _answers_of(ground, ground.make_dir("fresh")), ground.make_dir("used")
     with subject.poisoned():
-        poisoned = _tour_of(ground, root)
+        poisoned = _answers_of(ground, root)
     differing = sorted(
         slot
         for slot in fresh.keys() & poisoned.keys()
@@ -78,8 +78,8 @@ def statuses_are_only_set(ground: FilesystemGround) -> None:
     )
 
 
-def _tour_of(ground: FilesystemGround, root: str) -> dict[str, Answer]:
-    """Return the answer of each operation on a tour of successes, the last where it had two."""
+def _answers_of(ground: FilesystemGround, root: str) -> dict[str, Answer]:
+    """Return the answer of each operation by its slot, the last one where it has two."""
     there = FilesystemGround(ground.subject, root, ground.target, ground.random)
     return dict(successes(there))
 

@@ -8,7 +8,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.answers import code_found, expect_code, expect_ok
 from modular_tf.check.check import RAW, CheckList
 from modular_tf.check.expectation import Blocked, expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.further_ground import raw_subject
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.level import Level

@@ -14,7 +14,7 @@ from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import LIBRARY, RAW, CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Deviation, Unsupported, expect, expect_equal
-from modular_tf.check.filesystem.aftermath import expect_content
+from modular_tf.check.filesystem.expected_state import expect_content
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.raw_subject import open_raw
 from modular_tf.check.level import Level
@@ -95,7 +95,7 @@ def knows_the_root(ground: FilesystemGround) -> None:
         expect(
             len(set(answers.values())) == 1,
             "the root is not the same with more slashes",
-            found=f"named {names}, path_exists answers {answers}",
+            found=f"named {names}, path_exists returns {answers}",
         )
 
 
@@ -162,7 +162,7 @@ def translates_in_many_threads(ground: FilesystemGround) -> None:
 
     run_at_once([partial(translate, number) for number in range(_THREADS)])
     if (sanitizer := sanitizer_of_process()) is not None:
-        raise Unsupported(f"{sanitizer} keeps back what is freed: growth tells nothing")
+        raise Unsupported(f"{sanitizer} delays frees, so growth means nothing")
     long = ground.path("x" * _HEAVY)
     grown = _resident_growth(lambda: ground.subject.translate_name(long), _CALLS)
     expect(

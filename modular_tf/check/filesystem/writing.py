@@ -12,7 +12,7 @@ from modular_tf.check.check import CheckList
 from modular_tf.check.concurrency import run_at_once
 from modular_tf.check.expectation import Unsupported, advise, expect, expect_equal
 from modular_tf.check.filesystem.access_rights import read_only
-from modular_tf.check.filesystem.aftermath import expect_content, expect_empty
+from modular_tf.check.filesystem.expected_state import expect_content, expect_empty
 from modular_tf.check.filesystem.full_store import file_without_room
 from modular_tf.check.filesystem.ground import CONTENT
 from modular_tf.check.filesystem.open_files import (

@@ -1,4 +1,4 @@
-"""What became of each plugin that was checked, and what that comes to."""
+"""The results of a run: the outcomes of each plugin, and whether it conforms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.check.outcome import ANSWERED, BAD, Verdict
+from modular_tf.check.outcome import BAD, CONCLUSIVE, Verdict
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
@@ -31,8 +31,8 @@ class PluginReport:
         remarks: What else was seen: why less was checked than was asked for.
         seconds: How long it took.
         root: The URI below which files were made, None for the kit's choice.
-        faults: How the kit itself failed, and so came to no more checks of a process.
-        unanswered: How many checks came to no outcome, by a fault or an interruption.
+        faults: How the kit itself failed, which left checks of a process without an outcome.
+        unanswered: How many checks have no outcome, because of a fault or an interruption.
     """
 
     path: str
@@ -62,7 +62,7 @@ class PluginReport:
     @property
     def has_checked(self) -> bool:
         """Whether anything was checked at all."""
-        return any(outcome.verdict in ANSWERED for outcome in self.outcomes)
+        return any(outcome.verdict in CONCLUSIVE for outcome in self.outcomes)
 
     @property
     def conforms(self) -> bool:
@@ -75,7 +75,7 @@ class PluginReport:
         """The highest level of those asked for that it passes with all below; None for none.
 
         A level counts where something of it was checked, and nothing of it is bad or blocked; none
-        does where checks came to no outcome.
+        does where checks have no outcome.
         """
         reached = None
         for level in Level:
@@ -84,14 +84,14 @@ class PluginReport:
             verdicts = [o.verdict for o in self.outcomes if all_checks()[o.check_id].level is level]
             if any(verdict in BAD or verdict is Verdict.BLOCKED for verdict in verdicts):
                 break
-            if any(verdict in ANSWERED for verdict in verdicts):
+            if any(verdict in CONCLUSIVE for verdict in verdicts):
                 reached = level
         return reached
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of all plugins of one run.
+    """The results of all plugins of one run.
 
     Attributes:
         plugins: In the order of the run.

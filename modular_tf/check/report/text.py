@@ -76,7 +76,7 @@ def _verdict(plugin: PluginReport) -> str:
     if plugin.conforms:
         return "conforms"
     if plugin.unanswered and not plugin.bad:
-        return f"is not known to conform, {plugin.unanswered} checks came to no outcome"
+        return f"is not known to conform, {plugin.unanswered} checks have no outcome"
     return "does not conform"
 
 

@@ -33,7 +33,7 @@ def _of_incident(outcome: Outcome) -> str:
     assert incident is not None  # noqa: S101  (asked for by the caller)
     place = f" in {incident.last_call}" if incident.last_call else ""
     if outcome.verdict is Verdict.HUNG:
-        return f"did not come back{place} within {outcome.seconds:.0f} s"
+        return f"did not return{place} within {outcome.seconds:.0f} s"
     report = sanitizer_report(incident.said)
     reported = "" if report is None else f": {report}"
     if outcome.verdict is Verdict.EXITED:

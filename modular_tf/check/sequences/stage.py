@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.expectation import Deviation
-from modular_tf.check.sequences.hunt import Hunt
 from modular_tf.check.sequences.performers import performer_of
 from modular_tf.check.sequences.program import Replay
+from modular_tf.check.sequences.search import Search
 from modular_tf.check.sequences.worker import SequenceWorker
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class SequenceStage:
 
     Attributes:
         target: What is checked.
-        calls: The statements of the smallest program that has shown something, and the command
-            that performs it again.
+        calls: The statements of the smallest program that failed, and the command that replays it.
     """
 
     def __init__(self, target: Target) -> None:
@@ -60,30 +59,29 @@ class SequenceGround:
         self._stage = stage
         self._check = check
 
-    def hunt(self) -> None:
+    def search(self) -> None:
         """Try random programs.
 
         Their number is the option `programs`, their length `longest_program`.
 
         Raises:
-            Deviation: One has shown something; it names the smallest that does, and how to replay
-                it.
+            Deviation: One failed; names the smallest one that fails, and how to replay it.
             Unsupported: Hypothesis is not installed.
             Blocked: The plugin cannot be loaded.
         """
         target = self._stage.target
         options = target.options
         with SequenceWorker(target, self._check, _SECONDS_OF_A_PROGRAM) as worker:
-            hunt = Hunt(worker.perform, shrink_seconds=_SHRINK_SECONDS)
-            hunt.run(
+            search = Search(worker.perform, shrink_seconds=_SHRINK_SECONDS)
+            search.run(
                 performer_of(target.kind).steps(),
                 programs=int(options.get("programs", _PROGRAMS)),
                 longest=int(options.get("longest_program", _LONGEST)),
                 seed=target.seed,
             )
-        if hunt.best is None:
+        if search.best is None:
             return
-        program, failure = hunt.best
+        program, failure = search.best
         command = f"modular-tf check {shlex.quote(target.path)} --replay {self._token(program)}"
         script = performer_of(target.kind).script(program)
         self._stage.calls[:] = [*script[-_MOST_STATEMENTS:], f"# {command}"]

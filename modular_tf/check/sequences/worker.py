@@ -133,7 +133,7 @@ class SequenceWorker:
         self._read, self._told = b"", []
 
     def _answer(self, deadline: float) -> dict[str, Any] | None:
-        """Return the next answer, None where the process is gone or has not come back."""
+        """Return the next answer, None where the process has ended or has not returned."""
         while (line := self._line(deadline)) is not None:
             entry = _entry(line)
             if _ANSWERS & entry.keys():
@@ -156,7 +156,7 @@ class SequenceWorker:
         return line
 
     def _lost(self) -> Failure:
-        """Say how the process ended, or that it did not come back; it is gone afterwards."""
+        """Say how the process ended, or that it did not return; it is ended afterwards."""
         hung = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         hung = hung and not self._told
         if hung:
@@ -164,7 +164,7 @@ class SequenceWorker:
             self._answer(time.monotonic() + _TIME_TO_ANSWER_S)
         calls, told = self._log.calls()[-_MOST_CALLS:], self._told
         status = self._end()
-        what = f"did not come back within {self._seconds:g} s" if hung else _how(told, status)
+        what = f"did not return within {self._seconds:g} s" if hung else _how(told, status)
         where = f" in {calls[-1]}" if calls else ""
         frames = [entry["frame"] for entry in told if "frame" in entry]
         files = (self._target.path, *self._target.companions)

@@ -141,7 +141,7 @@ def test_the_text_says_all_that_one_needs_to_act():
     for needed in (
         rule.requirement, rule.remedy, FAILED.message, FAILED.expected, FAILED.found,
         *FAILED.calls, "mine_read+0x1a", "about to fall", "SIGSEGV (signal 11)", "a remark",
-        "--only FS-156 --seed 7 /plugins/libmine.so", "did not come back in read(file1) within 30",
+        "--only FS-156 --seed 7 /plugins/libmine.so", "did not return in read(file1) within 30",
         "exit status 3", "known deviation: the store says so", "blocked FS-152: create_dir failed",
     ):  # fmt: skip
         assert needed in text
@@ -170,7 +170,7 @@ def test_the_summary_is_one_line():
     assert line.startswith("libmine.so: does not conform; reaches ")
     assert "10 checks: 1 passed, 1 failed" in line
     cut_short = plugin(outcome("FS-150", Verdict.PASSED), unanswered=3)
-    assert "is not known to conform, 3 checks came to no outcome" in summary_line(cut_short)
+    assert "is not known to conform, 3 checks have no outcome" in summary_line(cut_short)
     assert summary_line(plugin()) == "libmine.so: nothing was checked"
 
 

@@ -1,4 +1,4 @@
-"""What is taken again and again has to come back."""
+"""Memory that is allocated and deallocated many times is returned, or reported as lost."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import mmap
 import pytest
 
 from modular_tf.check.device.address_ranges import expect_apart
-from modular_tf.check.device.left_behind import expect_no_bytes_left
+from modular_tf.check.device.leaks import expect_memory_returned
 from modular_tf.check.expectation import Deviation
 
 _SIZE, _ROUNDS = 8 << 20, 16
 
 
 def test_what_is_given_back_is_not_missed():
-    expect_no_bytes_left(lambda: mmap.mmap(-1, _SIZE).close(), _SIZE, _ROUNDS, "work")
+    expect_memory_returned(lambda: mmap.mmap(-1, _SIZE).close(), _SIZE, _ROUNDS, "work")
 
 
 def test_what_the_process_keeps_is():
     kept = []
 
     with pytest.raises(Deviation, match="work leave memory behind"):
-        expect_no_bytes_left(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
+        expect_memory_returned(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
 
 
 def test_what_the_device_has_no_longer_is():
@@ -31,7 +31,7 @@ def test_what_the_device_has_no_longer_is():
         free[0] -= _SIZE
 
     with pytest.raises(Deviation, match="work leave memory behind"):
-        expect_no_bytes_left(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
+        expect_memory_returned(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
 
 
 @pytest.mark.parametrize("ranges", [[], [(0, 8)], [(8, 4), (0, 8)], [(0, 0), (0, 8)]])

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 Call = tuple[str, "Answer"]
 """An operation, and what it returned."""
 
-_CONTENT = b"content of a tour"
+_CONTENT = b"content of each file"
 
 
 def successes(ground: FilesystemGround) -> Iterator[Call]:
     """Call each operation that the subject offers so that it should succeed."""
     subject = ground.subject
-    uri, other, directory = (ground.path(name) for name in ("tour-file", "tour-copy", "tour-dir"))
+    uri, other, directory = (ground.path(name) for name in ("each-file", "each-copy", "each-dir"))
     yield from _write(ground, uri, "new_writable_file")
     yield from _write(ground, uri, "new_appendable_file")
     yield from _read(ground, uri)
@@ -41,7 +41,7 @@ def successes(ground: FilesystemGround) -> Iterator[Call]:
         yield from _ask(ground, slot, directory)
     yield from _ask(ground, "recursively_create_dir", f"{directory}-deep/er")
     yield from _ask(ground, "delete_recursively", f"{directory}-deep")
-    yield from _ask(ground, "get_matching_paths", f"{ground.root}/tour-*")
+    yield from _ask(ground, "get_matching_paths", f"{ground.root}/each-*")
     yield from _ask(ground, "delete_file", uri)
 
 
@@ -67,8 +67,8 @@ def failures(ground: FilesystemGround) -> Iterator[Call]:
         yield from _ask(ground, slot, ground.below_missing())
 
 
-def codes_of_tour(ground: FilesystemGround) -> dict[str, int]:
-    """Return the code of each operation on a tour of successes, the last one where it had two."""
+def codes_of_all(ground: FilesystemGround) -> dict[str, int]:
+    """Return the code of each operation by its slot, the last one where it has two."""
     return {slot: answer.code for slot, answer in successes(ground)}
 
 

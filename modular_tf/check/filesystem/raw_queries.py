@@ -67,7 +67,7 @@ _POINTER = 8
 _MEMORY_RULE = MEMORY_RULES["filesystem"]
 
 
-class RawQuestions(RawPaths):
+class RawQueries(RawPaths):
     """The part of a raw filesystem that asks. [any thread]"""
 
     def path_exists(self, uri: str) -> Answer:

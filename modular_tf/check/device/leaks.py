@@ -1,4 +1,4 @@
-"""Whether memory that is taken again and again is given back as often."""
+"""Whether memory that is allocated and deallocated many times is returned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def expect_no_bytes_left(
+def expect_memory_returned(
     work: Callable[[], None],
     n_bytes: int,
     rounds: int,
@@ -18,7 +18,7 @@ def expect_no_bytes_left(
     *,
     free: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Take memory and give it back, again and again.
+    """Allocate and deallocate memory many times, and demand that none is lost.
 
     Where it is the device's own, there is less of it free, or none left one day. Where it is the
     host's, which is not taken before it is written to, the process grows.
@@ -40,7 +40,7 @@ def expect_no_bytes_left(
     gone = max(_address_space() - size_before, free_before - free())
     expect(
         gone < n_bytes * rounds // 2,
-        f"{what} leave memory behind",
+        f"{what} leak memory",
         expected="as much memory as before",
         found=f"{gone >> 20} MiB less, after {rounds} times {n_bytes >> 20} MiB",
     )

@@ -1,4 +1,4 @@
-"""Looking for a program that shows something wrong, and making it as small as it can be."""
+"""Searching for a program that fails, and reducing it to the smallest one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from modular_tf.check.sequences.worker import Failure
 
 
-class _Found(Exception):  # noqa: N818  (no error: what the hunt is for)
+class _Found(Exception):  # noqa: N818  (no error: what the search is for)
     pass
 
 
-class Hunt:
-    """One hunt.
+class Search:
+    """One search.
 
     Attributes:
-        best: The smallest program that has shown something, and what; None for none.
+        best: The smallest program that failed, and how it failed; None for none.
         tried: How many programs were tried.
 
     Args:
@@ -46,7 +46,7 @@ class Hunt:
         self._deadline = float("inf")
 
     def run(self, steps: SearchStrategy[Step], *, programs: int, longest: int, seed: int) -> None:
-        """Try random programs until one shows something, then smaller ones.
+        """Try random programs until one fails, then smaller ones.
 
         Args:
             steps: Where steps come from.

@@ -1,4 +1,4 @@
-"""What a service of a check keeps: nothing of the user's, and nothing for later."""
+"""Keeping the state of a service in a directory that is removed after the check."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _STATE = ("XDG_STATE_HOME", "XDG_CACHE_HOME")
 
 
 @contextmanager
-def nothing_remembered(scratch: str) -> Iterator[None]:
-    """Have services within the block keep what they keep in a directory of this process.
+def temporary_state(scratch: str) -> Iterator[None]:
+    """Keep the state of services within the block below a directory.
 
-    A process of checks may end at any call, and its mark would have the plugin in quarantine.
+    A process of checks may end at any call, and its mark would put the plugin into quarantine.
 
     Args:
-        scratch: The directory; empty for none, and then the user's own counts.
+        scratch: The directory; empty for the user's own.
     """
     before = {name: os.environ.get(name) for name in _STATE}
     os.environ.update({name: os.path.join(scratch, name) for name in _STATE} if scratch else {})

@@ -48,7 +48,7 @@ class Ended:
         return f"{ending}; it said: {self.said}" if self.said else ending
 
 
-def run_apart(
+def run_in_new_process(
     module: str, function: str, arguments: Mapping[str, Any], *, seconds: float
 ) -> Ended | None:
     """Call a function in a new interpreter, and wait for the interpreter's end.
