@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.discovery.file_identity import SeenFile
+from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.checked_values import (
     fields_of,
     list_of,
@@ -20,7 +21,6 @@ from modular_tf.processes.checked_values import (
     rule_id,
     typed,
 )
-from modular_tf.processes.ending import MOST_FRAMES
 from modular_tf.processes.plain_text import (
     MOST_OF_A_CALL,
     MOST_OF_A_MESSAGE,

@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.processes.checked_values import number_in
-from modular_tf.processes.ending import MOST_FRAMES
 from modular_tf.processes.plain_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+MOST_FRAMES = 64
 _HOST = (
     "_cffi_backend.",
     "_core.",

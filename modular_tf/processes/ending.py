@@ -6,10 +6,10 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
+from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.checked_values import number_in, typed
 from modular_tf.processes.signal_names import signal_in_full
 
-MOST_FRAMES = 64
 CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
 )

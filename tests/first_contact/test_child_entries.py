@@ -25,9 +25,9 @@ from modular_tf.first_contact.finding import (
     PlatformOffer,
 )
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
-from modular_tf.processes.backtrace import readable_frames
+from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
 from modular_tf.processes.child_pipes import EntryReader
-from modular_tf.processes.ending import MOST_FRAMES, ChildEnding
+from modular_tf.processes.ending import ChildEnding
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
