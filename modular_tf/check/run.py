@@ -12,7 +12,7 @@ from modular_tf.check.planning import subject_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from modular_tf.check.isolation.lane import CheckFaultError
+    from modular_tf.check.isolation.running_job import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan

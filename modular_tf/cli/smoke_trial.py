@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.isolation.ending import LastWords, words_of
+from modular_tf.check.isolation.ending import Ending, words_of
 from modular_tf.cli.device_details import described, without_details
 from modular_tf.cli.device_smoke import CHECKS, Outcome, has_work, not_tried
 from modular_tf.cli.smoke_process import CLOSE, DETAILS
@@ -21,6 +21,7 @@ from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.errors import FailedPreconditionError
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
+from modular_tf.processes.backtrace import readable_frames
 from modular_tf.processes.child_pipes import EntryReader
 from modular_tf.processes.interpreter import command_like_here, find_interpreter
 from modular_tf.service.configuration_keys import TELL_VARIABLE
@@ -93,7 +94,7 @@ class _Run:
         self._is_ready = False
         self._files: list[str] = []
         self._failed: str | None = None
-        self._last_words = LastWords()
+        self._ending = Ending()
 
     def finish(self) -> None:
         """Start the process, hear it out, and take note of what became of it."""
@@ -105,8 +106,8 @@ class _Run:
                 self._listen(reads, child)
             finally:
                 child.kill()  # does nothing where it has ended
-                self._last_words.ending.status = child.wait()
-        self._last_words.look_back(self._files)
+                self._ending.status = child.wait()
+        self._ending.backtrace = readable_frames(self._ending.frames, self._files)
         self._conclude()
 
     def _start(self, report: int) -> subprocess.Popen[bytes]:
@@ -147,7 +148,7 @@ class _Run:
                     return
             elif child.poll() is not None:
                 return
-        self._last_words.ending.hung = self._options.timeout
+        self._ending.hung = self._options.timeout
 
     def _is_late(self) -> bool:
         # Loading plugins takes as long as it took in the command.
@@ -156,6 +157,8 @@ class _Run:
 
     def _take(self, entry: dict[str, Any]) -> None:
         self._since = time.monotonic()
+        if self._ending.take(entry):
+            return
         match entry:
             case {"ready": _}:
                 self._is_ready = True
@@ -169,7 +172,6 @@ class _Run:
                 self._trial.details = details
             case {"failed": str(text)}:
                 self._failed = text
-        self._last_words.take(entry)
 
     def _decide(self, outcome: Outcome) -> None:
         self._left.remove(outcome.check)
@@ -184,7 +186,7 @@ class _Run:
             if self._step is None:  # it would be the same with the others
                 for name in list(self._left):
                     self._decide(not_tried(name, _NOT_TRIED))
-        elif self._step == CLOSE and (self._failed or self._last_words.ending.status != 0):
+        elif self._step == CLOSE and (self._failed or self._ending.status != 0):
             self._trial.outcomes.append(Outcome(CLOSE, works=False, elapsed_ms=0.0, message=why))
         if self._step in {None, DETAILS} and self._trial.details is None:
             self._trial.details = without_details(self._trial.device, why)
@@ -192,7 +194,7 @@ class _Run:
     def _why(self) -> str:
         if self._failed is not None:
             return self._failed
-        ending = self._last_words.ending
+        ending = self._ending
         own = [frame for frame in ending.backtrace if not is_of_system(frame.partition(" ")[0])]
         at = "".join(f", at {frame}" for frame in [*own, *ending.backtrace][:1])
         when = "" if self._is_ready else " while plugins were loaded"

@@ -1,28 +1,27 @@
-"""Several plugins on their way through trials, side by side, each in a process of its own.
+"""A batch of plugins that are tried side by side, each in a process of its own.
 
-A process in which a plugin ran says what that plugin wants, so it is asked about no other one.
+A process in which a plugin ran reports what that plugin wants, so it tries no other one.
 """
 
 from __future__ import annotations
 
 import os
-import selectors
-import time
 from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.lane import Lane
+from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.verdict import cannot_try, watcher_lost
+from modular_tf.processes.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
+    from modular_tf.processes.lanes import Lane
     from modular_tf.processes.zygote_process import ZygoteProcess, Zygotes
 
 _WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
@@ -31,9 +30,9 @@ _SPARE_STARTS = 2
 
 
 class Batch:
-    """Tasks on their way: those that wait, those in lanes, and those whose watcher was lost.
+    """Tasks that wait, those that watchers have, and those whose watcher was lost.
 
-    A task whose watcher was lost is tried once more, alone: only then is it known for the culprit.
+    A task whose watcher was lost is tried once more, alone: if it is lost again, it is the cause.
 
     Args:
         tasks: What to try.
@@ -41,7 +40,7 @@ class Batch:
         zygotes: Where watchers come from; left as it is when all have been tried.
         tell: Is called with a task's index and finding as soon as it is known.
         mark: Marks a task, by its index, for as long as a trial may end this process. Where it may,
-            one is tried at a time: so the mark that is left names the culprit.
+            one is tried at a time: so a mark that is left names the plugin that did it.
 
     Attributes:
         findings: What was found, by the task's index.
@@ -59,13 +58,12 @@ class Batch:
         self._tasks = tasks
         self._limits = limits
         self._zygotes = zygotes
-        self._selector = selectors.DefaultSelector()
         self._most_lanes = len(os.sched_getaffinity(0)) + 1  # while one hangs, others go on
         self._waiting = deque(range(len(tasks)))
         self._suspects: deque[int] = deque()
         self._alone: int | None = None
-        self._lanes: list[Lane] = []
-        self._heard: ZygoteProcess | None = None
+        self._lanes: Lanes[int] = Lanes()
+        self._zygote: ZygoteProcess | None = None
         # Each may be ended by each task once more than the tasks know.
         self._starts_left = 2 * len(tasks) + _SPARE_STARTS
         self._tell = tell
@@ -79,17 +77,12 @@ class Batch:
                 self._hand_out()
                 self._listen()
         except BaseException:
-            self._close_lanes()  # which ends the watchers, for whom the zygote waits
+            self._lanes.close()  # which ends the watchers, for whom the zygote waits
             self._zygotes.end()
             raise
         finally:
             self._marked.close()
-            self._selector.close()
-            self._close_lanes()
-
-    def _close_lanes(self) -> None:
-        for lane in self._lanes:
-            lane.connection.close()
+            self._lanes.close()
 
     def _found(self, number: int, finding: Finding) -> None:
         self.findings[number] = finding
@@ -101,7 +94,7 @@ class Batch:
     # -- handing out ----------------------------------------------------------------------------
 
     def _hand_out(self) -> None:
-        if self._heard is None and not self._begin():
+        if self._zygote is None and not self._begin():
             return
         while (number := self._next()) is not None:
             lane = self._free_lane()
@@ -109,9 +102,10 @@ class Batch:
                 self._put_back(number)
                 return
             try:
-                lane.give(number, self._begun(number), self._limits.seconds + _WATCHERS_PATIENCE_S)
+                seconds = self._limits.seconds + _WATCHERS_PATIENCE_S
+                lane.give(number, self._begun(number).as_dict(), seconds)
             except OSError:  # it had ended before
-                lane.number = None
+                lane.work = None
                 self._put_back(number)
                 self._lose(lane)
 
@@ -124,12 +118,12 @@ class Batch:
 
     @property
     def _is_secluded(self) -> bool:
-        return self._heard is not None and self._heard.is_secluded
+        return self._zygote is not None and self._zygote.is_secluded
 
     def _next(self) -> int | None:
         if self._waiting:
             return self._waiting.popleft()
-        if not self._suspects or any(lane.is_busy for lane in self._lanes):
+        if not self._suspects or self._lanes.under_way():
             return None
         # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
         self._end_zygote()
@@ -145,59 +139,46 @@ class Batch:
         else:
             self._waiting.appendleft(number)
 
-    def _free_lane(self) -> Lane | None:
+    def _free_lane(self) -> Lane[int] | None:
         """Return a lane for one more task, None where there are as many as there may be."""
-        for lane in self._lanes:
-            if not lane.is_busy:
-                return lane
-        most = self._most_lanes if self._is_secluded or self._mark is None else 1
-        if len(self._lanes) >= most or self._heard is None:
+        if self._zygote is None:
             return None
+        most = self._most_lanes if self._is_secluded or self._mark is None else 1
         try:
-            lane = Lane(self._heard.new_watcher())
+            return self._lanes.free(most, self._zygote.new_watcher)
         except ConnectionError:
             self._end_zygote()
-            return None
         except OSError as error:  # no descriptors left: those that there are must do
             if not self._lanes:
                 self._give_up(f"no process can be started: {error}")
-            return None
-        self._lanes.append(lane)
-        self._selector.register(lane.connection, selectors.EVENT_READ, lane)
-        return lane
+        return None
 
     # -- listening ------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        for key, _ in self._selector.select(_LOOK_EVERY_S):
-            if key.data is None:
-                self._end_zygote()  # it has ended by itself
-            elif key.data in self._lanes:
-                self._hear(key.data)
-        now = time.monotonic()
-        if any(lane.is_busy and now > lane.deadline for lane in self._lanes):
+        for lane in self._lanes.ready(_LOOK_EVERY_S):
+            self._hear(lane)
+        if any(lane.is_late for lane in self._lanes):
             self._end_zygote()
 
-    def _hear(self, lane: Lane) -> None:
+    def _hear(self, lane: Lane[int]) -> None:
+        number = lane.work
         try:
-            finding = lane.receive()
+            findings = [Finding.from_dict(entry) for entry in lane.receive()]
         except (EOFError, ValueError, RecursionError):
             self._lose(lane)
             return
-        number = lane.number
-        if finding is not None and number is not None:
-            lane.number = None
-            self._found(number, finding)
+        if findings and number is not None:
+            lane.work = None
+            self._found(number, findings[0])
 
-    def _lose(self, lane: Lane) -> None:
-        """Give a lane up whose watcher is gone; its task is tried alone, or is the culprit."""
+    def _lose(self, lane: Lane[int]) -> None:
+        """Give a lane up whose watcher is gone; its task is tried alone, or was alone already."""
         self._lanes.remove(lane)
-        self._selector.unregister(lane.connection)
-        lane.connection.close()
-        if lane.number is not None and lane.number == self._alone:
-            self._found(lane.number, watcher_lost())
-        elif lane.number is not None:
-            self._suspects.append(lane.number)
+        if lane.work is not None and lane.work == self._alone:
+            self._found(lane.work, watcher_lost())
+        elif lane.work is not None:
+            self._suspects.append(lane.work)
 
     # -- the zygote -----------------------------------------------------------------------------
 
@@ -207,24 +188,22 @@ class Batch:
         try:
             if self._starts_left < 0:
                 raise OSError("no process can be started: all have ended too early")  # noqa: TRY301
-            self._heard = self._zygotes.warm()
+            self._zygote = self._zygotes.warm()
         except OSError as error:
             self._give_up(str(error))
             return False
-        self._selector.register(self._heard.control, selectors.EVENT_READ, None)
         return True
 
     def _end_zygote(self) -> None:
         """End it, with its watchers; what they have found by now is taken."""
-        if self._heard is None:
+        if self._zygote is None:
             return
-        self._selector.unregister(self._heard.control)
-        self._heard = None
-        for lane in list(self._lanes):
+        self._zygote = None
+        for lane in self._lanes:
             lane.connection.settimeout(0)
             with suppress(BlockingIOError):
                 self._hear(lane)
-        for lane in list(self._lanes):
+        for lane in self._lanes:
             self._lose(lane)
         self._zygotes.end()
 

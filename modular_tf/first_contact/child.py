@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 from modular_tf.first_contact.journal import Journal
 from modular_tf.first_contact.process_limits import process_limits
-from modular_tf.first_contact.process_state import ProcessState, changes, flush_output
+from modular_tf.first_contact.process_state import ProcessState, changes
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.origin_folder import remove_mirrors
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
-from modular_tf.native.parent_death import die_with_parent
-from modular_tf.processes.descriptors import REPORT, take_descriptors
+from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
 from modular_tf.processes.memory_use import memory_use, stack_size
+from modular_tf.processes.report import REPORT, Report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.process_limits import ProcessLimits
     from modular_tf.first_contact.task import Task
@@ -35,23 +37,18 @@ _MORE_TASKS = 512
 _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 
-def run(task: Task, limits: Limits, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
+def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoReturn:
     """Try a plugin and end the process; what it registered to run then does not run.
 
     Args:
         task: The plugin.
         limits: What it may take.
-        streams: What become standard output, standard error, and the report.
+        ends: What become standard output, standard error, and the report.
         parent: The process that waits for this one, and whose end is this one's.
     """
     try:
-        # By a signal that nobody else asks the kernel for: so it shows if a plugin asks for one.
-        die_with_parent(parent, signal.SIGRTMAX)
-        # A group of its own, in the session of the parent: in a session of its own the kernel
-        # would ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
-        os.setpgid(0, 0)
-        take_descriptors(streams)
-        journal = Journal(REPORT, Watchers())
+        become_child(ends, parent)
+        journal = Journal(Report(), Watchers())
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:
@@ -92,27 +89,18 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
 
 def _take_limits(task: Task, limits: Limits) -> None:
     processors = os.cpu_count() or 1
-    # One byte is too little for a core dump, and keeps the kernel from piping it to a program,
-    # which it does at 0.
-    _lower(resource.RLIMIT_CORE, 1)
-    _lower(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
-    _lower(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
+    dump_no_core()
+    lower_limit(resource.RLIMIT_NOFILE, _MOST_DESCRIPTORS)
+    lower_limit(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
     copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
-    _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
+    lower_limit(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
     if "LD-064" not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.
         stacks = _THREADS_OF_A_PROCESSOR * processors * stack_size()
         own = memory_use("self").allocated
-        _lower(resource.RLIMIT_DATA, own + 2 * limits.memory_mib * _MIB + stacks)
+        lower_limit(resource.RLIMIT_DATA, own + 2 * limits.memory_mib * _MIB + stacks)
     if os.geteuid() != 0:  # it does not bind root, whose children are counted instead
-        _lower(resource.RLIMIT_NPROC, _tasks_of_the_machine() + _MORE_TASKS)
-
-
-def _lower(kind: int, limit: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
-    resource.setrlimit(kind, (limit, limit))
+        lower_limit(resource.RLIMIT_NPROC, _tasks_of_the_machine() + _MORE_TASKS)
 
 
 def _tasks_of_the_machine() -> int:

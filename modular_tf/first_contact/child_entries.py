@@ -1,12 +1,11 @@
 """What a child process tells its watcher, entry by entry, as far as it can be believed.
 
-`journal.py` and the native core write the entries. A plugin runs in the child and may write some
-itself, about nobody but itself. So each entry has the form that the child gives it, or is none.
+`journal.py` writes the entries. A plugin runs in the child and may write some itself, about nobody
+but itself. So each entry has the form that the child gives it, or is none.
 """
 
 from __future__ import annotations
 
-from signal import NSIG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.first_contact.finding import Finding
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 _MOST_CHANGES = 64
 _MOST_BYTES = 1 << 62
-_64_BITS = (1 << 64) - 1
-_MOST_STATUS = 255
 _OUTCOME = frozenset(("finding", "changes"))
 
 
@@ -59,30 +56,6 @@ class Finished(NamedTuple):
     memory: MemoryUse
 
 
-class Signalled(NamedTuple):
-    """A signal ends the process, with `errno` as it was."""
-
-    number: int
-    errno: int
-    is_overflow: bool
-
-
-class Exits(NamedTuple):
-    """The process called `exit`."""
-
-    status: int
-
-
-class Frame(NamedTuple):
-    """A native frame, as `backtrace.readable_frames` takes it."""
-
-    told: list[Any]
-
-
-class Traced(NamedTuple):
-    """The frames have come."""
-
-
 class Stops(NamedTuple):
     """The plugin stopped the processes that watch over it."""
 
@@ -100,7 +73,7 @@ class Fault(NamedTuple):
     is_scarce: bool
 
 
-Entry = Entered | Finished | Signalled | Exits | Frame | Traced | Stops | Lost | Fault
+Entry = Entered | Finished | Stops | Lost | Fault
 
 
 def read_entry(entry: Any) -> Entry:
@@ -123,28 +96,14 @@ def _finished(finished: Any, memory: Any) -> Finished:
     return Finished(_outcome(finished), _memory(memory))
 
 
-def _signalled(signal: Any, errno: Any, overflow: Any) -> Signalled:
-    is_overflow = number_in(overflow, 0, 1) == 1
-    return Signalled(number_in(signal, 1, NSIG - 1), number_in(errno, 0, _64_BITS), is_overflow)
-
-
 def _stops(stops: Any) -> Stops:
     number_in(stops, 1, 1)
     return Stops()
 
 
-def _traced(traced: Any) -> Traced:
-    number_in(traced, 1, 1)
-    return Traced()
-
-
 _READERS: Mapping[frozenset[str], Callable[..., Entry]] = {
     frozenset(("enters", "memory")): _entered,
     frozenset(("finished", "memory")): _finished,
-    frozenset(("signal", "errno", "overflow")): _signalled,
-    frozenset(("exits",)): lambda exits: Exits(number_in(exits, 0, _MOST_STATUS)),
-    frozenset(("frame",)): lambda frame: Frame(typed(frame, list)),
-    frozenset(("traced",)): _traced,
     frozenset(("stops",)): _stops,
     frozenset(("lost",)): lambda lost: Lost(plain(typed(lost, str))),
     frozenset(("fault", "scarce")): lambda fault, scarce: Fault(

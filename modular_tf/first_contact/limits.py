@@ -1,4 +1,4 @@
-"""What one plugin may take at its first contact."""
+"""The limits of one trial."""
 
 from __future__ import annotations
 

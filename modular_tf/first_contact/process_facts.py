@@ -1,6 +1,6 @@
-"""Facts of the calling process that the kernel keeps for it, and what is said of who changes them.
+"""Process-wide state that the kernel keeps, and what to report of a plugin that changes it.
 
-A fact is a text by a name; what it says matters to nobody but where it is shown.
+A fact is a text by a name; texts are only compared, and shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What belongs to the whole process, and so to the application: seen before and after a plugin."""
+"""Process-wide state, compared before and after a plugin ran."""
 
 from __future__ import annotations
 
@@ -192,10 +192,3 @@ def _environment() -> dict[bytes, bytes]:
         found.setdefault(name, value)
         index += 1
     return found
-
-
-def flush_output() -> None:
-    """Write out what plugins have printed and the C library still holds."""
-    flush = _c_symbol("fflush", "int (*)(void *)")
-    if flush is not None:
-        flush(ffi.NULL)

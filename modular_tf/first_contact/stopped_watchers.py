@@ -1,7 +1,7 @@
-"""The processes that a trial hangs from: seen to be stopped by the plugin, and woken.
+"""Waking the watcher, the zygote and the application where a plugin has stopped them.
 
-A plugin that stops all processes of its user goes on alone. Where it is not secluded, nobody but
-its own process can wake the application then.
+A plugin that stops all processes of its user goes on running. Where it is not secluded, only its
+own process can wake the others.
 """
 
 from __future__ import annotations

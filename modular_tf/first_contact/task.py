@@ -41,9 +41,9 @@ class Task:
         return asdict(self)
 
     def witness(self) -> None:
-        """Note on the mark that the application ended, and its watcher did not: by somebody else.
+        """Note on the mark that the plugin did not end the application: its watcher still runs.
 
-        What kills all processes of a user leaves nobody who could.
+        A plugin that kills all processes of its user kills the watcher too.
         """
         if self.mark:
             with suppress(OSError):  # the application goes on, and has removed it

@@ -1,4 +1,4 @@
-"""Timers of the process, whose signals come when whoever set them has long returned."""
+"""Timers of the process that a plugin left running, and the signals that they send."""
 
 from __future__ import annotations
 

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.child import run
 from modular_tf.first_contact.child_entries import (
     Entered,
-    Exits,
     Fault,
     Finished,
-    Frame,
     Lost,
-    Signalled,
     Stops,
-    Traced,
     read_entry,
 )
 from modular_tf.first_contact.verdict import Ending, cannot_try, finding_of
-from modular_tf.native.crash_report import QUESTION
-from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
-from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
-from modular_tf.processes.descendants import children, end_all, living_descendants
+from modular_tf.processes.descendants import children, living_descendants
 from modular_tf.processes.memory_use import MemoryUse, memory_use
 from modular_tf.processes.plain_text import MOST_OF_LAST_WORDS
+from modular_tf.processes.watched_child import LOOK_EVERY_S, WatchedChild
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
 
-_LOOK_EVERY_S = 0.01
-_TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 
 
@@ -55,24 +46,20 @@ class Trial:
         self._task = task
         self._limits = limits
         self._ending = Ending()
-        self._deadline = time.monotonic() + limits.seconds
-        self._said = b""
         self._printed = b""
-        self._frames: list[Any] = []
-        self._traced = False
-        self._hurries = False
         self._base = memory_use("self")
         self._files = self._base.files
-        streams = (self._take_output, self._take_complaint)
-        report = EntryReader(self._take_entry)
-        self._pipes = ChildPipes(streams, report, listener, prompt=False)
-        self._next_look = time.monotonic() + _LOOK_EVERY_S
-        self._pid = self._pipes.fork(self._live)
-
-    def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
-        """Be the child."""
-        output, complaint, report = ends
-        run(self._task, self._limits, streams=(output, complaint, report), parent=parent)
+        self._child = WatchedChild(
+            partial(run, task, limits),
+            self._take_entry,
+            listener,
+            self._ending,
+            seconds=limits.seconds,
+            most_said=MOST_OF_LAST_WORDS,
+            take_output=self._take_output,
+            prompt=False,
+        )
+        self._next_look = time.monotonic() + LOOK_EVERY_S
 
     # -- the watch ------------------------------------------------------------------------------
 
@@ -83,56 +70,30 @@ class Trial:
             AbandonedError: Nobody waits any more; all has been ended.
         """
         try:
-            while not self._is_over():
-                self._pipes.listen(_LOOK_EVERY_S)
+            while self._ending.outcome is None and not self._child.is_over():
+                self._child.listen()
                 if time.monotonic() >= self._next_look:
                     self._look_at_memory()
                     self._look_at_processes()
-                    self._next_look = time.monotonic() + _LOOK_EVERY_S
-            self._pipes.read_on()  # it may have reported and ended at once
+                    self._next_look = time.monotonic() + LOOK_EVERY_S
+            self._child.read_on()  # it may have reported and ended at once
             if self._ending.outcome is not None:
                 self._wait_for_leavers()
         finally:
-            ended = end_all(self._pid)
-            self._pipes.read_on()
-            self._pipes.close()
-        self._ending.status = ended.status
-        self._note_memory(ended.peak - self._files - self._base.touched)
+            peak = self._child.end((self._task.file, *self._task.companions))
+        self._note_memory(peak - self._files - self._base.touched)
         return self._conclude()
 
-    def _is_over(self) -> bool:
-        ending = self._ending
-        if ending.outcome is not None or has_ended(self._pid):
-            return True
-        if ending.killed_for is None and (number := stopped_by(self._pid)) is not None:
-            ending.killed_for, ending.stopped_by = "LD-061", number
-            return True
-        if time.monotonic() < self._deadline:
-            return ending.killed_for is not None and self._traced
-        if ending.killed_for is None and ending.signal is None and ending.exits is None:
-            self._end_for("LD-061")
-            return False
-        return True
-
     def _end_for(self, rule_id: str) -> None:
-        """Ask the process where it is; it is ended when it has answered, or soon."""
-        self._ending.killed_for = rule_id
-        self._hurry()
-        os.kill(self._pid, QUESTION)  # nobody has waited for it, so the number is still its own
-
-    def _hurry(self) -> None:
-        """Set the time for its last words, once: a plugin might write them for ever."""
-        if not self._hurries:
-            self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
-            self._hurries = True
+        if not self._child.was_asked:
+            self._ending.killed_for = rule_id
+            self._child.ask()
 
     def _look_at_memory(self) -> None:
-        used = memory_use(self._pid)
-        self._pipes.read_on()  # in which call it took that was told before
+        used = memory_use(self._child.pid)
+        self._child.read_on()  # in which call it took that was told before
         self._note_use(used)
-        if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
-            return
-        if self._ending.killed_for is None:
+        if self._ending.exceeded_in is not None and "LD-064" not in self._limits.accept:
             self._end_for("LD-064")
 
     def _note_use(self, used: MemoryUse) -> None:
@@ -146,7 +107,7 @@ class Trial:
             ending.exceeded_in = ending.entered
 
     def _look_at_processes(self) -> None:
-        if self._ending.killed_for is not None:
+        if self._child.was_asked:
             return
         running = self._strays()
         if len(running) > self._limits.processes:
@@ -156,15 +117,16 @@ class Trial:
             self._note_use(memory_use(pid))
 
     def _strays(self) -> list[int]:
-        if has_ended(self._pid) and children(os.getpid()) == [self._pid]:
+        own = self._child.pid
+        if self._child.has_ended() and children(os.getpid()) == [own]:
             return []
         most = self._limits.processes + 1
-        return [pid for pid in living_descendants(os.getpid(), most) if pid != self._pid]
+        return [pid for pid in living_descendants(os.getpid(), most) if pid != own]
 
     def _wait_for_leavers(self) -> None:
         patience = time.monotonic() + _TIME_TO_LEAVE_S
-        while not has_ended(self._pid) and time.monotonic() < patience:
-            self._pipes.listen(_LOOK_EVERY_S)
+        while not self._child.has_ended() and time.monotonic() < patience:
+            self._child.listen()
         while (left := self._strays()) and time.monotonic() < patience:
             time.sleep(0.005)
         self._ending.processes = len(left)
@@ -180,16 +142,6 @@ class Trial:
             case Finished(outcome, memory):
                 ending.outcome = outcome
                 self._note_use(memory)
-            case Signalled(number, errno, is_overflow):
-                ending.signal, ending.errno, ending.overflow = number, errno, is_overflow
-                self._hurry()
-            case Exits(status):
-                ending.exits = status
-                self._hurry()
-            case Frame(told) if len(self._frames) < MOST_FRAMES:
-                self._frames.append(told)
-            case Traced():
-                self._traced = True
             case Stops():
                 ending.stops = True
             case Lost(streams):
@@ -199,19 +151,14 @@ class Trial:
 
     def _take_output(self, data: bytes) -> None:
         self._printed = (self._printed + data)[:MOST_OF_LAST_WORDS]
-        self._take_complaint(data)
-
-    def _take_complaint(self, data: bytes) -> None:
-        self._said = (self._said + data)[-MOST_OF_LAST_WORDS:]
 
     # -- the end --------------------------------------------------------------------------------
 
     def _conclude(self) -> Finding:
         ending = self._ending
-        ending.said = self._said.decode("utf-8", "replace")
         ending.printed = self._printed.decode("utf-8", "replace")
-        files = (self._task.file, *self._task.companions)
-        ending.backtrace = readable_frames(self._frames, files)
+        if self._child.is_late or ending.stopped_by is not None:
+            ending.killed_for = "LD-061"
         return finding_of(ending, self._limits)
 
 

@@ -1,16 +1,16 @@
-"""From how a child process ended to what the plugin did in it, if it did."""
+"""What a plugin did to its child process, concluded from how the process ended."""
 
 from __future__ import annotations
 
 import errno
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, Note
-from modular_tf.first_contact.journal import MUTE_STATUS
 from modular_tf.first_contact.limits import ACCEPTABLE
+from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import plain
+from modular_tf.processes.report import MUTE_STATUS
 from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 from modular_tf.rules import Violation
@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 
 _MOST_PRINTED = 60
 _MIB = 1 << 20
-_UNCAUGHT = "terminate called after throwing"
 _NO_MEMORY = "std::bad_alloc"
-_CRASHES = frozenset(
-    {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
-)
 _AT = "at first contact in a child process"
 
 
 @dataclass(slots=True)
-class Ending:
-    """How a child process ended; the fields are filled as they become known.
+class Ending(ChildEnding):
+    """How the trial of a plugin ended; the fields are filled as they become known.
 
     Attributes:
         entered: The last call that was begun, None where it came to none.
@@ -43,14 +39,8 @@ class Ending:
         memory: The most bytes beyond the host's own that were seen.
         exceeded_in: The call in which they became more than is allowed.
         processes: How many descendants it had, at the end or when they became too many.
-        status: The exit status, negative for a signal; None where it would not end.
-        signal: The signal that its handler saw, with `errno` and `overflow` (of the stack).
-        exits: The status that `exit` was called with.
-        backtrace: Where it was.
-        said: The last that was written to standard output and standard error.
         printed: The first that was written to standard output.
         killed_for: The rule for which its watcher ended it.
-        stopped_by: The signal that it was stopped by then.
     """
 
     entered: str | None = None
@@ -62,16 +52,8 @@ class Ending:
     memory: int = 0
     exceeded_in: str | None = None
     processes: int = 0
-    status: int | None = None
-    signal: int | None = None
-    errno: int = 0
-    overflow: bool = False
-    exits: int | None = None
-    backtrace: tuple[str, ...] = ()
-    said: str = ""
     printed: str = ""
     killed_for: str | None = None
-    stopped_by: int | None = None
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
@@ -79,7 +61,7 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     if _failed(ending) and (ending.entered is None or ending.scarce):
         return cannot_try(f"the child process failed: {ending.fault}")
     if ending.entered is None and ending.outcome is None:
-        how = "hung" if ending.killed_for else _how_ended(ending)
+        how = "hung" if ending.killed_for else ending.in_words()
         return cannot_try(f"the child process {how} before it began{_said(ending)}")
     deeds = _deeds(ending, limits)
     # Who did not come to the end has ended the process, or was ended for what it did.
@@ -125,7 +107,7 @@ def _incident(ending: Ending, deeds: list[tuple[str, str]]) -> Incident:
     own_end = ending.outcome is None and ending.killed_for is None
     return Incident(
         Violation(rule_id, f"{what}{where}{also}{words}"),
-        signal=_signal(ending) if own_end else None,
+        signal=ending.fatal_signal if own_end else None,
         last_call=call,
         backtrace=ending.backtrace,
         said=ending.said,
@@ -157,10 +139,10 @@ def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
     if ending.status == MUTE_STATUS:
         return [("LD-062", "closed or shut down a descriptor that it had not opened")]
     if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
-        how = f"asked for more memory than can be had, and {_how_ended(ending)}"
+        how = f"asked for more memory than can be had, and {ending.in_words()}"
         return [("LD-064", how)]
     stopped = "stopped the processes that watched over it"
-    return [("LD-060", stopped if ending.stops else _how_ended(ending))]
+    return [("LD-060", stopped if ending.stops else ending.in_words())]
 
 
 def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
@@ -176,13 +158,6 @@ def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
     return "LD-061", f"did not return within {limits.seconds:g} s"
 
 
-def _signal(ending: Ending) -> int | None:
-    """Return the signal that ended it; one that its handler saw was first."""
-    if ending.signal is not None:
-        return ending.signal
-    return -ending.status if ending.status is not None and ending.status < 0 else None
-
-
 def _memory(ending: Ending, limits: Limits) -> str:
     taken = -(-ending.memory // _MIB)
     return f"took {taken} MiB of memory ({limits.memory_mib} MiB are allowed)"
@@ -190,25 +165,6 @@ def _memory(ending: Ending, limits: Limits) -> str:
 
 def _processes(ending: Ending) -> str:
     return "a process" if ending.processes == 1 else f"{ending.processes} processes"
-
-
-def _how_ended(ending: Ending) -> str:
-    number = _signal(ending)
-    if number == signal.SIGKILL and ending.exits is None:
-        return "was killed with SIGKILL (signal 9, perhaps for want of memory)"
-    if number is not None and ending.exits is None:
-        return f"{_verb(ending, number)} {signal_in_full(number)}"
-    status = ending.status if ending.exits is None else ending.exits
-    return "ended the process" + ("" if status is None else f" with exit status {status}")
-
-
-def _verb(ending: Ending, number: int) -> str:
-    if number == signal.SIGABRT:
-        uncaught = _UNCAUGHT in ending.said
-        return "let an exception escape and aborted with" if uncaught else "aborted with"
-    if number not in _CRASHES:
-        return "was ended by"
-    return "overflowed the stack and crashed with" if ending.overflow else "crashed with"
 
 
 def _said(ending: Ending) -> str:

@@ -16,6 +16,7 @@ from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.task import Task
 from modular_tf.first_contact.trial import try_task
 from modular_tf.processes.child_pipes import AbandonedError
+from modular_tf.processes.report import Report
 from modular_tf.processes.watcher import watch_over
 from modular_tf.processes.zygote import serve_zygote
 from modular_tf.rules import loader_rules
@@ -75,5 +76,5 @@ def _warm_up() -> None:
 def _rehearse(file: str) -> None:
     """Try a plugin of our own here, for all that its first trial imports, compiles and computes."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    Rehearsal(Task("own", file, kinds=("filesystem",)), Journal(nowhere)).perform()
+    Rehearsal(Task("own", file, kinds=("filesystem",)), Journal(Report(nowhere))).perform()
     os.close(nowhere)

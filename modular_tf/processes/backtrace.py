@@ -1,4 +1,4 @@
-"""The native frames that a dying process has told, as its user may read them."""
+"""The native frames of a crash, as users read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that another process wrote, checked before anything is done with them.
+"""Checks of values that another process wrote.
 
 A plugin ran in that process, and a file may have been written by anybody. So everything has a type
 and a bound, and a text has no character that a terminal obeys.

@@ -1,4 +1,4 @@
-"""What a child process writes, as the process that watches over it reads it."""
+"""The pipes and the socket through which a watcher reads what a child writes."""
 
 from __future__ import annotations
 

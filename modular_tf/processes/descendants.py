@@ -1,8 +1,8 @@
-"""What a process has started, however it hides: found, and ended.
+"""Finding and ending all that a process has started.
 
-Needs to be the reaper of its descendants (`adopt_orphans`): whoever loses its parent becomes a
-child of this process. A child's number is not given to another process before the child is waited
-for, which is done here alone; so no stranger is ever killed.
+The process has to be the reaper of its descendants (`adopt_orphans`): one that loses its parent
+becomes a child of this process. A child's number is given to no other process before the child is
+waited for, which only this module does; so no other process is ever killed.
 """
 
 from __future__ import annotations

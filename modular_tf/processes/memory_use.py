@@ -1,4 +1,4 @@
-"""How much memory a process has taken: what it has touched, and what it has allocated.
+"""How much memory a process has touched, and how much it has allocated.
 
 Neither address space that is reserved without access (PROT_NONE), as drivers of large devices do,
 nor the pages of files count, nor the stacks of threads, of which a pool may have one per processor.

@@ -1,4 +1,4 @@
-"""Words of a plugin, as they may be kept, and shown on any terminal."""
+"""Text of a plugin, made safe to keep and to show on any terminal."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Process numbers of one's own, where the kernel lets this process have them: namespaces of Linux.
+"""Seclusion: namespaces of Linux in which plugins have process numbers of their own.
 
 In a PID namespace a plugin can name no process of the machine, so it can neither look at one nor
-end or stop one, and the kernel ends everything in it with its first process. That is a right of
-root's. An ordinary user has it in a user namespace, in which user and group keep their numbers and
-no right is gained; but owners and groups of other users' files are shown as nobody's there. A
-process with some rights of root's only is not secluded: it would lose those, and so see less than
-the application.
+end or stop one, and the kernel ends everything in it with its first process. Root may make one. An
+ordinary user may make one in a user namespace, in which user and group keep their numbers and no
+right is gained; but files of other users have no known owner and group there. A process with only
+some rights of root is not secluded: it would lose those, and so see less than the application.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _ENDED_BEFORE_ITS_REPORT_IS_READ = """
     adopt_orphans()
     nobody, _ = os.pipe()
     watched = trial.Trial(Task("own", sys.argv[1]), Limits(), nobody)
-    while not trial.has_ended(watched._pid):
+    while not watched._child.has_ended():
         time.sleep(0.01)
     print(watched.finding().incident.violation.rule_id)
 """

@@ -28,14 +28,14 @@ def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(
         """
         import gc, os, sys, time, warnings
         from modular_tf.first_contact.limits import Limits
-        from modular_tf.processes.zygote_process import Zygotes
+        from modular_tf.first_contact.trials import zygotes_of
         from tests.stress.moments import InterruptError, MomentOfStep
 
         def interrupt():
             raise InterruptError
 
         def start():
-            zygotes = Zygotes(Limits())
+            zygotes = zygotes_of(Limits())
             zygotes.warm()
             zygotes.end()
 

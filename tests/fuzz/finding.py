@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.first_contact.child_entries import (
     Entered,
-    Exits,
     Fault,
     Finished,
-    Frame,
     Lost,
-    Signalled,
     read_entry,
 )
 from modular_tf.first_contact.finding import Finding
@@ -88,27 +85,23 @@ def _entry(dice: random.Random) -> Any:
 
 def check(given: bytes) -> str:
     """Read a report, and hand the finding on as a watcher does."""
-    ending, frames = Ending(status=0), []
+    ending = Ending(status=0)
 
     def take(entry: Any) -> None:
+        if ending.take(entry):
+            return
         match read_entry(entry):
             case Entered(call):
                 ending.entered = call
             case Finished(outcome):
                 ending.outcome = outcome
-            case Signalled(number, errno, is_overflow):
-                ending.signal, ending.errno, ending.overflow = number, errno, is_overflow
-            case Exits(status):
-                ending.exits = status
-            case Frame(told):
-                frames.append(told)
             case Lost(streams):
                 ending.lost = streams
             case Fault(text):
                 ending.fault = text
 
     EntryReader(take)(given)
-    ending.backtrace = readable_frames(frames, ["/p/lib.so"])
+    ending.backtrace = readable_frames(ending.frames, ["/p/lib.so"])
     finding = finding_of(ending, Limits())
     text = json.dumps(finding.as_dict())
     assert len(text) < _MOST_BYTES

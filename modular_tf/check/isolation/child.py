@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
-import resource
 import signal
 import traceback
 from dataclasses import replace
@@ -22,12 +21,13 @@ from modular_tf.check.isolation.progress import FRESH_STATUS, Progress
 from modular_tf.check.judgement import tried
 from modular_tf.check.outcome import Verdict
 from modular_tf.errors import ModularTFError
-from modular_tf.first_contact.process_state import flush_output
 from modular_tf.native.crash_report import report_crashes
-from modular_tf.native.parent_death import die_with_parent
-from modular_tf.processes.descriptors import REPORT, take_descriptors
+from modular_tf.processes.child import become_child, dump_no_core, flush_output
+from modular_tf.processes.report import REPORT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.check.check import Check
     from modular_tf.check.isolation.call_log import CallLog
     from modular_tf.check.isolation.job import Job
@@ -35,20 +35,18 @@ if TYPE_CHECKING:
     from modular_tf.check.target import Stage
 
 
-def run(job: Job, log: CallLog, *, streams: tuple[int, int, int], parent: int) -> NoReturn:
+def run(job: Job, log: CallLog, ends: Sequence[int], parent: int) -> NoReturn:
     """Try the checks of a job and end the process.
 
     Args:
         job: The checks, and their subject.
         log: Takes the calls.
-        streams: What become standard output, standard error, and the report.
+        ends: What become standard output, standard error, and the report.
         parent: The process that watches over this one, and whose end is this one's.
     """
     try:
-        die_with_parent(parent)
-        os.setsid()
-        take_descriptors(streams)
-        progress = Progress(REPORT)
+        become_child(ends, parent)
+        progress = Progress()
     except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
         os._exit(1)
     try:
@@ -61,10 +59,7 @@ def run(job: Job, log: CallLog, *, streams: tuple[int, int, int], parent: int) -
 
 
 def _settle_in(job: Job, log: CallLog) -> None:
-    # One byte is too little for a core dump, and keeps the kernel from piping it to a program.
-    _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    if most != 0:
-        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    dump_no_core()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # nobody but the plugin sends it here
     faulthandler.disable()  # the environment may ask for it, and it would take our signals
     gc.enable()

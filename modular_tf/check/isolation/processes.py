@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import os
-import selectors
 from collections import deque
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.isolation.lane import Lane
+from modular_tf.check.isolation.running_job import RunningJob
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.native.checking_allocator import preload_environment
 from modular_tf.native.preloading import SIGNAL_STACKS, preload
 from modular_tf.native.sanitizers import sanitizer_environment
 from modular_tf.processes.interpreter import command_like_here
+from modular_tf.processes.lanes import Lanes
 from modular_tf.processes.zygote_process import Zygotes
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
     from modular_tf.check.isolation.job import Job
-    from modular_tf.check.isolation.lane import CheckFaultError
+    from modular_tf.check.isolation.running_job import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
+    from modular_tf.processes.lanes import Lane
 
 _ZYGOTE = "modular_tf.check.isolation.zygote"
 
@@ -62,13 +64,12 @@ class CheckProcesses:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._most_lanes = limits.processes
-        self._lanes: list[Lane] = []
+        self._lanes: Lanes[RunningJob] = Lanes()
         self._waiting: deque[int] = deque()
         self._jobs: list[Job] = []
         self._results: list[JobResult] = []
         self._dropped: set[int] = set()  # jobs whose watcher was gone before it said anything
         self._tell: Callable[[Outcome], None] = _ignore
-        self._selector = selectors.DefaultSelector()
         with ExitStack() as made:
             self._scratch = made.enter_context(scratch_folder())
             self._zygotes = Zygotes(self._command, self._environment)
@@ -104,7 +105,7 @@ class CheckProcesses:
         self._dropped.clear()
         self._tell = tell or _ignore
         try:
-            while self._waiting or any(lane.job for lane in self._lanes):
+            while self._waiting or self._lanes.under_way():
                 self._hand_out()
                 self._listen()
         except BaseException:
@@ -114,10 +115,7 @@ class CheckProcesses:
 
     def close(self) -> None:
         """End all processes. Safe to call twice."""
-        for lane in self._lanes:
-            lane.connection.close()
-        self._lanes.clear()
-        self._selector.close()
+        self._lanes.close()
         self._exit.close()
 
     def __enter__(self) -> Self:
@@ -140,52 +138,47 @@ class CheckProcesses:
                 return
             self._waiting.remove(number)
             with suppress(OSError):  # the watcher is gone: its end is heard of
-                lane.give(number, self._jobs[number])
+                job = self._jobs[number]
+                lane.give(RunningJob(number, job, self._tell), job.as_dict())
 
     def _ready(self) -> Iterator[int]:
         """Yield the jobs that nothing keeps waiting, as long as that is so."""
         for number in list(self._waiting):
             alone = self._jobs[number].alone
-            if alone is None or alone not in {lane.job.alone for lane in self._lanes if lane.job}:
+            if alone is None or all(
+                alone != running.job.alone for running in self._lanes.under_way()
+            ):
                 yield number
 
-    def _free_lane(self) -> Lane | None:
-        for lane in self._lanes:
-            if lane.job is None:
-                return lane
-        return self._new_lane() if len(self._lanes) < self._most_lanes else None
+    def _free_lane(self) -> Lane[RunningJob] | None:
+        return self._lanes.free(self._most_lanes, self._new_watcher)
 
-    def _new_lane(self) -> Lane:
+    def _new_watcher(self) -> socket.socket:
         try:
-            connection = self._zygotes.warm().new_watcher()
+            return self._zygotes.warm().new_watcher()
         except OSError:  # a plugin has ended the zygote too
             self._zygotes.end()
-            connection = self._zygotes.warm().new_watcher()
-        lane = Lane(connection, self._tell_of)
-        self._lanes.append(lane)
-        self._selector.register(connection, selectors.EVENT_READ, lane)
-        return lane
-
-    def _tell_of(self, outcome: Outcome) -> None:
-        self._tell(outcome)
+            return self._zygotes.warm().new_watcher()
 
     # -- hearing --------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        for key, _ in self._selector.select():
-            lane: Lane = key.data
+        for lane in self._lanes.ready():
+            running = lane.work
             try:
-                if lane.receive():
-                    self._finish(lane)
-            except EOFError:
+                is_finished = [running is not None and running.take(e) for e in lane.receive()]
+            except (EOFError, ValueError):
                 self._lose(lane)
+                continue
+            if running is not None and any(is_finished):
+                lane.work = None
+                self._finish(running)
 
-    def _finish(self, lane: Lane) -> None:
-        lane.finish()
-        self._keep(lane)
-        if lane.fault is not None and lane.number is not None and lane.outcomes:
-            self._go_on_behind_fault(lane.number, lane.left())
-        lane.job = lane.number = None
+    def _finish(self, running: RunningJob) -> None:
+        running.finish()
+        self._keep(running)
+        if running.fault is not None and running.outcomes:
+            self._go_on_behind_fault(running.number, running.left())
 
     def _go_on_behind_fault(self, number: int, left: Job | None) -> None:
         """Try what comes after a check of ours that failed by itself.
@@ -196,28 +189,24 @@ class CheckProcesses:
             self._jobs[number] = replace(left, checks=left.checks[1:])
             self._waiting.appendleft(number)
 
-    def _lose(self, lane: Lane) -> None:
+    def _lose(self, lane: Lane[RunningJob]) -> None:
         """Go on without a watcher that a plugin has ended."""
-        self._selector.unregister(lane.connection)
-        lane.connection.close()
         self._lanes.remove(lane)
-        number = lane.number
-        if number is None:
+        if (running := lane.work) is None:
             return
-        if lane.heard or number in self._dropped:
-            lane.blame()
-        self._dropped.add(number)
-        self._keep(lane)
-        if (left := lane.left()) is not None:
-            self._jobs[number] = left
-            self._waiting.appendleft(number)
+        if running.heard or running.number in self._dropped:
+            running.blame()
+        self._dropped.add(running.number)
+        self._keep(running)
+        if (left := running.left()) is not None:
+            self._jobs[running.number] = left
+            self._waiting.appendleft(running.number)
 
-    def _keep(self, lane: Lane) -> None:
-        if lane.number is not None:
-            result = self._results[lane.number]
-            result.outcomes += lane.outcomes
-            if lane.fault is not None:
-                result.faults.append(lane.fault)
+    def _keep(self, running: RunningJob) -> None:
+        result = self._results[running.number]
+        result.outcomes += running.outcomes
+        if running.fault is not None:
+            result.faults.append(running.fault)
 
 
 def _ignore(_: Outcome) -> None:

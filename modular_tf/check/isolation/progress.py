@@ -1,6 +1,6 @@
 """What the process of a group tells while it tries its checks.
 
-One JSON object a line: `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about its subject;
+The entries are `{"begins": 1}`; `{"ready": 1}` or `{"blocked": WHY}` about its subject;
 `{"enters": ID}` and `{"outcome": OUTCOME}` for each check; `{"closes": 1}`, and `{"done": 1}` as
 the last; or `{"fault": TEXT}` where the kit itself failed. What the native core adds stands in
 `native/core/crash_report.h`.
@@ -8,17 +8,13 @@ the last; or `{"fault": TEXT}` where the kit itself failed. What the native core
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.processes.descriptors import OwnDescriptors
+from modular_tf.processes.report import Report
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
-
-MUTE_STATUS = 119
-"""The exit status where the descriptor of the report itself is lost."""
 
 FRESH_STATUS = 118
 """The exit status where checks are left that need another process."""
@@ -27,9 +23,8 @@ FRESH_STATUS = 118
 class Progress:
     """Writes the report. Used by one thread, of the process that made it alone."""
 
-    def __init__(self, report: int) -> None:
-        self._report = report
-        self._own = OwnDescriptors(report)
+    def __init__(self) -> None:
+        self._report = Report()
         self._process = os.getpid()
 
     def begin(self) -> None:
@@ -66,13 +61,9 @@ class Progress:
 
     def lost_streams(self) -> str:
         """Return the names of the standard streams that the plugin took away, "" for none."""
-        return self._own.lost_streams()
+        return self._report.lost_streams()
 
     def _write(self, entry: dict[str, Any]) -> None:
         if os.getpid() != self._process:  # a plugin has forked, and came back twice
             os._exit(0)
-        if not self._own.has_report:
-            os._exit(MUTE_STATUS)
-        left = json.dumps(entry).encode() + b"\n"
-        while left:
-            left = left[os.write(self._report, left) :]
+        self._report.write(entry)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.passage import Passage
 from modular_tf.check.isolation.scratch import scratch_folder
+from modular_tf.check.isolation.watched_group import WatchedGroup
 from modular_tf.check.limits import Limits
 from modular_tf.check.staging import import_stages
 from modular_tf.processes.watcher import watch_over
@@ -52,7 +52,7 @@ def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -
         job: The checks.
         limits: How long they may take.
         scratch: The directory in which processes get one of their own.
-        tell: Is given what a `Passage` tells, and `{"finished": 1}` as the last.
+        tell: Is given what a `WatchedGroup` tells, and `{"finished": 1}` as the last.
         listener: A descriptor that becomes readable when nobody waits any more.
     """
     left = job.checks
@@ -66,8 +66,8 @@ def _one_process(job: Job, limits: Limits, scratch: str, tell: Tell, listener: i
     with scratch_folder(scratch) as folder:
         own = replace(job, target=replace(job.target, scratch=folder))
         try:
-            passage = Passage(own, limits, tell, listener)
+            group = WatchedGroup(own, limits, tell, listener)
         except OSError as error:
             tell({"fault": f"no process can be started: {error}", "check": None})
             return len(job.checks)
-        return passage.run()
+        return group.run()

@@ -26,7 +26,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import QUESTION, report_crashes
 from modular_tf.native.parent_death import die_with_parent
 from modular_tf.processes.backtrace import readable_frames
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.processes.ending import ChildEnding
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,7 +80,7 @@ class SequenceWorker:
         self._pid = 0
         self._to = self._from = -1
         self._read = b""
-        self._told: list[dict[str, Any]] = []
+        self._ending = ChildEnding()
 
     def perform(self, program: Program) -> Failure | None:
         """Perform a program and return what was wrong, None for nothing.
@@ -130,16 +130,16 @@ class SequenceWorker:
             _serve(self._target, self._check, self._log, (theirs_in, theirs_out), me)
         os.close(theirs_in)
         os.close(theirs_out)
-        self._read, self._told = b"", []
+        self._read, self._ending = b"", ChildEnding()
 
     def _answer(self, deadline: float) -> dict[str, Any] | None:
         """Return the next answer, None where the process has ended or has not returned."""
         while (line := self._line(deadline)) is not None:
-            entry = _entry(line)
-            if _ANSWERS & entry.keys():
-                return entry
-            self._told.append(entry)
-            if "traced" in entry:
+            with suppress(ValueError):  # the plugin has written into the pipe
+                entry = json.loads(line)
+                if not self._ending.take(entry) and _ANSWERS & entry.keys():
+                    return dict(entry)
+            if self._ending.is_traced:
                 return None
         return None
 
@@ -157,18 +157,18 @@ class SequenceWorker:
 
     def _lost(self) -> Failure:
         """Say how the process ended, or that it did not return; it is ended afterwards."""
+        ending = self._ending
         hung = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-        hung = hung and not self._told
+        hung = hung and not ending.is_told
         if hung:
             os.kill(self._pid, QUESTION)
             self._answer(time.monotonic() + _TIME_TO_ANSWER_S)
-        calls, told = self._log.calls()[-_MOST_CALLS:], self._told
-        status = self._end()
-        what = f"did not return within {self._seconds:g} s" if hung else _how(told, status)
+        calls = self._log.calls()[-_MOST_CALLS:]
+        ending.status = self._end()
+        what = f"did not return within {self._seconds:g} s" if hung else ending.in_words()
         where = f" in {calls[-1]}" if calls else ""
-        frames = [entry["frame"] for entry in told if "frame" in entry]
         files = (self._target.path, *self._target.companions)
-        shown = "; ".join(readable_frames(frames, files))
+        shown = "; ".join(readable_frames(ending.frames, files))
         return Failure(f"the plugin {what}{where}", "an answer", shown or what, calls)
 
     def _end(self) -> int:
@@ -179,32 +179,12 @@ class SequenceWorker:
         os.close(self._to)
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended == 0:
-            if self._told:  # its last words are said: what follows is its end
+            if self._ending.is_told:  # its last words are said: what follows is its end
                 time.sleep(_TIME_TO_DIE_S)
             os.kill(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
         os.close(self._from)
         return os.waitstatus_to_exitcode(status)
-
-
-def _entry(line: bytes) -> dict[str, Any]:
-    """Read a line; the plugin may have written into the pipe, which says nothing."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return {}
-    return entry if isinstance(entry, dict) else {}
-
-
-def _how(told: list[dict[str, Any]], status: int) -> str:
-    for entry in told:
-        if isinstance(entry.get("exits"), int):
-            return f"ended the process with exit status {entry['exits']}"
-        if isinstance(entry.get("signal"), int):
-            return f"crashed with {signal_in_full(entry['signal'])}"
-    if status < 0:
-        return f"crashed with {signal_in_full(-status)}"
-    return f"ended the process with exit status {status}"
 
 
 # -- in the process -------------------------------------------------------------------------------

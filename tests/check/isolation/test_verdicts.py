@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import signal
 import time
 from dataclasses import replace
@@ -14,7 +16,9 @@ from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.target import Target
+from modular_tf.processes.signal_names import signal_in_full
 from tests.check.isolation.conftest import GROUP, READS, READS_AGAIN, RENAMES, job_of
+from tests.first_contact.conftest import processes_with
 from tests.plugins.build import build_plugin
 from tests.plugins.matrix import variants
 
@@ -107,13 +111,20 @@ def test_descriptors_of_others_are_not_the_plugins_to_close(deed, words, outcome
     assert words in failed.message
 
 
-def _is_gone(file: Path) -> bool:
-    """Tell whether the process that has left its number in a file has ended, in a while."""
-    directory = Path("/proc", file.read_text().strip())
-    deadline = time.monotonic() + 30
-    while directory.exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not directory.exists()
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP])
+def test_a_signal_that_stops_the_process_is_named(number, processes, tmp_path):
+    job = _of_copy(job_of("RAISE"), tmp_path / f"libraise_{int(number)}.so")
+    (result,) = processes.run([job])
+
+    stopped = _middle(result.outcomes)
+    assert stopped.verdict is Verdict.HUNG
+    assert stopped.message == f"the plugin was stopped by {signal_in_full(number)}"
+
+
+def _of_copy(job: Job, library: Path) -> Job:
+    """Return a job with a copy of its plugin, which no other test maps."""
+    shutil.copy(job.target.path, library)
+    return replace(job, target=replace(job.target, path=str(library)))
 
 
 @pytest.mark.parametrize(
@@ -125,12 +136,14 @@ def _is_gone(file: Path) -> bool:
     ],
 )
 def test_no_process_of_a_plugin_is_left(deed, verdict, processes, tmp_path):
-    note = tmp_path / "pid"
-    job = replace(job_of(deed), environment={"MISDEED_PID": str(note)})
-    (result,) = processes.run([job])
+    library = tmp_path / "libown.so"
+    (result,) = processes.run([_of_copy(job_of(deed), library)])
 
     assert _middle(result.outcomes).verdict is verdict
-    assert _is_gone(note)
+    deadline = time.monotonic() + 30  # who was killed may still be about to end
+    while (left := processes_with(library)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left == []
 
 
 def test_a_plugin_that_ends_the_watcher_is_found_out(outcomes_with):
@@ -139,6 +152,31 @@ def test_a_plugin_that_ends_the_watcher_is_found_out(outcomes_with):
     (exited,) = [outcome for outcome in outcomes if outcome.verdict is Verdict.EXITED]
 
     assert "watched over" in exited.message
+
+
+# The application has process numbers of its own, so that nothing beyond it can be reached.
+_BESIDE_AN_APPLICATION = """
+    import json, sys
+    from modular_tf.check.isolation.job import Job
+    from modular_tf.check.isolation.processes import CheckProcesses
+    from modular_tf.check.limits import Limits
+    from modular_tf.processes.seclusion import run_secluded
+
+    def attempt():
+        with CheckProcesses(Limits(jobs=1)) as processes:
+            (result,) = processes.run([Job.from_dict(json.loads(sys.argv[1]))])
+        print(*(outcome.verdict.value for outcome in result.outcomes), flush=True)
+
+    run_secluded(attempt)
+"""
+
+
+@pytest.mark.parametrize("deed", ["KILL_ALL", "STOP_ALL"])
+def test_a_plugin_that_ends_or_stops_all_processes_reaches_only_its_own(deed, run_python):
+    found = run_python(_BESIDE_AN_APPLICATION, json.dumps(job_of(deed).as_dict()))
+
+    # The check before is blamed too where the watcher had not passed its result on yet.
+    assert found.stdout.split()[1:] == ["exited", "passed"]
 
 
 @pytest.mark.parametrize("place", ["CONSTRUCTOR", "INIT"])

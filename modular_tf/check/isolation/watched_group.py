@@ -1,37 +1,33 @@
-"""One process of checks, as the process that watches over it sees it."""
+"""A group of checks in a child process, as its watcher sees it."""
 
 from __future__ import annotations
 
-import os
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.isolation.call_log import CallLog
 from modular_tf.check.isolation.child import run
-from modular_tf.check.isolation.ending import LastWords, after_check, blocked, outcome_of
+from modular_tf.check.isolation.ending import Ending, after_check, blocked, outcome_of
 from modular_tf.check.isolation.progress import FRESH_STATUS
 from modular_tf.check.outcome import Outcome
-from modular_tf.native.crash_report import QUESTION
-from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended
-from modular_tf.processes.descendants import end_all
+from modular_tf.processes.watched_child import WatchedChild
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from modular_tf.check.isolation.job import Job
     from modular_tf.check.limits import Limits
 
-_LOOK_EVERY_S = 0.01
 _STAGE_S = 60.0  # for the subject to be there, and to be taken down
-_TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
 _MOST_SAID = 16384  # a sanitizer says a lot
 
 _WHILE_LOADED = "while the plugin was loaded"
 _WHILE_CLOSED = "behind the check, while the plugin was taken down"
 
 
-class Passage:
+class WatchedGroup:
     """A child process that tries checks one after the other, until it is done or one ends it.
 
     Args:
@@ -55,19 +51,17 @@ class Passage:
         self._begun = self._ready = self._done = self._faulty = False
         self._blocked: str | None = None
         self._entered = False
-        self._last_words = LastWords()
-        self._ending = self._last_words.ending
-        self._said = b""
+        self._ending = Ending()
         self._log = CallLog()
-        self._give_time(self._stage_seconds())
-        streams = (self._take_words, self._take_words)
-        self._pipes = ChildPipes(streams, EntryReader(self._take_entry), listener)
-        self._pid = self._pipes.fork(self._live)
-
-    def _live(self, ends: Sequence[int], parent: int) -> NoReturn:
-        """Be the child."""
-        output, complaint, report = ends
-        run(self._job, self._log, streams=(output, complaint, report), parent=parent)
+        self._since, self._allowed = time.monotonic(), self._stage_seconds()
+        self._child = WatchedChild(
+            partial(run, job, self._log),
+            self._take_step,
+            listener,
+            self._ending,
+            seconds=self._allowed,
+            most_said=_MOST_SAID,
+        )
 
     def run(self) -> int:
         """Wait for the end, end what is left, and return of how many checks all has been told.
@@ -75,52 +69,30 @@ class Passage:
         Raises:
             AbandonedError: Nobody waits any more; all has been ended.
         """
+        target = self._job.target
         try:
-            while not self._is_over():
-                self._pipes.listen(_LOOK_EVERY_S)
+            while not self._done and not self._child.is_over():
+                self._child.listen()
         finally:
-            self._ending.status = end_all(self._pid).status
-            self._pipes.read_on()
-            self._pipes.close()
-        self._look_back()
+            self._child.end((target.path, *target.companions))
+        if self._child.is_late:
+            self._ending.hung = self._allowed
+        self._ending.calls = self._log.calls()
+        self._log.close()
         return self._conclude()
 
     # -- the watch ------------------------------------------------------------------------------
 
-    def _give_time(self, seconds: float) -> None:
-        self._since = time.monotonic()
-        self._allowed = seconds
-        self._deadline = self._since + self._allowed
+    def _begin_step(self, seconds: float) -> None:
+        self._since, self._allowed = time.monotonic(), seconds
+        self._child.give_time(seconds)
 
     def _stage_seconds(self) -> float:
         return _STAGE_S * self._limits.patience
 
-    def _is_over(self) -> bool:
-        if self._done or has_ended(self._pid):
-            return True
-        if time.monotonic() < self._deadline:
-            return self._ending.hung is not None and self._last_words.is_traced
-        if self._ending.hung is not None or self._ending.signal is not None:
-            return True
-        self._ending.hung = self._allowed
-        self._hurry()
-        os.kill(self._pid, QUESTION)  # nobody has waited for it, so the number is still its own
-        return False
-
-    def _hurry(self) -> None:
-        """Set the time for its last words."""
-        self._deadline = time.monotonic() + _TIME_TO_ANSWER_S
-
-    def _take_words(self, data: bytes) -> None:
-        self._said = (self._said + data)[-_MOST_SAID:]
-
-    def _take_entry(self, entry: dict[str, Any]) -> None:
-        if self._ending.hung is None:
-            self._take_step(entry)
-        if self._last_words.take(entry):
-            self._hurry()
-
     def _take_step(self, entry: dict[str, Any]) -> None:
+        if self._child.was_asked:
+            return
         match entry:
             case {"begins": _}:
                 self._begun = True
@@ -130,12 +102,12 @@ class Passage:
                 self._blocked = why
             case {"enters": str(check_id)} if check_id == self._next():
                 self._entered = True
-                self._give_time(self._limits.seconds_of(all_checks()[check_id]))
+                self._begin_step(self._limits.seconds_of(all_checks()[check_id]))
                 self._tell(entry)
             case {"outcome": dict(value)} if self._entered:
                 self._take_outcome(Outcome.from_dict(value))
             case {"closes": _}:
-                self._give_time(self._stage_seconds())
+                self._begin_step(self._stage_seconds())
             case {"done": _}:
                 self._done = True
             case {"fault": str(text)}:
@@ -160,13 +132,6 @@ class Passage:
         self._tell({"outcome": outcome.as_dict()})
 
     # -- the end --------------------------------------------------------------------------------
-
-    def _look_back(self) -> None:
-        target, ending = self._job.target, self._ending
-        ending.calls = self._log.calls()
-        self._log.close()
-        ending.said = self._said.decode("utf-8", "replace")
-        self._last_words.look_back((target.path, *target.companions))
 
     def _conclude(self) -> int:
         if self._faulty:

@@ -8,9 +8,10 @@ import socket
 import pytest
 
 from modular_tf.check.isolation.job import Job
-from modular_tf.check.isolation.lane import Lane
+from modular_tf.check.isolation.running_job import RunningJob
 from modular_tf.check.outcome import Outcome, Pass, Verdict
 from modular_tf.check.target import Target
+from modular_tf.processes.lanes import Lane
 
 _TARGET = Target(
     "/plugins/lib\udcff.so", "filesystem", Pass.RAW, scheme="ram", companions=("/a.so",),
@@ -25,12 +26,18 @@ def told():
 
 
 @pytest.fixture
-def watched(told):
+def running(told):
+    """A job that a watcher has."""
+    return RunningJob(7, _JOB, told.append)
+
+
+@pytest.fixture
+def watched(running):
     """A lane with a job, and the end of its socket that a watcher has."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        lane = Lane(ours, told.append)
-        lane.give(7, _JOB)
+        lane = Lane(ours)
+        lane.give(running, _JOB.as_dict())
         yield lane, theirs
 
 
@@ -48,44 +55,51 @@ def test_a_job_arrives_as_it_was_given(watched):
     assert Job.from_dict(json.loads(theirs.recv(1 << 16))) == _JOB
 
 
-def test_outcomes_are_told_as_they_come(watched, told):
-    lane, theirs = watched
-    _say(theirs, {"enters": "FS-156"}, {"outcome": _outcome("FS-156").as_dict()})
-
-    assert not lane.receive()
-    assert told == lane.outcomes == [_outcome("FS-156")]
-    assert lane.left().checks == ("FS-157",)
-
-
 def test_an_answer_may_come_in_pieces(watched):
     lane, theirs = watched
-    line = json.dumps({"outcome": _outcome("FS-156").as_dict()}).encode() + b"\n"
-    theirs.sendall(line[:10])
-    assert not lane.receive()
-    theirs.sendall(line[10:])
-    lane.receive()
+    theirs.sendall(b'{"finis')
+    assert lane.receive() == []
+    theirs.sendall(b'hed": 1}\n')
 
-    assert lane.outcomes == [_outcome("FS-156")]
+    assert lane.receive() == [{"finished": 1}]
 
 
-def test_a_check_of_which_nothing_came_is_a_fault(watched):
+def test_what_comes_when_there_is_no_job_is_refused(watched):
     lane, theirs = watched
-    _say(theirs, {"outcome": _outcome("FS-156").as_dict()}, {"finished": 1})
-    assert lane.receive()
-    lane.finish()
+    lane.work = None
+    _say(theirs, {"finished": 1})
 
-    assert lane.fault.check_id == "FS-157"
+    with pytest.raises(ValueError, match="no job"):
+        lane.receive()
 
 
-def test_the_loss_of_a_watcher_is_blamed_on_the_check_under_way(watched, told):
+def test_a_watcher_that_is_gone_is_noticed(watched):
     lane, theirs = watched
-    _say(theirs, {"outcome": _outcome("FS-156").as_dict()})
-    lane.receive()
     theirs.close()
 
     with pytest.raises(EOFError):
         lane.receive()
 
-    lane.blame()
+
+def test_outcomes_are_told_as_they_come(running, told):
+    assert not running.take({"enters": "FS-156"})
+    assert not running.take({"outcome": _outcome("FS-156").as_dict()})
+
+    assert told == running.outcomes == [_outcome("FS-156")]
+    assert running.left().checks == ("FS-157",)
+
+
+def test_a_check_of_which_nothing_came_is_a_fault(running):
+    running.take({"outcome": _outcome("FS-156").as_dict()})
+    assert running.take({"finished": 1})
+    running.finish()
+
+    assert running.fault.check_id == "FS-157"
+
+
+def test_the_loss_of_a_watcher_is_blamed_on_the_check_under_way(running, told):
+    running.take({"outcome": _outcome("FS-156").as_dict()})
+    running.blame()
+
     assert [(o.check_id, o.verdict) for o in told[1:]] == [("FS-157", Verdict.EXITED)]
-    assert lane.left() is None
+    assert running.left() is None

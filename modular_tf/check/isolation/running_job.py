@@ -1,8 +1,7 @@
-"""The application's end of the way to one watcher."""
+"""A job that a watcher has, as far as the application knows what came of it."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,9 @@ from modular_tf.check.isolation.ending import ended_watcher
 from modular_tf.check.outcome import Outcome
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from modular_tf.check.isolation.job import Job
-
-_AT_ONCE = 1 << 16
 
 
 class CheckFaultError(RuntimeError):
@@ -34,58 +30,39 @@ class CheckFaultError(RuntimeError):
         self.text = text
 
 
-class Lane:
-    """A watcher, and the job that it has now.
+class RunningJob:
+    """A job that a watcher has.
 
     Attributes:
-        connection: The socket to it.
-        number: The job's among all, None where it waits for one.
+        number: The job's among all.
         job: The job, as far as it was given.
         outcomes: What has become of its checks so far.
         heard: Whether the watcher has said anything of the job.
         fault: How the kit failed at it, None where it did not.
 
     Args:
-        connection: The socket.
-        tell: Is given each outcome of a job.
+        number: The job's among all.
+        job: The job.
+        tell: Is given each outcome.
     """
 
-    def __init__(self, connection: socket.socket, tell: Callable[[Outcome], None]) -> None:
-        self.connection = connection
-        self.number: int | None = None
-        self.job: Job | None = None
+    def __init__(self, number: int, job: Job, tell: Callable[[Outcome], None]) -> None:
+        self.number = number
+        self.job = job
         self.outcomes: list[Outcome] = []
         self.heard = False
         self.fault: CheckFaultError | None = None
         self._tell = tell
-        self._received = b""
 
-    def give(self, number: int, job: Job) -> None:
-        """Hand a job over.
-
-        Raises:
-            OSError: The watcher is gone.
-        """
-        self.number, self.job, self.outcomes = number, job, []
-        self.heard, self.fault = False, None
-        self.connection.sendall(json.dumps(job.as_dict()).encode() + b"\n")
-
-    def receive(self) -> bool:
-        """Take what has come; tell whether the job is finished.
-
-        Raises:
-            EOFError: The watcher is gone.
-        """
-        try:
-            data = self.connection.recv(_AT_ONCE)
-        except ConnectionError:
-            data = b""
-        if not data:
-            raise EOFError
-        *lines, self._received = (self._received + data).split(b"\n")
-        taken = [self._take(json.loads(line)) for line in lines]
-        self.heard = self.heard or bool(taken)
-        return any(taken)
+    def take(self, entry: dict[str, Any]) -> bool:
+        """Take what the watcher tells; tell whether the job is finished."""
+        self.heard = True
+        match entry:
+            case {"outcome": dict(value)}:
+                self._add(Outcome.from_dict(value))
+            case {"fault": str(text)}:
+                self.fault = CheckFaultError(entry["check"], self.job.subject, text)
+        return "finished" in entry
 
     def blame(self) -> None:
         """Hold the loss of the watcher against the check that was under way."""
@@ -99,18 +76,9 @@ class Lane:
 
     def left(self) -> Job | None:
         """Return the job with the checks that nothing is known of, None where there are none."""
-        if self.job is None or len(self.outcomes) == len(self.job.checks):
+        if len(self.outcomes) == len(self.job.checks):
             return None
         return replace(self.job, checks=self.job.checks[len(self.outcomes) :])
-
-    def _take(self, entry: dict[str, Any]) -> bool:
-        match entry:
-            case {"outcome": dict(value)}:
-                self._add(Outcome.from_dict(value))
-            case {"fault": str(text)}:
-                subject = "" if self.job is None else self.job.subject
-                self.fault = CheckFaultError(entry["check"], subject, text)
-        return "finished" in entry
 
     def _add(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)

@@ -1,0 +1,59 @@
+"""The child itself: what it keeps of its watcher, and what it gives up before a plugin runs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import signal
+from typing import TYPE_CHECKING
+
+from modular_tf.native.ffi import ffi
+from modular_tf.native.library import process_symbol
+from modular_tf.native.parent_death import die_with_parent
+from modular_tf.processes.report import REPORT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def become_child(ends: Sequence[int], parent: int) -> None:
+    """Keep the standard streams and the report, and end with the watcher.
+
+    Args:
+        ends: What become standard output, standard error, and the report.
+        parent: The watcher.
+    """
+    # By a signal that nobody else asks the kernel for: so it shows if a plugin asks for one.
+    die_with_parent(parent, signal.SIGRTMAX)
+    # A group of its own, in the session of the parent: in a session of its own the kernel would
+    # ignore SIGTSTP, SIGTTIN and SIGTTOU, which stop an application.
+    os.setpgid(0, 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    above = [fcntl.fcntl(fd, fcntl.F_DUPFD, REPORT + 1) for fd in (nothing, *ends)]
+    for fd, source in enumerate(above):
+        os.dup2(source, fd)
+    os.set_inheritable(REPORT, False)  # noqa: FBT003  (it has no name)
+    os.closerange(REPORT + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def dump_no_core() -> None:
+    """Have the kernel write no core dump of this process."""
+    # One byte is too little for a dump, and keeps the kernel from piping it to a program, which it
+    # does at 0.
+    lower_limit(resource.RLIMIT_CORE, 1)
+
+
+def lower_limit(kind: int, limit: int) -> None:
+    """Set a limit of this process (`resource.RLIMIT_...`), for good; never above what it may be."""
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        limit = min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
+
+
+def flush_output() -> None:
+    """Write out what plugins have printed and the C library still holds."""
+    address = process_symbol("fflush")
+    if address is not None:
+        ffi.cast("int (*)(void *)", address)(ffi.NULL)

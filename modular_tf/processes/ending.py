@@ -1,0 +1,107 @@
+"""How a child ended, as it told itself and as its watcher saw it."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from typing import Any
+
+from modular_tf.processes.backtrace import MOST_FRAMES
+from modular_tf.processes.checked_values import number_in, typed
+from modular_tf.processes.signal_names import signal_in_full
+
+CRASHES = frozenset(
+    {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS}
+)
+_UNCAUGHT = "terminate called after throwing"
+_64_BITS = (1 << 64) - 1
+_MOST_STATUS = 255
+
+
+@dataclass(slots=True)
+class ChildEnding:
+    """How a child ended; the fields are filled as they become known.
+
+    Attributes:
+        status: The exit status, negative for a signal; None where it would not end.
+        signal: The signal that its crash handler saw, with `errno` and `overflow` (of the stack).
+        exits: The status that `exit` was called with.
+        stopped_by: The signal that it was stopped by.
+        frames: The native frames, the innermost first, as the core tells them.
+        is_traced: Whether all frames have come.
+        backtrace: The frames as users read them (`readable_frames`).
+        said: The last that was written to standard output and standard error.
+    """
+
+    status: int | None = None
+    signal: int | None = None
+    errno: int = 0
+    overflow: bool = False
+    exits: int | None = None
+    stopped_by: int | None = None
+    frames: list[Any] = field(default_factory=list)
+    is_traced: bool = False
+    backtrace: tuple[str, ...] = ()
+    said: str = ""
+
+    def take(self, entry: Any) -> bool:
+        """Take an entry of a report; False where it is none of the native core's.
+
+        `native/core/crash_report.h` has their form. A plugin may have written the entry.
+
+        Raises:
+            ValueError: It is one of the core's, with a value that the core never writes.
+        """
+        match sorted(typed(entry, dict)):
+            case ["asked"]:
+                pass
+            case ["errno", "overflow", "signal"]:
+                is_overflow = number_in(entry["overflow"], 0, 1) == 1
+                number = number_in(entry["signal"], 1, signal.NSIG - 1)
+                self.errno = number_in(entry["errno"], 0, _64_BITS)
+                self.signal, self.overflow = number, is_overflow
+            case ["exits"]:
+                self.exits = number_in(entry["exits"], 0, _MOST_STATUS)
+            case ["frame"]:
+                frame = typed(entry["frame"], list)
+                self.frames += [frame][: MOST_FRAMES - len(self.frames)]
+            case ["traced"]:
+                self.is_traced = number_in(entry["traced"], 1, 1) == 1
+            case _:
+                return False
+        return True
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the child has told of its end itself."""
+        return self.signal is not None or self.exits is not None
+
+    @property
+    def fatal_signal(self) -> int | None:
+        """The signal that ended it; one that its handler saw was first."""
+        if self.signal is not None:
+            return self.signal
+        return -self.status if self.status is not None and self.status < 0 else None
+
+    @property
+    def exit_status(self) -> int | None:
+        """The status that it exited with, None where it is not known."""
+        return self.status if self.exits is None else self.exits
+
+    def in_words(self) -> str:
+        """Return how it ended, as a verb and what belongs to it."""
+        number = self.fatal_signal
+        if number is None or self.exits is not None:
+            status = self.exit_status
+            return "ended the process" + ("" if status is None else f" with exit status {status}")
+        if number == signal.SIGKILL:
+            return "was killed with SIGKILL (signal 9, perhaps for want of memory)"
+        return f"{self._verb(number)} {signal_in_full(number)}"
+
+    def _verb(self, number: int) -> str:
+        if number == signal.SIGABRT:
+            uncaught = _UNCAUGHT in self.said
+            return "let an exception escape and aborted with" if uncaught else "aborted with"
+        if number not in CRASHES:
+            return "was ended by"
+        return "overflowed the stack and crashed with" if self.overflow else "crashed with"

@@ -1,0 +1,155 @@
+"""A child in which a plugin runs, as its watcher sees it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from modular_tf.native.crash_report import QUESTION
+from modular_tf.processes.backtrace import readable_frames
+from modular_tf.processes.child_pipes import ChildPipes, EntryReader, has_ended, stopped_by
+from modular_tf.processes.descendants import end_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from modular_tf.processes.ending import ChildEnding
+
+LOOK_EVERY_S = 0.01
+_TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
+
+
+class WatchedChild:
+    """A child, its time, its report, and all that it started.
+
+    The process is to be the reaper of its descendants (`adopt_orphans`).
+
+    Attributes:
+        pid: Its number.
+        ending: How it ended; complete when `end` has returned.
+        was_asked: Whether it was asked where it is, and is to be ended.
+        is_late: Whether it was asked since its time was up.
+
+    Args:
+        live: What the child does, given the descriptors of standard output, of standard error and
+            of its report, and the number of this process.
+        take: Is given each entry of the report but those of the native core; what is no entry it
+            refuses by a ValueError, TypeError or KeyError.
+        listener: A descriptor that becomes readable when nobody waits any more.
+        ending: Is filled.
+        seconds: The time that it has.
+        most_said: How many bytes of what it writes are kept, the last.
+        take_output: Is given what it writes to standard output.
+        prompt: As of `ChildPipes`.
+
+    Raises:
+        OSError: No process can be started.
+    """
+
+    def __init__(
+        self,
+        live: Callable[[Sequence[int], int], NoReturn],
+        take: Callable[[dict[str, Any]], None],
+        listener: int,
+        ending: ChildEnding,
+        *,
+        seconds: float,
+        most_said: int,
+        take_output: Callable[[bytes], None] | None = None,
+        prompt: bool = True,
+    ) -> None:
+        self.ending = ending
+        self.was_asked = self.is_late = False
+        self._take = take
+        self._take_output = take_output
+        self._said = b""
+        self._most_said = most_said
+        self._hurries = False
+        self.give_time(seconds)
+        streams = (self._take_from_output, self._take_words)
+        report = EntryReader(self._take_entry)
+        self._pipes = ChildPipes(streams, report, listener, prompt=prompt)
+        self.pid = self._pipes.fork(live)
+
+    def give_time(self, seconds: float) -> None:
+        """Let it have some seconds from now on, unless it is ending."""
+        if not self._hurries:
+            self._deadline = time.monotonic() + seconds
+
+    def listen(self) -> None:
+        """Wait for a moment, and take what has come.
+
+        Raises:
+            AbandonedError: Nobody waits any more.
+        """
+        self._pipes.listen(LOOK_EVERY_S)
+
+    def read_on(self) -> None:
+        """Take what has come, without waiting."""
+        self._pipes.read_on()
+
+    def has_ended(self) -> bool:
+        """Tell whether it has ended; its number stays its own until `end`."""
+        return has_ended(self.pid)
+
+    def is_over(self) -> bool:
+        """Tell whether to wait no longer: it has ended, was stopped, or has had its time.
+
+        Where its time is up, it is asked first where it is, and gets a moment to answer.
+        """
+        if self.has_ended():
+            return True
+        if not self.was_asked and (number := stopped_by(self.pid)) is not None:
+            self.ending.stopped_by = number
+            return True
+        if time.monotonic() < self._deadline:
+            return self.was_asked and self.ending.is_traced
+        if self.was_asked or self.ending.is_told:
+            return True
+        self.is_late = True
+        self.ask()
+        return False
+
+    def ask(self) -> None:
+        """Ask it where it is; it is over when it has answered, or soon."""
+        self.was_asked = True
+        self._hurry()
+        os.kill(self.pid, QUESTION)  # nobody has waited for it, so the number is still its own
+
+    def _hurry(self) -> None:
+        """Set the time for its last words, once: a plugin might write them for ever."""
+        if not self._hurries:
+            self._deadline = min(time.monotonic(), self._deadline) + _TIME_TO_ANSWER_S
+            self._hurries = True
+
+    def end(self, files: Iterable[str]) -> int:
+        """End it and all that it has started, and complete `ending`.
+
+        Args:
+            files: The plugin's, by which frames are named.
+
+        Returns:
+            The most memory that it had touched at a time, in bytes.
+        """
+        ended = end_all(self.pid)
+        self._pipes.read_on()
+        self._pipes.close()
+        self.ending.status = ended.status
+        self.ending.said = self._said.decode("utf-8", "replace")
+        self.ending.backtrace = readable_frames(self.ending.frames, files)
+        return ended.peak
+
+    def _take_from_output(self, data: bytes) -> None:
+        if self._take_output is not None:
+            self._take_output(data)
+        self._take_words(data)
+
+    def _take_words(self, data: bytes) -> None:
+        self._said = (self._said + data)[-self._most_said :]
+
+    def _take_entry(self, entry: dict[str, Any]) -> None:
+        if not self.ending.take(entry):
+            self._take(entry)
+        elif self.ending.is_told:
+            self._hurry()
