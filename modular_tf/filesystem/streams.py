@@ -98,8 +98,8 @@ class ReaderStream(io.RawIOBase):
         return self._position
 
     def close(self) -> None:
-        """Close the file too."""
-        if not self.closed:
+        """Close the file too; one whose making was interrupted has none."""
+        if not self.closed and hasattr(self, "_file"):
             try:
                 self._file.close()
             finally:

@@ -36,7 +36,7 @@ class WriterStream(io.RawIOBase):
         self._buffer_size = buffer_size
         # What the file counts, less the position: more than 0 where opening it rewrote the file.
         self._counted_from = (appended(file) or 0) - position if position else 0
-        self._told_late = 0
+        self._told_late = b""  # appended, but the buffer on top may bring it again
         self._failure: Exception | None = None
         self.is_ending = False
         self.name = file.uri
@@ -61,8 +61,9 @@ class WriterStream(io.RawIOBase):
         if self._failure is not None:
             raise self._failure
         if self._told_late:
-            count, self._told_late = self._told_late, 0
-            return count
+            late, self._told_late = self._told_late, b""
+            if bytes(memoryview(data)[: len(late)]) == late:
+                return len(late)
         count = memoryview(data).nbytes
         try:
             self._file.append(data)
@@ -70,28 +71,29 @@ class WriterStream(io.RawIOBase):
             if is_failure_of(self._file, error):
                 self._failure = error
             else:
-                self._note_interrupt(count)
+                self._note_interrupt(data, count)
             raise
         except BaseException:
-            self._note_interrupt(count)
+            self._note_interrupt(data, count)
             raise
         self._position += count
         return count
 
-    def _note_interrupt(self, count: int) -> None:
+    def _note_interrupt(self, data: Buffer, count: int) -> None:
         """Record what was appended before an interrupt, so that it is not appended twice.
 
-        The buffer on top keeps what it could not write, and brings it again first of all; more
-        than it holds never comes out of it.
+        The buffer on top keeps what it could not write, and brings it again first of all. More
+        than it holds never comes out of it, and from Python 3.13 on, as much as it holds may have
+        passed it by: only the next bytes tell.
         """
         if appended(self._file) == self._counted_from + self._position + count:
             self._position += count
-            self._told_late = count if count <= self._buffer_size else 0
+            self._told_late = bytes(data) if count <= self._buffer_size else b""
 
     def tell(self) -> int:
         """Return the length of the file in bytes, without the buffer on top."""
         self._check_open()
-        return self._position - self._told_late
+        return self._position - len(self._told_late)
 
     def flush(self) -> None:
         """Flush the plugin's file, unless it is about to be closed."""
@@ -102,9 +104,9 @@ class WriterStream(io.RawIOBase):
     def close(self) -> None:
         """Close the file too; its errors rise, since the data may not have been kept.
 
-        An interrupt leaves it open, to be closed again.
+        An interrupt leaves it open, to be closed again; one whose making was interrupted has none.
         """
-        if not self.closed:
+        if not self.closed and hasattr(self, "_file"):
             self.is_ending = True  # io's close flushes, which a closed file would refuse
             try:
                 self._file.close()

@@ -72,7 +72,8 @@ def test_the_architecture_draws_every_room():
 
 
 @pytest.mark.parametrize("script", ["scripts/demo", "scripts/test", "scripts/make_environment",
-                                    "scripts/build_plugins", ".ci/run"])  # fmt: skip
+                                    "scripts/build_plugins", "scripts/try_sdist",
+                                    "scripts/try_aarch64", ".ci/run"])  # fmt: skip
 def test_scripts_are_valid_shell(script):
     done = subprocess.run(
         ["bash", "-n", CHECKOUT / script], capture_output=True, text=True, check=False

@@ -33,14 +33,16 @@ OPENERS: dict[str, Callable[[Filesystem, str], object]] = {
 def test_a_file_whose_opening_is_interrupted_is_closed(opener, place):
     uri = place.write("f", b"content")
     for point in points():
-        more = interrupt(lambda: opener(place.fs, uri), point=point)
+        opened: list[object] = []  # kept: an interrupt of a finalizer would be another matter
+        more = interrupt(lambda opened=opened: opened.append(opener(place.fs, uri)), point=point)
+        opened.clear()
         assert place.fs.open_count == 0
         if not more:
             assert point
             break
 
 
-@pytest.mark.parametrize("buffering", [4, 1 << 16])
+@pytest.mark.parametrize("buffering", [5, 1 << 16])
 @pytest.mark.parametrize("mode", ["w", "wb"])
 def test_what_is_written_on_after_an_interrupt_is_written_once(mode, buffering, place):
     """Also where the interrupt came when the plugin had taken the bytes."""
@@ -55,6 +57,21 @@ def test_what_is_written_on_after_an_interrupt_is_written_once(mode, buffering, 
         file.close()
         assert place.read("f") == b"abcdefgh"
         if not more:
+            assert point
+            break
+
+
+def test_what_follows_an_interrupted_write_of_the_size_of_the_buffer_is_kept(place):
+    """From Python 3.13 on such a write passes the buffer by: it comes once or not at all."""
+    for point in points():
+        file = place.fs.open(place / "f", "wb", 4)
+        more = interrupt(lambda file=file: file.write(b"abcd") and file.flush(), point=point)
+        file.write(b"ef")
+        file.write(b"gh")
+        file.close()
+        assert place.read("f") in {b"efgh", b"abcdefgh"}
+        if not more:
+            assert place.read("f") == b"abcdefgh"
             assert point
             break
 

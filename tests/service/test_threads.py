@@ -36,10 +36,10 @@ def test_an_interrupt_while_a_thread_starts_is_not_a_lack_of_threads():
 
 @pytest.mark.parametrize("failure", [RuntimeError("can't start new thread"), MemoryError()])
 def test_a_lack_of_threads_is_told(monkeypatch, failure):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr(threading, "_start_new_thread", fail)
+    monkeypatch.setattr(threading, "_start_new_thread", fail, raising=False)  # until 3.13
     monkeypatch.setattr(threading, "_start_joinable_thread", fail, raising=False)
 
     with pytest.raises(ResourceExhaustedError, match="'worker' could not be started"):
