@@ -18,6 +18,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.claims import Claims
 from modular_tf.service.kept.scan_cache.dependencies import Dependencies
 from modular_tf.service.kept.scan_cache.remembered import Remembered, remembered_from_json
 from modular_tf.service.kept.storage.own_directory import OwnDirectory
@@ -186,6 +187,14 @@ class ScanCache:
             if found is None or not found.opened or _are_neighbours(path, known.seen.path):
                 return found
         return None
+
+    def claims(self, subject: str) -> Claims:
+        """Return who finds out what there is to be remembered, among the processes that share it.
+
+        Args:
+            subject: What is found out.
+        """
+        return Claims(self._records.directory, f"{self._records.name} {subject}")
 
     def save(self) -> bool:
         """Write what was remembered for other processes; tell whether that was possible."""
