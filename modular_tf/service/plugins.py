@@ -76,7 +76,7 @@ class KnownPlugins:
     def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
         """Find candidates; what is known already goes on."""
         self.retry_postponed()
-        found = discover(paths, installation)
+        found = discover(paths, installation, self.cache.recall_whether_plugin)
         made = Scan(self._new_among(found), self._config, self.cache)
         return Search(found, made, made.recall(made.candidates))
 
