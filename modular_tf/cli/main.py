@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ from modular_tf.cli.standard_streams import OutputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_VALUES_BETWEEN_COLLECTIONS = 100_000
 _CHECK = "modular_tf.check"
 """The conformance kit; all other commands work without it."""
 
@@ -68,8 +66,6 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
 
 
 def _execute(command: Command) -> int:
-    # What a command makes it keeps to its end; looking for rings in it finds none, and costs time.
-    gc.set_threshold(_VALUES_BETWEEN_COLLECTIONS)
     options = command.options
     logs.set_up(options.log, options.verbose)
     result: int = command.module.execute(options, Printer(json=options.json))

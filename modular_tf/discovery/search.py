@@ -54,7 +54,11 @@ class Discovery:
     searched: tuple[SearchedPlace, ...]
 
 
-def discover(paths: SearchPaths, installation: Installation | None = None) -> Discovery:
+def discover(
+    paths: SearchPaths,
+    installation: Installation | None = None,
+    recall: Callable[[str, Callable[[str], bool]], bool] = lambda path, look: look(path),
+) -> Discovery:
     """Find candidates in all places of `paths`; no code of a plugin is run. [any thread]
 
     A place or a file that is broken becomes a problem and never stops the search.
@@ -62,6 +66,8 @@ def discover(paths: SearchPaths, installation: Installation | None = None) -> Di
     Args:
         paths: Where to search.
         installation: What was read of the installed distributions for this search already.
+        recall: Tells whether a library of a distribution is a plugin, by what it knows, or by the
+            look that it is given.
     """
     log = SearchLog()
     if installation is None or installation.python_path != paths.python_path:
@@ -74,9 +80,7 @@ def discover(paths: SearchPaths, installation: Installation | None = None) -> Di
         Source.CONFIG: lambda: search_config(paths, log),
         Source.ENTRY_POINT: lambda: search_entry_points(installed, log),
         Source.TENSORFLOW_PLUGINS: lambda: search_tensorflow_plugins(paths, log),
-        Source.DISTRIBUTION: lambda: search_distributions(
-            installed.distributions, paths.python_path, log
-        ),
+        Source.DISTRIBUTION: lambda: search_distributions(installed, log, recall),
         Source.USER_DIRECTORY: lambda: search_user_directories(paths, log),
         Source.BUNDLED: lambda: search_bundled(paths, log),
     }

@@ -17,7 +17,7 @@ from modular_tf.service.plugin_file import unmarked
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from modular_tf.first_contact.finding import Finding, Incident
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.service.plugin_file import PluginFile
 
 _SEEN_IN_PROCESS = ("LD-070", "LD-130")
+_PATIENCE_S = 5.0  # beyond the time that one plugin may take
 
 
 class Admission:
@@ -156,24 +157,53 @@ class Admission:
         if finding.opened:
             entry.judge_opened(finding.opened, trust_of(self._config))
 
-    def try_out(self, entries: Sequence[PluginEntry]) -> list[Finding]:
+    @property
+    def patience_s(self) -> float:
+        """How long another process that tries plugins may go without a finding."""
+        return self._limits.seconds + _PATIENCE_S
+
+    def claim_of(self, entry: PluginEntry) -> str:
+        """Return the key under which one process tries a plugin for all, "" if each has to."""
+        known = entry.known
+        is_kept = known is not None and known.lasting and self._config.first_contact != "always"
+        return "" if not is_kept or self._suspicion(entry) else entry.sha256 or ""
+
+    def recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        """Do as `recall`, with what other processes have found or done since."""
+        self._cache.refresh()
+        self._memory().add_culprits(self._marks.culprits())  # what has killed them since
+        return self.recall(entries)
+
+    def try_out(
+        self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]
+    ) -> list[Finding]:
         """Try plugins and return what was found, when all have been tried. [any thread]
 
         Not for the service's lock: a plugin that hangs takes its time.
+
+        Args:
+            entries: The plugins.
+            tell_progress: Called after each.
         """
-        if not entries:
-            return []
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
 
         tasks = [_task_of(entry) for entry in entries]
+
+        def tell(number: int, finding: Finding) -> None:
+            del number, finding
+            tell_progress()
+
+        def mark(number: int) -> AbstractContextManager[str]:
+            return self._mark_trial(entries[number])
+
         if not self._keeps_warm:
-            return try_plugins(tasks, self._limits, mark=lambda n: self._mark_trial(entries[n]))
+            return try_plugins(tasks, self._limits, tell=tell, mark=mark)
         # Nobody waits for somebody else's plugin, which may hang.
         trials, self._trials = self._trials, None
         trials = trials or Trials(self._limits)
         try:
-            return trials.try_plugins(tasks, mark=lambda n: self._mark_trial(entries[n]))
+            return trials.try_plugins(tasks, tell=tell, mark=mark)
         finally:
             self._put_back(trials)
 

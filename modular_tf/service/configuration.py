@@ -179,7 +179,8 @@ def lock_path(config: Config) -> str | None:
 
 def trust_of(config: Config) -> TrustPolicy:
     """Return what is decided about trust, with the lock file that counts."""
-    return replace(config.trust, lock=lock_path(config))
+    lock = lock_path(config)
+    return config.trust if lock == config.trust.lock else replace(config.trust, lock=lock)
 
 
 def load_config(

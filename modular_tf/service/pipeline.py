@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
+from modular_tf.service.configuration import trust_of
+from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.plugin import Attempt
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
@@ -87,10 +90,10 @@ class PluginPipeline:
             attempt = Attempt()
             try:
                 judged = self.judge(vetoes, attempt)
-                findings = self.try_out(judged)
+                self.try_out(judged)
                 with self._lock:
                     known = [entry for entry in judged.entries if self._known.has(entry)]
-                    self.register(judged, findings, known, eager=eager)
+                    self.register(known, eager=eager)
             finally:
                 attempt.is_over = True
 
@@ -133,19 +136,44 @@ class PluginPipeline:
                 entry.apply_policy(self._config, veto)
             return Judged(list(vetoes), self._admission.recall(vetoes))
 
-    def try_out(self, judged: Judged) -> list[Finding]:
-        """Try the plugins that have to be, in other processes.
+    def try_out(self, judged: Judged) -> None:
+        """Try the plugins that have to be, in child processes, and conclude what may run.
 
-        Returns:
-            What was found, in the order of the untried.
+        What another application tries now is not tried here: this waits for what it finds.
+
+        Raises:
+            ClosedError: The service was closed meanwhile.
         """
-        return self._admission.try_out(judged.untried)
+        if not judged.untried:
+            return
+        with self._lock:
+            keys = {entry: self._admission.claim_of(entry) for entry in judged.untried}
+        find_out_once(
+            self._known.cache.claims("trial"),
+            judged.untried,
+            keys.__getitem__,
+            unknown=self._recall_anew,
+            find_out=self._try,
+            patience_s=self._admission.patience_s,
+            check=self._lock.check_open,
+        )
+
+    @delivers_at_end
+    def _recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
+        with self._lock:
+            return self._admission.recall_anew(entries)
+
+    def _try(self, entries: Sequence[PluginEntry], tell_progress: Callable[[], None]) -> None:
+        self._conclude(entries, self._admission.try_out(entries, tell_progress))
+
+    @delivers_at_end
+    def _conclude(self, entries: Sequence[PluginEntry], findings: Sequence[Finding]) -> None:
+        with self._lock:
+            self._admission.conclude(entries, findings)
 
     @delivers_at_end
     def register(
         self,
-        judged: Judged,
-        findings: Iterable[Finding],
         entries: Collection[PluginEntry],
         *,
         eager: bool = False,
@@ -153,20 +181,19 @@ class PluginPipeline:
         """Register plugins that may run, and tell the hooks of those whose state changed.
 
         Args:
-            judged: The plugins.
-            findings: What was found of those that were tried.
-            entries: Those that are still wanted.
+            entries: The plugins, judged and tried, that are still wanted.
             eager: As for `run`.
 
         Raises:
             ClosedError: The service is closed.
         """
         eager = eager or self._config.load == "eager"
+        # The lock file is looked up once, not for each plugin.
+        config = replace(self._config, trust=trust_of(self._config))
         with self._lock:
             self._lock.check_open()
-            self._admission.conclude(judged.untried, findings)
             for entry in entries:
-                entry.register(self._config, self._registries, self._admission.mark, eager=eager)
+                entry.register(config, self._registries, self._admission.mark, eager=eager)
                 self._admission.remember_offer(entry)
                 if entry.state is not entry.told:
                     entry.told = entry.state

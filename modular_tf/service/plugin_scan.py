@@ -15,7 +15,7 @@ from modular_tf.service.plugin import PluginEntry
 from modular_tf.service.reload.watching.snapshot import file_identity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.file_identity import FileIdentity, SeenFile
@@ -28,33 +28,89 @@ if TYPE_CHECKING:
 
 
 def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[PluginEntry]:
-    """Judge candidates, and probe those of which nothing is known; nothing of theirs is run.
+    """Return entries of candidates, in the same order; nothing of theirs is run.
 
     Args:
         candidates: The files.
         config: What the user decided.
         cache: What is known of libraries, and takes what becomes known.
-
-    Returns:
-        One entry each, in the same order.
     """
-    if not candidates:
-        return []
-    cache.refresh()
-    with ExitStack() as opened:
-        one_pass = _Pass(config, cache, opened)
-        entries = [one_pass.entry_of(candidate) for candidate in candidates]
-    cache.save()
-    return entries
+    made = Scan(candidates, config, cache)
+    made.probe(made.recall(candidates), tell_progress=lambda: None)
+    return made.entries
+
+
+class Scan:
+    """Candidates that become entries: those of which nothing is known have to be probed.
+
+    Used under the service's lock, but need not have it from one call to the next.
+
+    Args:
+        candidates: The files.
+        config: What the user decided.
+        cache: What is known of libraries, and takes what becomes known.
+    """
+
+    def __init__(self, candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> None:
+        self.candidates = candidates
+        self._config = config
+        self._cache = cache
+        self._entries: dict[str, PluginEntry] = {}
+
+    @property
+    def entries(self) -> list[PluginEntry]:
+        """One entry for each candidate, in the same order; all have been recalled or probed."""
+        return [self._entries[candidate.path] for candidate in self.candidates]
+
+    def recall(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Judge candidates by what is known of them; return those of which nothing is."""
+        if not candidates:
+            return []
+        self._cache.refresh()
+        one_pass = _Pass(self._config, self._cache)
+        unknown = [found for found in candidates if not self._keep(found, one_pass.recalled)]
+        self._cache.save()
+        return unknown
+
+    def probe(self, candidates: Sequence[Candidate], tell_progress: Callable[[], None]) -> None:
+        """Probe and judge candidates, and keep what becomes known.
+
+        Args:
+            candidates: Those of which nothing is known.
+            tell_progress: Called after each.
+        """
+        if not candidates:
+            return
+        with ExitStack() as opened:
+            one_pass = _Pass(self._config, self._cache, opened)
+            for candidate in candidates:
+                self._keep(candidate, one_pass.probed)
+                tell_progress()
+        self._cache.save()
+
+    def _keep(
+        self, candidate: Candidate, look_at: Callable[[Candidate], PluginEntry | None]
+    ) -> bool:
+        """Keep the entry that a look gives, if any; tell whether it does."""
+        try:
+            entry = look_at(candidate)
+        except (OSError, MemoryError) as error:  # also of an import
+            shortage = shortage_of(error)
+            if shortage is None:
+                raise
+            entry = PluginEntry.postponed(candidate, shortage)
+        if entry is not None:
+            self._entries[candidate.path] = entry
+        return entry is not None
 
 
 class _Pass:
-    """What is shared by the candidates of one scan."""
+    """What is shared by the candidates of one look at all of them."""
 
-    def __init__(self, config: Config, cache: ScanCache, opened: ExitStack) -> None:
+    def __init__(self, config: Config, cache: ScanCache, opened: ExitStack | None = None) -> None:
         self._config = config
         self._cache = cache
-        self._opened = opened
+        self._opened = opened or ExitStack()
         self._prober: Prober | None = None
         self._seen: SeenFile | None = None
 
@@ -64,23 +120,7 @@ class _Pass:
             trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of
         )
 
-    def entry_of(self, candidate: Candidate) -> PluginEntry:
-        identity = None
-        try:
-            entry = self._recalled(candidate)
-            if entry is not None:
-                return entry
-            identity = file_identity(candidate.path)  # before anything is read
-            entry = self._probed(candidate)
-        except (OSError, MemoryError) as error:  # also of an import
-            shortage = shortage_of(error)
-            if shortage is None:
-                raise
-            entry = PluginEntry.postponed(candidate, shortage)
-        entry.identity = identity
-        return entry
-
-    def _recalled(self, candidate: Candidate) -> PluginEntry | None:
+    def recalled(self, candidate: Candidate) -> PluginEntry | None:
         known = self._cache.recall(candidate.path)
         if known is None:
             return None
@@ -88,6 +128,12 @@ class _Pass:
         verdict = self._judged(candidate, known.facts, known.finding)
         entry = PluginEntry(candidate, known.facts, verdict, known=known)
         entry.identity = known.seen.identity
+        return entry
+
+    def probed(self, candidate: Candidate) -> PluginEntry:
+        identity = file_identity(candidate.path)  # before anything is read
+        entry = self._probed(candidate)
+        entry.identity = identity
         return entry
 
     def _probed(self, candidate: Candidate) -> PluginEntry:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.search import discover_named, installed_among
@@ -10,14 +12,18 @@ from modular_tf.discovery.sources.installed import Installation
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.kept.claims import find_out_once
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from modular_tf.discovery.candidate import Candidate
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.plugins import KnownPlugins
+    from modular_tf.service.plugins import KnownPlugins, Search
     from modular_tf.service.service_lock import ServiceLock
+
+_PATIENCE_S = 10.0  # with another process that reads one library
 
 
 class PluginSearch:
@@ -97,14 +103,48 @@ class PluginSearch:
     def _run(self, *, again: bool) -> None:
         installation = Installation(python_path())
         self._hooks.find(installation)  # from the same files as the entry points of plugins
-        self._search(self.paths(), installation, again=again)
+        paths = self.paths()
+        search = self._begin(paths, installation, again=again)
+        if search is None:
+            return
+        if search.unknown:  # without the lock: this may wait for another process
+            find_out_once(
+                self.known.cache.claims("probe"),
+                search.unknown,
+                attrgetter("path"),
+                unknown=partial(self._recall_anew, search),
+                find_out=partial(self._probe, search),
+                patience_s=_PATIENCE_S,
+                check=self._lock.check_open,
+            )
+        self._finish(search, paths)
 
     @delivers_at_end
-    def _search(self, paths: SearchPaths, installation: Installation, *, again: bool) -> None:
+    def _begin(
+        self, paths: SearchPaths, installation: Installation, *, again: bool
+    ) -> Search | None:
         with self._lock:
-            if again or paths != self._searched:  # else another thread has done it meanwhile
-                self.known.search(paths, installation)
-                self._searched = paths
+            if not again and paths == self._searched:  # another thread has done it meanwhile
+                return None
+            return self.known.begin_search(paths, installation)
+
+    @delivers_at_end
+    def _recall_anew(self, search: Search, candidates: Sequence[Candidate]) -> list[Candidate]:
+        with self._lock:
+            return search.scan.recall(candidates)
+
+    @delivers_at_end
+    def _probe(
+        self, search: Search, candidates: Sequence[Candidate], tell_progress: Callable[[], None]
+    ) -> None:
+        with self._lock:
+            search.scan.probe(candidates, tell_progress)
+
+    @delivers_at_end
+    def _finish(self, search: Search, paths: SearchPaths) -> None:
+        with self._lock:
+            self.known.finish_search(search)
+            self._searched = paths
 
     @property
     def was_run(self) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.search import Discovery, discover, discover_named
 from modular_tf.errors import NotFoundError
 from modular_tf.service.kept.scan_cache import ScanCache
-from modular_tf.service.plugin_scan import scan
+from modular_tf.service.plugin_scan import Scan, scan
 from modular_tf.service.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
@@ -21,6 +21,20 @@ if TYPE_CHECKING:
     from modular_tf.service.configuration import Config
     from modular_tf.service.plugin import Attempt, PluginEntry
     from modular_tf.service.report import PluginRecord
+
+
+class Search(NamedTuple):
+    """A search under way.
+
+    Attributes:
+        found: What there is.
+        scan: Makes entries of the candidates that are new.
+        unknown: Those of them that have to be probed.
+    """
+
+    found: Discovery
+    scan: Scan
+    unknown: list[Candidate]
 
 
 class KnownPlugins:
@@ -59,12 +73,17 @@ class KnownPlugins:
         """
         return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
 
-    def search(self, paths: SearchPaths, installation: Installation) -> None:
-        """Find candidates and probe those that are new; what is known already goes on."""
+    def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
+        """Find candidates; what is known already goes on."""
         self.retry_postponed()
-        found = discover(paths, installation)
-        self._meet(found)
-        self.found = found
+        found = discover(paths, installation, self.cache.recall_whether_plugin)
+        made = Scan(self._new_among(found), self._config, self.cache)
+        return Search(found, made, made.recall(made.candidates))
+
+    def finish_search(self, search: Search) -> None:
+        """Name and keep the plugins that are new, when the unknown ones have been probed."""
+        self._keep(search.scan.entries)
+        self.found = search.found
 
     def named(self, name_or_path: str) -> list[PluginEntry]:
         """Return the entry of a name or of a file, which is looked at if it is new.
@@ -84,7 +103,7 @@ class KnownPlugins:
                 operation="load",
             )
         found = discover_named(name_or_path)
-        self._meet(found)
+        self.meet(self._new_among(found))
         known = self._by_identity()
         entries = [known[c.identity] for c in found.candidates if c.identity in known]
         if not entries:
@@ -116,10 +135,9 @@ class KnownPlugins:
             number += 1
         return unused
 
-    def _meet(self, discovery: Discovery) -> None:
-        """Make entries of the candidates that are new."""
+    def _new_among(self, discovery: Discovery) -> list[Candidate]:
         known = self._by_identity()
-        self.meet([found for found in discovery.candidates if found.identity not in known])
+        return [found for found in discovery.candidates if found.identity not in known]
 
     def meet(
         self, candidates: Sequence[Candidate], attempt: Attempt | None = None
@@ -133,6 +151,9 @@ class KnownPlugins:
         entries = self.entries_of(candidates)
         for entry in entries:
             entry.attempt = attempt
+        return self._keep(entries)
+
+    def _keep(self, entries: list[PluginEntry]) -> list[PluginEntry]:
         self._change(lambda before: self._with(entries, before))
         return [entry for entry in entries if self.has(entry)]
 

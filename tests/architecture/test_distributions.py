@@ -1,4 +1,4 @@
-"""What is distributed: one version everywhere, and every tracked file in the source distribution."""
+"""What is distributed: one version everywhere, and each tracked file in the source archive."""
 
 from __future__ import annotations
 

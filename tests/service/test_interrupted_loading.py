@@ -40,10 +40,13 @@ DEVICE_STEPS = [
 ]
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
-    "modular_tf.service.plugins:scan",
-    "modular_tf.service.plugins:KnownPlugins.meet",
-    "modular_tf.hooks:Hooks.filesystems",
+    "modular_tf.service.plugin_search:find_out_once",
+    "modular_tf.service.plugin_scan:Scan.recall",
+    "modular_tf.service.plugin_scan:Scan.probe",
+    "modular_tf.service.plugins:KnownPlugins.finish_search",
+    "modular_tf.service.hooks:Hooks.filesystems",
     "modular_tf.service.python_objects:PythonContributions._register",
+    "modular_tf.service.pipeline:find_out_once",
     "modular_tf.first_contact.trials:try_plugins",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.admission:Admission.conclude",

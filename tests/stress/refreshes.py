@@ -24,10 +24,9 @@ from tests.stress.service_round import ServiceRound
 from tests.watching.numbered import number_in, scheme_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from modular_tf.first_contact.finding import Finding
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.pipeline import Judged
 
 PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.2
@@ -55,17 +54,17 @@ class Campaign:
 
     def _let_trials_take_longer(self) -> None:
         """Let files change after they were tried, as while the init of a slow plugin runs."""
-        admission = self._service._pipeline._admission
-        admission.keep_warm()  # else most files would change before they are opened to be tried
-        try_out = admission.try_out
+        pipeline = self._service._pipeline
+        # Else most files would change before they are opened to be tried.
+        pipeline._admission.keep_warm()
+        try_out = pipeline.try_out
 
-        def take_longer(entries: Sequence[PluginEntry]) -> list[Finding]:
-            findings = try_out(entries)
-            if entries:
+        def take_longer(judged: Judged) -> None:
+            try_out(judged)
+            if judged.untried:
                 time.sleep(self._dice.uniform(0, LONGEST_PAUSE_S))
-            return findings
 
-        admission.try_out = take_longer  # type: ignore[method-assign]
+        pipeline.try_out = take_longer  # type: ignore[method-assign]
 
     def run(self, rounds: int) -> None:
         """Run so many rounds, or fewer where one hangs."""

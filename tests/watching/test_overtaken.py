@@ -21,18 +21,17 @@ def while_trying(service):
     """Do something once, in another thread, while plugins are tried for a refresh."""
 
     def arrange(function):
-        admission = service._pipeline._admission
-        try_out, left = admission.try_out, [function]
+        pipeline = service._pipeline
+        try_out, left = pipeline.try_out, [function]
 
-        def tried(entries):
-            found = try_out(entries)
+        def tried(judged):
+            try_out(judged)
             if left:
                 other = threading.Thread(target=left.pop())
                 other.start()
                 other.join()
-            return found
 
-        admission.try_out = tried
+        pipeline.try_out = tried
 
     return arrange
 
@@ -149,8 +148,7 @@ STEPS = [
     "modular_tf.service.plugins:KnownPlugins.replace",
     "modular_tf.service.plugins:KnownPlugins.forget",
     "modular_tf.service.admission:Admission.recall",
-    "modular_tf.service.admission:Admission.try_out",
-    "modular_tf.service.admission:Admission.conclude",
+    "modular_tf.service.pipeline:PluginPipeline.try_out",
     "modular_tf.service.plugin:PluginEntry.register",
     "modular_tf.service.mapped_library:Generation.open_now",
     "modular_tf.service.mapped_library:Generation.give_up_taken",

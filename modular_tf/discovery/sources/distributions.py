@@ -18,10 +18,12 @@ from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from modular_tf.discovery.sources.installed import InstalledDistribution
+    from modular_tf.discovery.sources.installed import Installation, InstalledDistribution
     from modular_tf.discovery.sources.search_log import SearchLog
+
+    Look = Callable[[str], bool]
 
 __all__ = ["OWN_DISTRIBUTION", "libraries_in_record", "search_distributions"]
 
@@ -32,16 +34,22 @@ _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 
 
 def search_distributions(
-    distributions: Iterable[InstalledDistribution], python_path: Iterable[str], log: SearchLog
+    installation: Installation, log: SearchLog, recall: Callable[[str, Look], bool]
 ) -> None:
-    """Look at the shared libraries that installed distributions list in their RECORD."""
+    """Look at the shared libraries that installed distributions list in their RECORD.
+
+    Args:
+        installation: The distributions.
+        log: Takes what is found.
+        recall: Tells whether a library is a plugin; it may know, or look.
+    """
     hits: Counter[str] = Counter()
-    for distribution in distributions:
+    for distribution in installation.distributions:
         if distribution.name != OWN_DISTRIBUTION:
-            found = _plugins_of(distribution, log)
+            found = _plugins_of(distribution, log, recall)
             hits[distribution.location] += len(found)
             log.sightings += found
-    for location in python_path:
+    for location in installation.python_path:
         log.note_place(
             location,
             Source.DISTRIBUTION,
@@ -58,7 +66,9 @@ def libraries_in_record(record: bytes) -> Iterator[str]:
             yield row.path
 
 
-def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sighting]:
+def _plugins_of(
+    distribution: InstalledDistribution, log: SearchLog, recall: Callable[[str, Look], bool]
+) -> list[Sighting]:
     try:
         record = distribution.read("RECORD")
     except OSError as error:
@@ -73,22 +83,32 @@ def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sig
     return [
         Sighting(os.path.normpath(path), Source.DISTRIBUTION, distribution.label, distribution.name)
         for path in paths
-        if _is_plugin(path)
+        if _is_plugin(path, recall)
     ]
 
 
-def _is_plugin(path: str) -> bool:
-    """Return whether a library exports an init symbol; what cannot be read is no plugin.
+def _is_plugin(path: str, recall: Callable[[str, Look], bool]) -> bool:
+    """Return whether a library is a plugin; what cannot be read is none.
 
     A library that a distribution brings for its own use is nobody's plugin, so that it is
     missing or damaged is not ours to report.
+    """
+    try:
+        return recall(path, exports_init_symbol)
+    except ElfError:
+        return False
+
+
+def exports_init_symbol(path: str) -> bool:
+    """Tell whether a library exports an init symbol.
+
+    Raises:
+        ElfError: It cannot be read.
+        ShortageError: Nothing can be said of it now.
     """
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415
     from modular_tf.discovery.init_symbols import kinds_of  # noqa: PLC0415
 
-    try:
-        with ElfFile(path) as elf:
-            return bool(kinds_of(elf))
-    except ElfError:
-        return False
+    with ElfFile(path) as elf:
+        return bool(kinds_of(elf))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.events.delivery import delivers_at_end
@@ -14,10 +13,9 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
-    from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.pipeline import Judged, PluginPipeline
+    from modular_tf.service.pipeline import PluginPipeline
     from modular_tf.service.plugin_change import PluginChange
     from modular_tf.service.plugin_search import PluginSearch
     from modular_tf.service.reload.followed_files import Scope
@@ -119,8 +117,8 @@ class HotReload:
             prepared = self._prepare(places, scope, attempt)
             vetoes = self._pipeline.vetoes(prepared.entries)
             judged = self._pipeline.judge(vetoes, attempt)
-            findings = self._pipeline.try_out(judged)
-            return self._finish(prepared.only(vetoes), judged, findings)
+            self._pipeline.try_out(judged)
+            return self._finish(prepared.only(vetoes))
         finally:
             attempt.is_over = True
 
@@ -131,12 +129,9 @@ class HotReload:
             return self._renewal.prepare(places, scope, attempt)
 
     @delivers_at_end
-    def _finish(
-        self, prepared: Prepared, judged: Judged, findings: list[Finding]
-    ) -> tuple[list[PluginChange], list[str]]:
+    def _finish(self, prepared: Prepared) -> tuple[list[PluginChange], list[str]]:
         with self._lock:
-            register = partial(self._pipeline.register, judged, findings)
-            return self._renewal.finish(prepared, register)
+            return self._renewal.finish(prepared, self._pipeline.register)
 
     def watch(self, on_change: Callable[[PluginChange], object] | None) -> Watch:
         """See `PluginService.watch`."""

@@ -8,9 +8,9 @@ any time, such as a library that is missing, is not kept.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from modular_tf.discovery.file_identity import see_again
+from modular_tf.discovery.file_identity import SeenFile, see, see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
 from modular_tf.discovery.linking.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
@@ -18,15 +18,15 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import cache_directory
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.claims import Claims
 from modular_tf.service.kept.scan_cache.cache_entry import CacheEntry, entry_from_json
 from modular_tf.service.kept.scan_cache.dependencies import Dependencies
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.problem import Problem
@@ -37,6 +37,7 @@ __all__ = ["ScanCache"]
 # 2: before, the finding of a plugin whose loading was under way could be kept, as one of nothing.
 _TITLE = "modular_tf scan cache 2"
 _PREFIX, _SUFFIX = "scan-", ".records"
+_NO_PLUGIN = "no plugin "  # before a path, which begins with a slash
 _MOST_HOSTS = 32
 # Of the rules that refuse a library, those that nothing but its bytes can break.
 _BY_BYTES = frozenset(
@@ -135,6 +136,32 @@ class ScanCache:
             return finding
         return None if opened is None else finding._replace(opened=opened)
 
+    def recall_whether_plugin(self, path: str, look: Callable[[str], bool]) -> bool:
+        """Return whether a library that is installed for another use is a plugin as well.
+
+        That it is none is kept: distributions bring hundreds, and each start asks for all of them.
+
+        Args:
+            path: The library.
+            look: Tells by reading it; what it raises says nothing that lasts.
+        """
+        key = _NO_PLUGIN + path
+        if self._is_as_seen(path, self._records.get(key)):
+            return False
+        seen = see(path, read=False)
+        if look(path):
+            return True
+        if seen is not None and seen.identity is not None and see_again(seen) is seen:
+            self._records.put(key, seen.as_row()[1:])
+        return False
+
+    def _is_as_seen(self, path: str, row: Any) -> bool:
+        try:
+            seen = SeenFile.from_row([path, *row])
+        except (TypeError, ValueError):  # nothing, or damaged
+            return False
+        return seen.identity is not None and see_again(seen) is seen
+
     def describe(self, probe: Probe, seen: SeenFile) -> CacheEntry:
         """Make what is to be remembered of a probe.
 
@@ -186,6 +213,14 @@ class ScanCache:
             if found is None or not found.opened or _are_neighbours(path, known.seen.path):
                 return found
         return None
+
+    def claims(self, subject: str) -> Claims:
+        """Return who finds out what there is to be remembered, among the processes that share it.
+
+        Args:
+            subject: What is found out.
+        """
+        return Claims(self._records.directory, f"{self._records.name} {subject}")
 
     def save(self) -> bool:
         """Write what was remembered for other processes; return whether that was possible."""

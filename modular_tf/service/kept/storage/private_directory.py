@@ -133,7 +133,7 @@ class PrivateDirectory:
         without: then the last of two changes wins.
         """
         with self._opened(make=True) as directory:
-            file = None if directory is None else _open_lock(directory)
+            file = None if directory is None else _open_lock(directory, _LOCK_NAME)
             if file is None:
                 yield False
                 return
@@ -144,6 +144,15 @@ class PrivateDirectory:
                     # A child that another thread forked meanwhile has the descriptor too, and
                     # would keep the lock if it were only closed here.
                     _unlock(file.fileno())
+
+    def open_for_locks(self, name: str) -> FileIO | None:
+        """Return the owner of a file that is there to be locked, made where it is missing.
+
+        Returns:
+            None where none can be opened; the file is the caller's to close.
+        """
+        with self._opened(make=True) as directory:
+            return None if directory is None else _open_lock(directory, name)
 
     # -- one file, in the opened directory --------------------------------------------------------
 
@@ -240,9 +249,9 @@ def _remove(directory: int, name: str) -> bool:
     return True
 
 
-def _open_lock(directory: int) -> FileIO | None:
+def _open_lock(directory: int, name: str) -> FileIO | None:
     try:
-        return open_owned(_LOCK_NAME, _LOCK_FLAGS, 0o600, dir_fd=directory)
+        return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
     except OSError:
         return None
 

@@ -79,6 +79,8 @@ class RecordFile:
 
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
+        if not self._lines and not self._changes:  # most users have nothing in quarantine
+            return None
         encoded = _text(key)
         if encoded in self._changes:
             return _value(self._changes[encoded])

@@ -1,0 +1,69 @@
+"""One of several applications that start at once; it tells what it tries, and when it waits.
+
+Arguments: its name, the folder of signs, the files of plugins. It leaves the files `NAME.probes`
+and `NAME.tries` when it begins with that, and `NAME.waits` when it waits for another. It stops at a
+step as long as there is no file `NAME.may-probe` or `NAME.may-try`, and prints as JSON what it
+probed and tried, and the states.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from modular_tf.service import admission, plugin_search
+from modular_tf.service.admission import Admission
+from modular_tf.service.configuration import Config
+from modular_tf.service.kept.claims import Claims
+from modular_tf.service.plugin_scan import Scan
+from modular_tf.service.service import PluginService
+
+NAME, SIGNS = sys.argv[1], Path(sys.argv[2])
+done: dict[str, list[str]] = {"probes": [], "tries": []}
+
+
+def step(sign: str, permission: str) -> None:
+    """Tell that a step begins, and wait until it may."""
+    (SIGNS / f"{NAME}.{sign}").touch()
+    while not (SIGNS / f"{NAME}.{permission}").exists():
+        time.sleep(0.01)
+
+
+real_probe, real_try_out, real_wait = Scan.probe, Admission.try_out, Claims.wait
+
+
+def probe(self, candidates, tell_progress):
+    if candidates:
+        step("probes", "may-probe")
+        done["probes"] += [found.name for found in candidates]
+    real_probe(self, candidates, tell_progress)
+
+
+def try_out(self, entries, tell_progress):
+    step("tries", "may-try")
+    done["tries"] += [entry.name for entry in entries]
+    return real_try_out(self, entries, tell_progress)
+
+
+def wait(self, key, patience_s, check):
+    (SIGNS / f"{NAME}.waits").touch()
+    return real_wait(self, key, patience_s, check)
+
+
+def main() -> None:
+    """Load all plugins."""
+    Scan.probe, Admission.try_out, Claims.wait = probe, try_out, wait
+    patience_s = float(os.environ.get("PATIENCE_S", "600"))
+    plugin_search._PATIENCE_S = admission._PATIENCE_S = patience_s
+    config = Config(first_contact_timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
+    with PluginService(config=config, plugin_paths=sys.argv[3:], bundled=False) as service:
+        service.load()
+        states = {record.name: record.state.value for record in service.plugins()}
+    print(json.dumps({**done, "states": states}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Claims: of several processes, services and threads, who finds something out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from modular_tf.service.kept.storage.own_directory import OwnDirectory
+
+from modular_tf.service.kept.claims import Claims, find_out_once
+
+
+def _fail_on_wait() -> None:
+    raise AssertionError("waited")
+
+
+@pytest.fixture
+def directory(tmp_path) -> OwnDirectory:
+    return OwnDirectory(str(tmp_path / "own"))
+
+
+@pytest.fixture
+def claims(directory) -> Claims:
+    return Claims(directory, "subject")
+
+
+def _claimed_elsewhere(claims: Claims, *keys: str) -> set[str]:
+    """Return what another thread could claim."""
+    found: list[set[str]] = []
+
+    def ask() -> None:
+        with claims.claim(keys) as claimed:
+            found.append(set(claimed.keys))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_what_one_has_claimed_nobody_else_can(claims):
+    with claims.claim(["a", "b"]) as mine:
+        assert mine.keys == {"a", "b"}
+        assert _claimed_elsewhere(claims, "a", "b", "c") == {"c"}
+    assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
+
+
+def test_keys_of_another_subject_are_others(claims, directory):
+    with claims.claim(["a"]):
+        assert _claimed_elsewhere(Claims(directory, "other"), "a") == {"a"}
+
+
+def test_the_empty_key_is_claimed_by_everybody(claims):
+    with claims.claim(["", "a"]):
+        assert _claimed_elsewhere(claims, "", "a") == {""}
+
+
+def test_a_thread_never_waits_for_its_own_claims(claims):
+    """As a signal handler that loads plugins in the middle of somebody's first start."""
+    tried: list[str] = []
+    with claims.claim(["a"]):
+        find_out_once(
+            claims,
+            ["a"],
+            str,
+            unknown=list,
+            find_out=lambda items, _: tried.extend(items),
+            patience_s=0,
+            check=_fail_on_wait,
+        )
+        assert _claimed_elsewhere(claims, "a") == set()
+    assert tried == ["a"]
+
+
+@pytest.mark.parametrize("place", [None, "/proc/nothing"])
+def test_without_a_directory_each_has_all(place):
+    claims = Claims(OwnDirectory(place), "subject")
+    with claims.claim(["a"]) as mine:
+        assert mine.keys == {"a"}
+        assert _claimed_elsewhere(claims, "a") == {"a"}
+        assert claims.wait("a", 0, _fail_on_wait)
+
+
+def test_a_claim_ends_with_what_raises(claims):
+    with pytest.raises(KeyError), claims.claim(["a"]):
+        raise KeyError
+    assert _claimed_elsewhere(claims, "a") == {"a"}
+
+
+def test_a_forked_child_neither_ends_nor_keeps_the_claims_of_its_parent(claims):
+    reads, writes = os.pipe()
+    with claims.claim(["a"]) as mine:
+        if (child := os.fork()) == 0:
+            os.close(writes)
+            mine.tell_progress()
+            try:
+                os.read(reads, 1)  # lives longer than the claim
+            finally:
+                os._exit(0)
+        os.close(reads)
+        assert _claimed_elsewhere(claims, "a") == set()
+    assert _claimed_elsewhere(claims, "a") == {"a"}
+    os.close(writes)
+    os.waitpid(child, 0)
+
+
+def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_claims(claims):
+    parent = os.getpid()
+    with claims.claim(["a"]):
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            assert _claimed_elsewhere(claims, "a") == set()
+    if os.getpid() != parent:
+        os._exit(0)
+
+
+def test_the_claims_of_a_killed_process_are_free(claims):
+    reads, writes = os.pipe()
+    if (child := os.fork()) == 0:
+        with claims.claim(["a"]):
+            os.write(writes, b"x")
+            signal.pause()
+    os.read(reads, 1)
+    assert _claimed_elsewhere(claims, "a") == set()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert claims.wait("a", 0, _fail_on_wait)
+    assert _claimed_elsewhere(claims, "a") == {"a"}
+
+
+def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(claims):
+    """The owner tells of it whenever the patience would be over, until it has been asked often."""
+    asked: list[None] = []
+    patience_s = 1.0
+
+    with claims.claim(["a"]) as mine:
+
+        def check() -> None:
+            asked.append(None)
+            mine.tell_progress()
+
+        waits = threading.Thread(target=claims.wait, args=("a", patience_s, check))
+        waits.start()
+        while len(asked) < 100:  # as many polls take longer than the patience
+            waits.join(0.01)
+            assert waits.is_alive()
+    waits.join()
+
+
+def test_a_wait_for_an_owner_without_progress_ends(claims):
+    with claims.claim(["a"]):
+        assert not claims.wait("a", 0.05, lambda: None)
+
+
+def test_what_checks_the_wait_can_end_it(claims):
+    with claims.claim(["a"]), pytest.raises(AssertionError, match="waited"):
+        claims.wait("a", 600, _fail_on_wait)
+
+
+def test_what_an_owner_could_not_keep_is_found_out_by_each(claims):
+    """It is claimed by one after the other twice; then nobody waits any more."""
+    tried: list[str] = []
+    waits: list[str] = []
+
+    class Busy(Claims):
+        def wait(self, key, patience_s, check):
+            waits.append(key)
+            return True
+
+    with claims.claim(["a"]):
+        busy = Busy(claims._directory, "subject")
+
+        def run() -> None:
+            find_out_once(
+                busy,
+                ["a"],
+                str,
+                unknown=list,
+                find_out=lambda items, _: tried.extend(items),
+                patience_s=600,
+                check=_fail_on_wait,
+            )
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert (tried, waits) == (["a"], ["a", "a"])
