@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain, message_of
-from modular_tf.cli.numbers import count, factor
-from modular_tf.cli.problems import report_problems
+from modular_tf.cli.failures import complain, message_of, report_problems
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
     parser.add_argument(
-        "--patience", type=factor, default=1.0, metavar="X",
+        "--patience", type=_factor, default=1.0, metavar="X",
         help="wait X times as long as usual before a check counts as hung",
     )  # fmt: skip
-    parser.add_argument("--jobs", "-j", type=count, metavar="N", help="processes at a time")
+    parser.add_argument("--jobs", "-j", type=_count, metavar="N", help="processes at a time")
     parser.add_argument(
         "--replay", metavar="WORD",
         help="perform the sequence that a report names, in this process, as for a debugger",
@@ -206,3 +205,25 @@ def _list(settings: CheckSettings, printer: Printer) -> Exit:
             ],
         )
     return Exit.DONE if checks else Exit.NOTHING
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 1 on, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return value
+
+
+def _factor(text: str) -> float:
+    """Return a finite number above 0, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no number above 0")
+    return value

@@ -13,7 +13,9 @@ from modular_tf.cli.text import harmless
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from modular_tf.discovery.problem import Problem
 
 EXPECTED = (ModularTFError, OSError)
 """The errors that an operation can fail with; any other is an internal error."""
@@ -68,3 +70,9 @@ class Failures:
     def exit_code(self) -> Exit:
         """NO as soon as something failed."""
         return Exit.NO if self.count else Exit.DONE
+
+
+def report_problems(problems: Iterable[Problem]) -> None:
+    """Write one line for each problem: what, by which rule, and what to do."""
+    for problem in problems:
+        complain(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

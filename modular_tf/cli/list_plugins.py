@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
-from modular_tf.cli.problems import report_problems
+from modular_tf.cli.failures import complain, report_problems
 from modular_tf.cli.session import session
 from modular_tf.service.report import Reason, State
 

@@ -71,5 +71,16 @@ def _show(headers: Sequence[str], rows: list[list[str]]) -> None:
     try:
         from modular_tf.cli.rich_table import show  # noqa: PLC0415  (an extra, and slow to load)
     except ImportError:
-        from modular_tf.cli.plain_table import show  # noqa: PLC0415
-    show(headers, rows)
+        sys.stdout.write("".join(f"{line}\n" for line in aligned(headers, rows)))
+    else:
+        show(headers, rows)
+
+
+def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; the last column is not padded."""
+    table = [[header.upper() for header in headers], *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]

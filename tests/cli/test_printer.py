@@ -10,8 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from modular_tf.cli import text
-from modular_tf.cli.plain_table import aligned
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.printer import Printer, aligned
 
 
 class Terminal(io.TextIOWrapper):

@@ -153,7 +153,7 @@ class TrustJudge:
     def _judge_stack(self, verdict: TrustVerdict, path: str) -> TrustVerdict:
         """Judge an accepted library that was not probed, by its file."""
         # What reads libraries is imported where one is read; known plugins are not.
-        from modular_tf.discovery.elf.stack import wants_executable_stack  # noqa: PLC0415
+        from modular_tf.discovery.elf.file import wants_executable_stack  # noqa: PLC0415
 
         try:
             return self.judge_stacks(verdict, (path,) if wants_executable_stack(path) else ())
