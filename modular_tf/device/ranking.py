@@ -1,4 +1,4 @@
-"""Which factory serves a device type, and why the others do not."""
+"""The ranking of factories: which one serves a device type, and why the others do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users give to be put on a device: numpy arrays, buffers, tensors of other libraries."""
+"""The sources of arrays on devices: numpy arrays, buffers, tensors of other libraries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NATIVE_ORDER = "@=<|"  # little-endian, as every machine that plugins run on
 
 @dataclass(frozen=True)
 class ArrayContent:
-    """Elements in C order without gaps.
+    """The elements of a source in C order without gaps.
 
     Attributes:
         shape: Sizes.
@@ -54,7 +54,7 @@ class ArrayContent:
 
 
 def content_of(found: Any) -> ArrayContent:
-    """Read an array; its bytes are copied only where they do not lie in C order without gaps.
+    """Return the content of an array, copied only if it is not in C order without gaps.
 
     Args:
         found: A numpy array or scalar, an object with Python's buffer protocol (`bytes`,

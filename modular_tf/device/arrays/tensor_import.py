@@ -1,4 +1,4 @@
-"""Tensors of other libraries as bytes of the host, by DLPack."""
+"""Import of tensors of other libraries into host memory, by DLPack."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _type_of(device: tuple[int, int]) -> DeviceType:
 
 
 def _capsule(producer: Any, wishes: dict[str, Any]) -> object:
-    """Ask for a versioned capsule, and for any where the producer knows no versions."""
+    """Return a versioned capsule, or an unversioned one if the producer knows no versions."""
     try:
         return producer.__dlpack__(max_version=DLPACK_VERSION, **wishes)
     except TypeError as error:

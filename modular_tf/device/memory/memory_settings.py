@@ -1,4 +1,4 @@
-"""What a user decides about the memory of devices."""
+"""The user's settings of the memory of devices."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _EXPECTED: dict[str, tuple[Callable[[object], bool], str]] = {
 
 
 def why_wrong(key: str, value: object) -> str | None:
-    """Return what the value of a setting should be, None if it is that."""
+    """Return the expected values of a setting, None if the value is valid."""
     is_right, expected = _EXPECTED[key]
     return None if is_right(value) else expected
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """How much of a device's memory an arena may take, and how; None where nothing is said.
+    """The settings of the arenas of a device; None for what is not set.
 
-    They matter for plugins that ask the host to cut their memory (`use_bfc_allocator`, or the
+    They apply to plugins that let the host manage their memory (`use_bfc_allocator`, or the
     RFC's `create_allocator`), and for no others.
 
     Attributes:
@@ -78,7 +78,7 @@ class MemorySettings:
             )
 
     def over(self, others: MemorySettings) -> MemorySettings:
-        """Return these settings, and those of others where nothing is said here."""
+        """Return these settings, completed by others where a field is None."""
         values: dict[str, Any] = {}
         for entry in fields(self):
             own = getattr(self, entry.name)
@@ -91,7 +91,7 @@ class MemorySettings:
 
 
 def parse_memory(table: object) -> dict[str, MemorySettings]:
-    """Read the `memory` table of a configuration.
+    """Return the settings in the `memory` table of a configuration.
 
     Args:
         table: Settings, and tables of them by device type.
@@ -128,7 +128,7 @@ def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
 
 
 def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> MemorySettings:
-    """Return what is decided for a device type: its own settings over those for all."""
+    """Return the settings of a device type: its own, completed by those for all types."""
     nothing = MemorySettings()
     return memory.get(device_type, nothing).over(memory.get("", nothing))
 
@@ -136,6 +136,6 @@ def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> Memor
 def all_under(
     memory: Mapping[str, MemorySettings], upper: MemorySettings
 ) -> dict[str, MemorySettings]:
-    """Return the settings of all types with `upper` over each of them."""
+    """Return the settings of all types, each overridden by `upper`."""
     found = {"": MemorySettings(), **memory}
     return {device_type: upper.over(settings) for device_type, settings in found.items()}

@@ -38,7 +38,7 @@ class ElfFile:
 
         Raises:
             ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
-            ShortageError: Nothing can be said of it now.
+            ShortageError: This process has too few descriptors or too little memory now.
         """
         self._source = ByteSource(path)
         try:

@@ -1,6 +1,6 @@
 """Source 7: libraries of installed distributions that export an init symbol.
 
-This finds plugins whose authors never heard of us, such as those of tensorflow-io.
+This finds plugins that were not made for this package, such as those of tensorflow-io.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 def search_distributions(
     distributions: Iterable[InstalledDistribution], python_path: Iterable[str], log: SearchLog
 ) -> None:
-    """Look at the shared libraries that installed distributions list in their RECORD."""
+    """Search the shared libraries that installed distributions list in their RECORD."""
     hits: Counter[str] = Counter()
     for distribution in distributions:
         if distribution.name != OWN_DISTRIBUTION:
@@ -52,7 +52,7 @@ def search_distributions(
 
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
-    """Yield the paths in a RECORD that may be plugins, in its order, each as it is written."""
+    """Yield the paths in a RECORD that may be plugins, in its order, unchanged."""
     for row in rows_that_name(record, b".so"):
         if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
             yield row.path
@@ -80,8 +80,7 @@ def _plugins_of(distribution: InstalledDistribution, log: SearchLog) -> list[Sig
 def _is_plugin(path: str) -> bool:
     """Return whether a library exports an init symbol; what cannot be read is no plugin.
 
-    A library that a distribution brings for its own use is nobody's plugin, so that it is
-    missing or damaged is not ours to report.
+    If a library that is no plugin is missing or damaged, that is not reported.
     """
     # Imported where some distribution brings a library that may be one.
     from modular_tf.discovery.elf import ElfFile  # noqa: PLC0415

@@ -39,7 +39,7 @@ class _UnusableEntryPointError(Exception):
 
 
 def search_entry_points(distributions: Iterable[InstalledDistribution], log: SearchLog) -> None:
-    """Look at what each entry point of the group names; a bad one becomes a problem."""
+    """Search what each entry point of the group names; a bad one becomes a problem."""
     for distribution in distributions:
         try:
             entries = _entries(distribution)
@@ -90,7 +90,7 @@ def _report(
 
 
 def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
-    """Return where a package lies when links are followed.
+    """Return the real places of a package, links resolved.
 
     Some installers put links in the place of all files of a distribution, also of its metadata.
     """

@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     host: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         return {
             "sha256": self.sha256,
             "name": self.name,

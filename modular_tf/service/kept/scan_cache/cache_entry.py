@@ -60,7 +60,7 @@ class CacheEntry(NamedTuple):
         return self.seen.sha256 or ""
 
     def as_json(self, dependencies: str) -> list[Any]:
-        """Return it as JSON knows it.
+        """Return it as values of JSON.
 
         Args:
             dependencies: What to write for them; most libraries of one installation have the same.
