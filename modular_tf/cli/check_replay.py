@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def execute(token: str, targets: Sequence[str], settings: CheckSettings, printer: Printer) -> Exit:
-    """Do it; each call is written before it is made, so that the last one is that of a crash.
+    """Replay the sequence; each call is written before it is made, so that a crash names it.
 
     Raises:
         ConfigError: The token is none, or not one library is named.

@@ -69,7 +69,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 def _show(service: PluginService, options: Namespace, printer: Printer, limit: TimeLimit) -> Exit:
     devices = _wanted(service, options.device)
     code = _try_all(devices, options, printer) if options.smoke else _list(devices, printer, limit)
-    absent = _complain_of_absent(service)
+    absent = _report_missing(service)
     if not devices:
         complain(_none_found(service, options.device))
         return Exit.NOTHING
@@ -93,8 +93,8 @@ def _none_found(service: PluginService, wish: str | None) -> str:
     return "no devices were found; `modular-tf list` tells what became of each plugin"
 
 
-def _complain_of_absent(service: PluginService) -> bool:
-    """Say why devices are missing that the command line, or their plugin, speaks of."""
+def _report_missing(service: PluginService) -> bool:
+    """Report why devices are missing that were requested or announced."""
     absent = [plugin for plugin in service.plugins() if _is_missed(plugin)]
     for plugin in absent:
         reason = plugin.reason.as_dict() if plugin.reason else None

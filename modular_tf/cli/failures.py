@@ -33,7 +33,7 @@ def complain(message: str, subject: str | None = None) -> None:
 
 
 def message_of(error: BaseException, subject: str | None = None) -> str:
-    """Return what went wrong, without a repetition of what it went wrong with."""
+    """Return an error's message without the subject that it begins with."""
     said = error.strerror if isinstance(error, OSError) else None
     text = (said or str(error)).strip() or type(error).__name__
     if subject is None:
@@ -53,7 +53,7 @@ class Failures:
 
     @contextmanager
     def about(self, subject: str) -> Iterator[None]:
-        """Report a failure within as one about `subject`, and go on."""
+        """Report a failure in the body of `with` as one about `subject`, and continue."""
         try:
             yield
         except (BrokenPipeError, OutputError):
@@ -68,7 +68,7 @@ class Failures:
 
     @property
     def exit_code(self) -> Exit:
-        """NO as soon as something failed."""
+        """`Exit.NO` if anything failed, else `Exit.OK`."""
         return Exit.NO if self.count else Exit.DONE
 
 

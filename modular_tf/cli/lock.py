@@ -155,7 +155,7 @@ def _row(plugin: LockedPlugin) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """One thing that a frozen process would refuse, or miss."""
+    """One difference between the lock file and the plugins that are found now."""
 
     plugin: str
     what: str

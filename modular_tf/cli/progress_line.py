@@ -1,4 +1,4 @@
-"""How far something long has come, on standard error, for a person who is watching."""
+"""A line on a terminal that shows the progress of a long operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TO_AN_EMPTY_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
-    """One line that is written over and over, and wiped at the end."""
+    """One line that is overwritten, and cleared at the end."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -38,7 +38,7 @@ class ProgressLine:
             self._write(harmless(text(now - self._started)))
 
     def wipe(self) -> None:
-        """Leave an empty line, where anything was shown."""
+        """Clear the line, if anything was shown."""
         if self._shown:
             self._write("")
 

@@ -1,4 +1,4 @@
-"""The standard streams of a command, whatever its caller has done with them."""
+"""The standard streams of a command, also if its caller has closed them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _COMPLAINTS: os.O_WRONLY}
 
 
 class OutputError(OSError):
-    """Standard output takes no more, which is no fault of what was to be written."""
+    """Standard output cannot be written to any more."""
 
 
 class _Output(io.FileIO):
@@ -64,5 +64,5 @@ def _checked_output(original: TextIO | None) -> TextIO:
 
 
 def give_up(stream: TextIO) -> None:
-    """Drop what a stream has not taken: Python writes it once more on its way out."""
+    """Drop a stream's buffer, which Python would write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,4 +1,4 @@
-"""Calls into plugins that may never return: made on a thread of their own, and given up."""
+"""Calls into plugins with a time limit, made on a thread of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def seconds(text: str) -> float:
 
 
 class TimeLimit:
-    """Makes calls that may take only so long.
+    """Makes calls with a time limit.
 
     A call that does not return cannot be ended: its thread stays in the plugin's code, and so
     would whoever closes the plugin. `leave_if_stuck` is the way out.

@@ -1,4 +1,4 @@
-"""The verbs of the command line: which there are, and which module does each.
+"""The verbs of the command line and their modules.
 
 A module is imported only when its verb is used, so that a short command starts fast. It has
 `add_arguments(parser)` and `execute(options, printer)`, which returns the exit code.

@@ -84,7 +84,7 @@ def _row(change: PluginChange) -> tuple[str, ...]:
 
 @contextmanager
 def _ended_by_signals(news: News) -> Iterator[None]:
-    """Take the signals that end a process as the wish to end."""
+    """Let the signals that end a process end the watch."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the application's
         return

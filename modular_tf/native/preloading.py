@@ -1,4 +1,4 @@
-"""Libraries of the package that a process gets by `LD_PRELOAD`; they cannot be had later."""
+"""Libraries of the package that a process can only get by `LD_PRELOAD`, at its start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def preloaded(environment: Mapping[str, str]) -> list[str]:
 
 
 def library_path(library: str) -> str | None:
-    """Return where one of the libraries is installed, None where this platform has none."""
+    """Return the path of one of the libraries, None if this platform has none."""
     import modular_tf.native as package  # noqa: PLC0415  (an editable install has two folders)
     from modular_tf.native import _core  # noqa: PLC0415  (its folder is where CMake installs)
 
@@ -41,7 +41,7 @@ def library_path(library: str) -> str | None:
 def preload(
     environment: Mapping[str, str], library: str, *, in_front: bool = False
 ) -> dict[str, str]:
-    """Return an environment whose processes have one of the libraries too, if there is one.
+    """Return an environment that also preloads one of the libraries, if it exists.
 
     Args:
         environment: What they have besides; a library that is preloaded already stays so.

@@ -22,7 +22,7 @@ Copied = tuple["Place", "Place"]
 
 
 def require_directory_for_several(sources: list[str], target: Place) -> None:
-    """Refuse several sources for one name.
+    """Raise if several sources would be copied to one name.
 
     Raises:
         FailedPreconditionError: `target` is not a directory.
@@ -32,7 +32,7 @@ def require_directory_for_several(sources: list[str], target: Place) -> None:
 
 
 def copy(source: Place, target: Place, failures: Failures, *, recursive: bool) -> Iterator[Copied]:
-    """Copy a file, or with `recursive` a tree, and give each file as it is done.
+    """Copy a file, or with `recursive` a tree, and yield each file that was copied.
 
     An existing directory takes the source in under its own name. Within a tree, a file that
     cannot be copied is added to `failures` and does not stop the rest.
@@ -69,7 +69,7 @@ def _copy_one(source: Place, target: Place) -> Iterator[Copied]:
 
 
 def copy_file(source: Place, target: Place) -> bool:
-    """Let one plugin copy by itself (a store need not send the bytes here), else stream.
+    """Copy one file, by the plugin itself if one plugin serves both, else through this process.
 
     Returns:
         False where both may be one file, and nothing was done.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
-from modular_tf.cli.quarantine.store import entries_named, open_memory
+from modular_tf.cli.quarantine.store import entries_named, open_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf quarantine clear` and return its exit status."""
-    memory = open_memory()
+    memory = open_store()
     failures = Failures()
     wanted = options.name
     entries = entries_named(memory, wanted, failures) if wanted else memory.entries()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
-from modular_tf.cli.quarantine.store import open_memory
+from modular_tf.cli.quarantine.store import open_store
 from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def add_arguments(_: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf quarantine list` and return its exit status."""
-    memory = open_memory()
+    memory = open_store()
     entries = memory.entries()
     if printer.json:
         rows = [{**e.as_dict(), "changes": memory.changes_since(e)} for e in entries]

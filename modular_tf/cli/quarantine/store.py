@@ -1,4 +1,4 @@
-"""The quarantine that the verbs work with, and the entries that the words of a command mean."""
+"""The quarantine store that the verbs use, and the entries named on a command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 
 
-def open_memory() -> QuarantineStore:
+def open_store() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one."""
     from modular_tf.service.kept.ended_calls import take_ended_calls  # noqa: PLC0415
     from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)

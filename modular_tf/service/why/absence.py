@@ -1,4 +1,4 @@
-"""What to say of a name that nothing goes by: what brings it, what is near, what was searched."""
+"""Facts about an unknown name: packages that bring it, similar names, what was searched."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
 
 
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
-    """Suggest names that differ by little; those that differ by case alone first."""
+    """Yield similar names; those that differ by case only come first."""
     known = _known_names(service)
     told = canonical_scheme(name)
     same = [given for given in known if given.lower() == name.lower() and given != told]
@@ -109,7 +109,7 @@ def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
 
 
 def _known_names(service: PluginService) -> dict[str, str]:
-    """Return all names that lead somewhere, each with what it names."""
+    """Return all known names, each with what it names."""
     known = {record.name: "plugin" for record in service.plugins()}
     known |= {package.name: "the package" for package in known_packages()}
     known |= {scheme: "scheme" for package in known_packages() for scheme in package.schemes}
@@ -134,7 +134,7 @@ def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:
 
 
 def _idle(subject: str, records: Sequence[PluginRecord]) -> Iterator[Fact]:
-    """Name plugins that serve nothing: the name might be theirs."""
+    """Yield the plugins that serve nothing: the name may be theirs."""
     idle = [record for record in records if record.reason and not serves(record)]
     for record in idle[:_MOST_IDLE]:
         yield outcome(subject, "problem", record)
