@@ -128,7 +128,7 @@ def _add_global_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--no-bundled", dest="bundled", action="store_false", default=left_alone,
-        help="leave the plugins that come with the package out",
+        help="leave out the plugins that come with the package",
     )  # fmt: skip
     group.add_argument(
         "--frozen", action="store_true", default=left_alone,

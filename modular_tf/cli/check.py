@@ -1,4 +1,4 @@
-"""Check what a plugin does against what it must do.
+"""Check whether plugins conform to the interfaces that they implement.
 
 Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
 Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain, message_of, report_problems
+from modular_tf.cli.failures import message_of, report_error, report_problems
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             return check_replay.execute(options.replay, _targets(options), settings, printer)
         return _check(options, settings, printer)
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
-        complain(message_of(error))
+        report_error(message_of(error))
         return Exit.USAGE
 
 
@@ -99,7 +99,7 @@ def _write_files(folder: str, settings: CheckSettings) -> Exit:
     try:
         write_prepared_files(folder, {**settings.profile.options, **settings.options})
     except OSError as error:
-        complain(message_of(error))
+        report_error(message_of(error))
         return Exit.NO
     return Exit.DONE
 
@@ -109,7 +109,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     from modular_tf.native.sanitizers import looks_for_leaks  # noqa: PLC0415
 
     if looks_for_leaks(os.environ):
-        complain(
+        report_error(
             "a sanitizer will look for leaks at the end of this process, find Python's, and change "
             "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
         )
@@ -120,11 +120,11 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     if report.interrupted:
         return Exit.INTERRUPTED
     for fault in report.faults:
-        complain(f"internal error of modular-tf: {fault}")
+        report_error(f"internal error of modular-tf: {fault}")
     if report.faults:
         return Exit.OUR_FAULT
     if not report.has_checked:
-        complain("nothing was checked")
+        report_error("nothing was checked")
         return Exit.NOTHING
     return Exit.DONE if report.conforms else Exit.NO
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.standard_streams import OutputError, give_up
-from modular_tf.cli.text import harmless
+from modular_tf.cli.text import printable
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ EXPECTED = (ModularTFError, OSError)
 """The errors that an operation can fail with; any other is an internal error."""
 
 
-def complain(message: str, subject: str | None = None) -> None:
+def report_error(message: str, subject: str | None = None) -> None:
     """Write `modular-tf: subject: message`, where standard error takes it."""
     with suppress(OSError):  # the end of the command tells of it
         sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
     try:
-        sys.stderr.write(harmless(f"{PROGRAM}: {about}{message}") + "\n")
+        sys.stderr.write(printable(f"{PROGRAM}: {about}{message}") + "\n")
     except OSError:
         give_up(sys.stderr)
 
@@ -64,7 +64,7 @@ class Failures:
     def add(self, message: str, subject: str) -> None:
         """Report one failure and count it."""
         self.count += 1
-        complain(message, subject)
+        report_error(message, subject)
 
     @property
     def exit_code(self) -> Exit:
@@ -75,4 +75,4 @@ class Failures:
 def report_problems(problems: Iterable[Problem]) -> None:
     """Write one line for each problem: what, by which rule, and what to do."""
     for problem in problems:
-        complain(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))
+        report_error(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli import logs, standard_streams
 from modular_tf.cli.arguments import Command, parse
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import EXPECTED, complain, message_of
+from modular_tf.cli.failures import EXPECTED, message_of, report_error
 from modular_tf.cli.interrupts import leave_on_second_interrupt
 from modular_tf.cli.printer import Printer
 from modular_tf.cli.standard_streams import OutputError
@@ -36,7 +36,7 @@ def run(words: Sequence[str] | None = None) -> int:
         return Exit.DONE
     except OutputError as error:
         standard_streams.give_up(sys.stdout)
-        complain(message_of(error), "standard output")
+        report_error(message_of(error), "standard output")
         return Exit.NO
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -57,7 +57,7 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
         raise
     except EXPECTED as error:
         filename = error.filename if isinstance(error, OSError) else None
-        complain(message_of(error), None if filename is None else os.fsdecode(filename))
+        report_error(message_of(error), None if filename is None else os.fsdecode(filename))
         return Exit.NO
     except Exception as error:  # noqa: BLE001  (the last line of defence)
         return _our_fault(error, traceback_wanted=command.options.verbose > 0)
@@ -78,5 +78,5 @@ def _our_fault(error: Exception, *, traceback_wanted: bool) -> Exit:
 
         print_exception(error)
     hint = "" if traceback_wanted else " (run again with -v for the traceback)"
-    complain(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
+    report_error(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
     return Exit.OUR_FAULT

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.text import harmless
+from modular_tf.cli.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class ProgressLine:
         if self._watched and now >= self._next_sign:
             self._next_sign = now + _PACE
             self._shown = True
-            self._write(harmless(text(now - self._started)))
+            self._write(printable(text(now - self._started)))
 
     def wipe(self) -> None:
         """Clear the line, if anything was shown."""

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
 _OUTPUT = 1
-_COMPLAINTS = 2
-_ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _COMPLAINTS: os.O_WRONLY}
+_STANDARD_ERROR = 2
+_ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _STANDARD_ERROR: os.O_WRONLY}
 """What stands in for a closed stream: input and output then fail, as they should."""
 
 
@@ -48,7 +48,7 @@ def prepare() -> None:
         sys.stdout = _checked_output(sys.__stdout__)
     if sys.stderr is None:
         sys.stderr = open(  # type: ignore[unreachable,unused-ignore]  # noqa: SIM115
-            _COMPLAINTS, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
+            _STANDARD_ERROR, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
         )
 
 

@@ -8,7 +8,7 @@ import threading
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import DeadlineExceededError, ResourceExhaustedError
 
@@ -82,7 +82,7 @@ class TimeLimit:
         thread.join(silence)
         if thread.is_alive() and self.seconds > silence:
             if sys.stderr.isatty():
-                complain(f"{what} takes long; it is given up after {self.seconds:g} s")
+                report_error(f"{what} takes long; it is given up after {self.seconds:g} s")
             thread.join(self.seconds - silence)
 
     def leave_if_stuck(self, code: int) -> None:

@@ -17,17 +17,17 @@ def open_store() -> QuarantineStore:
     from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
     from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415
 
-    memory = QuarantineStore.of_process()
-    memory.add_culprits(LoadMarks.of_process().culprits())
-    memory.add_ended_calls(take_ended_calls())
-    return memory
+    store = QuarantineStore.of_process()
+    store.add_culprits(LoadMarks.of_process().culprits())
+    store.add_ended_calls(take_ended_calls())
+    return store
 
 
-def entries_named(memory: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
+def entries_named(store: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
     """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
     found: dict[str, Entry] = {}
     for name in names:
-        meant = memory.named(name)
+        meant = store.named(name)
         found |= {entry.sha256: entry for entry in meant}
         if not meant:
             failures.add("nothing in quarantine has that name, path or SHA-256", name)

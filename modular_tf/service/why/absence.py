@@ -34,9 +34,7 @@ def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fa
     """
     subject = f"name {scheme}"
     kinds = "no plugin, file, scheme, device type or distribution"
-    text = (
-        f"nothing goes by the name {scheme!r}: {kinds}" if scheme else "nobody serves local paths"
-    )
+    text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
     yield Fact(subject, ABSENT, text)
     yield from _scheme(service, subject, scheme)
     yield from _device_type(subject, _type_in(name))
