@@ -31,7 +31,7 @@ def run(words: Sequence[str] | None = None) -> int:
         standard_streams.prepare()
         code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has had enough of it
+    except BrokenPipeError:  # the reader of the output has closed it
         standard_streams.give_up(sys.stdout)
         return Exit.DONE
     except OutputError as error:

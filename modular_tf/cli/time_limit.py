@@ -96,5 +96,5 @@ class TimeLimit:
 def _make(work: Callable[[], _Result], ended: list[tuple[Any, BaseException | None]]) -> None:
     try:
         ended.append((work(), None))
-    except BaseException as error:  # noqa: BLE001  (whoever waits gets it)
+    except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
         ended.append((None, error))

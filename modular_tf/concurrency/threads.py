@@ -66,7 +66,7 @@ def _outcome_of(work: Callable[[], _Result]) -> Callable[[], _Result]:
     """Call a function, and return one that returns or raises its outcome."""
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001  (whoever waits gets it)
+    except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
         return partial(_raise, error)
     return lambda: result
 

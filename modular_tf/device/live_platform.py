@@ -48,7 +48,7 @@ def hold_platform(
     with _sharing:
         live = _shared.get(entry) if entry is not None else None
         if live is not None and not live.holders:
-            _take_down(live)  # as somebody began who was interrupted
+            _take_down(live)  # which an interrupted call has begun
             live = None
         if live is None:
             tables = read_device_tables(library, plugin=plugin)

@@ -67,5 +67,5 @@ def _has_more_capabilities() -> bool:
         permitted, ambient = (int(lines.get(name, b"0"), 16) for name in (b"CapPrm", b"CapAmb"))
     except (OSError, ValueError) as error:
         raise_shortage(error)
-        return True  # nobody knows, so nothing of the user's counts
+        return True  # unknown, so the variables of the user do not count
     return os.geteuid() != 0 and permitted & ~ambient != 0

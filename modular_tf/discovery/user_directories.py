@@ -91,7 +91,7 @@ def home_directory(environment: Mapping[str, str]) -> str | None:
 
 def _home_of(name: str | None) -> str | None:
     """Return the home of a user, by default of this process, by the system's list of users."""
-    import pwd  # noqa: PLC0415  (where HOME is set, nobody asks)
+    import pwd  # noqa: PLC0415  (needed only if HOME is unset)
 
     try:
         return (pwd.getpwuid(os.getuid()) if name is None else pwd.getpwnam(name)).pw_dir

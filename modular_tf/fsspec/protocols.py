@@ -61,7 +61,7 @@ def give_back(protocol: str, layer: Layer) -> None:
         layers = _layers.get(protocol, [])
         if layer in layers:
             layers.remove(layer)
-        if layers and _registry.get(protocol) is layer.implementation:  # nobody took it since
+        if layers and _registry.get(protocol) is layer.implementation:  # it was not replaced since
             _serve(protocol)
 
 

@@ -66,7 +66,7 @@ def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
         None if no mirror can be made.
     """
     folder, name = os.path.split(file)
-    if is_privileged():  # whoever runs it controls where temporary files go
+    if is_privileged():  # the user controls where temporary files go
         return None
     key = (os.getpid(), os.path.realpath(folder), levels)
     try:

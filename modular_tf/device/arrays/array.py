@@ -82,7 +82,7 @@ class DeviceArray(Tensor):
             kind=device.dlpack_type,
         )  # fmt: skip
         # Closing a memory drops its own hold; consumers need it until they let the array go.
-        # (Not the view: whoever gets hold of that one could release it.)
+        # (Not the view, which a caller could release.)
         kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
         super().__init__(
             memory.address, shape, None, dtype, place, kept, is_copied=is_copied,

@@ -116,7 +116,9 @@ class HostCallbacks:
             code, message = _as_status(self._run(function))
         finally:
             lib.mtf_callback_done(job, code, message)
-            self._take(job)  # drops the stream, perhaps for good, when nobody waits for us any more
+            self._take(
+                job
+            )  # may drop the last reference to the stream; no thread waits for this one then
             del stream
 
     def _may_leave(self) -> bool:

@@ -43,7 +43,7 @@ def search_entry_points(distributions: Iterable[InstalledDistribution], log: Sea
     for distribution in distributions:
         try:
             entries = _entries(distribution)
-        except Exception as error:  # noqa: BLE001  (somebody else's metadata: anything may come)
+        except Exception as error:  # noqa: BLE001  (metadata of other packages: anything may come)
             raise_shortage(error)
             _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
             continue
@@ -136,12 +136,12 @@ def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
 
 
 def _located(top: str) -> list[str]:
-    """Ask the import system for a top-level package, which locates it without importing it."""
+    """Yield the places of a top-level package, from the import system; nothing is imported."""
     from importlib.util import find_spec  # noqa: PLC0415
 
     try:
         spec = find_spec(top)
-    except Exception as error:  # noqa: BLE001  (finders of editable installs are somebody else's)
+    except Exception as error:  # noqa: BLE001  (finders of editable installs may raise anything)
         raise_shortage(error)
         return []
     if spec is None:

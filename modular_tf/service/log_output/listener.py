@@ -33,7 +33,7 @@ class Listener:
     def __init__(self) -> None:
         self._lock = ForkLock()
         self._thread: threading.Thread | None = None
-        self._level: int | None = None  # None: nobody listens
+        self._level: int | None = None  # None: there is no listener
         self._is_hearing = False  # else no thread could be started
         self._is_stopping = False
         self._ending = False  # the thread shall end when nothing waits

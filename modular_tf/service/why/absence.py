@@ -98,7 +98,7 @@ def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
     for given in same:
         text = f"there is {known[given]} {given}; upper and lower case differ"
         yield Fact(subject, "suggestion", text)
-    if same or told != name or name in known:  # known, but nobody here has it
+    if same or told != name or name in known:  # known, but not served here
         return
     by_lower_case = {given.lower(): given for given in known}
     for near in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=_LEAST_ALIKE):

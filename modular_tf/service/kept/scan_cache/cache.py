@@ -123,7 +123,7 @@ class ScanCache:
         ):
             tried = found.tried and finding is not None
             found = CacheEntry(seen, found.facts, dependencies, tried, finding)
-            self._note(found)  # so that nobody has to read the bytes again
+            self._note(found)  # so that the bytes need not be read again
         return found
 
     def _still_true(self, finding: Finding | None) -> Finding | None:
