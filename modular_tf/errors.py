@@ -309,7 +309,7 @@ def error_from_code(
     operation: str | None = None,
     rule: str | None = None,
 ) -> ModularTFError:
-    """Make the error for a status that came out of a C call (not raised here)."""
+    """Return the error for a status that came out of a C call (not raised here)."""
     known = Code.from_int(code)
     return error_class(known)(
         message, code=known, plugin=plugin, path=path, operation=operation, rule=rule

@@ -37,7 +37,7 @@ def stage_of(target: Target) -> Stage:
 _IMPORTED_LATE = (
     "modular_tf.filesystem.workarounds.object_store",
     "modular_tf.filesystem.workarounds.filesystem",
-    "modular_tf.filesystem.workarounds.descriptor_check",
+    "modular_tf.filesystem.workarounds.descriptors",
     "modular_tf.filesystem.workarounds.endpoint_check",
     "modular_tf.filesystem.workarounds.library_check",
     "modular_tf.filesystem.workarounds.store_lookup",

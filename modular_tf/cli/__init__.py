@@ -1,1 +1,1 @@
-"""The command line; `main` is where it starts."""
+"""The command line; it starts in `main`."""

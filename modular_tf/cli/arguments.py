@@ -1,4 +1,4 @@
-"""From the words of a command line to a verb's module and its options."""
+"""Parsing a command line: the verb's module and its options."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _USUAL_COLUMNS = 80
 
 
 class _Help(argparse.HelpFormatter):
-    """Help as wide as the terminal, found out without a module that every start would pay for."""
+    """Help as wide as the terminal, without a module that would slow down each start."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_columns() - 2)
 
 
 class _FamilyHelp(_Help, argparse.RawDescriptionHelpFormatter):
-    """Likewise, with the lines of the description as they are."""
+    """The same, with unchanged lines of the description."""
 
 
 def _columns() -> int:
@@ -49,7 +49,7 @@ class Command:
 
 
 def parse(words: Sequence[str]) -> Command:
-    """Find the verb and read its options; the global options may stand on either side of it.
+    """Return the command of a command line; global options may precede or follow the verb.
 
     Raises:
         SystemExit: With 2 after wrong usage, with 0 after help was asked for.
@@ -115,7 +115,7 @@ def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.Argument
 
 
 def _add_global_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every verb understands; nothing given leaves what was given further left."""
+    """Add the options of every verb; without default, so that earlier values stay."""
     group = parser.add_argument_group("global options")
     left_alone = argparse.SUPPRESS
     group.add_argument(
@@ -128,7 +128,7 @@ def _add_global_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--no-bundled", dest="bundled", action="store_false", default=left_alone,
-        help="leave the plugins that come with the package out",
+        help="leave out the plugins that come with the package",
     )  # fmt: skip
     group.add_argument(
         "--frozen", action="store_true", default=left_alone,

@@ -1,4 +1,4 @@
-"""Check what a plugin does against what it must do.
+"""Check whether plugins conform to the interfaces that they implement.
 
 Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
 Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 import secrets
+from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain, message_of
-from modular_tf.cli.numbers import count, factor
-from modular_tf.cli.problems import report_problems
+from modular_tf.cli.failures import message_of, report_error, report_problems
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -55,10 +54,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--settings", metavar="FILE", help="instead of the nearest settings file")
     parser.add_argument("--seed", type=int, help="repeat what an earlier run did at random")
     parser.add_argument(
-        "--patience", type=factor, default=1.0, metavar="X",
+        "--patience", type=_factor, default=1.0, metavar="X",
         help="wait X times as long as usual before a check counts as hung",
     )  # fmt: skip
-    parser.add_argument("--jobs", "-j", type=count, metavar="N", help="processes at a time")
+    parser.add_argument("--jobs", "-j", type=_count, metavar="N", help="processes at a time")
     parser.add_argument(
         "--replay", metavar="WORD",
         help="perform the sequence that a report names, in this process, as for a debugger",
@@ -90,7 +89,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             return check_replay.execute(options.replay, _targets(options), settings, printer)
         return _check(options, settings, printer)
     except ConfigError as error:  # what was asked for makes no sense; nothing was checked
-        complain(message_of(error))
+        report_error(message_of(error))
         return Exit.USAGE
 
 
@@ -100,7 +99,7 @@ def _write_files(folder: str, settings: CheckSettings) -> Exit:
     try:
         write_prepared_files(folder, {**settings.profile.options, **settings.options})
     except OSError as error:
-        complain(message_of(error))
+        report_error(message_of(error))
         return Exit.NO
     return Exit.DONE
 
@@ -110,7 +109,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     from modular_tf.cli import check_report  # noqa: PLC0415  (for runs that come to one)
 
     if looks_for_leaks(os.environ):
-        complain(
+        report_error(
             "a sanitizer will look for leaks at the end of this process, find Python's, and change "
             "the exit status; ASAN_OPTIONS=detect_leaks=0 keeps it from that"
         )
@@ -121,11 +120,11 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     if report.interrupted:
         return Exit.INTERRUPTED
     for fault in report.faults:
-        complain(f"internal error of modular-tf: {fault}")
+        report_error(f"internal error of modular-tf: {fault}")
     if report.faults:
         return Exit.OUR_FAULT
     if not report.has_checked:
-        complain("nothing was checked")
+        report_error("nothing was checked")
         return Exit.NOTHING
     return Exit.DONE if report.conforms else Exit.NO
 
@@ -206,3 +205,25 @@ def _list(settings: CheckSettings, printer: Printer) -> Exit:
             ],
         )
     return Exit.DONE if checks else Exit.NOTHING
+
+
+def _count(text: str) -> int:
+    """Return a whole number from 1 on, for argparse."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return value
+
+
+def _factor(text: str) -> float:
+    """Return a finite number above 0, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is no number above 0")
+    return value

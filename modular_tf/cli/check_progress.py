@@ -1,4 +1,4 @@
-"""How far a run of checks has come."""
+"""The progress of a run of checks on a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CheckProgress:
-    """Counts outcomes, and shows them to a person who is watching."""
+    """Counts outcomes, and shows them on a terminal."""
 
     def __init__(self) -> None:
         self._done: dict[str, int] = {}

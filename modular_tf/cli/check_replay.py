@@ -10,8 +10,8 @@ from modular_tf.check.expectation import Blocked
 from modular_tf.check.sequences.program import Replay
 from modular_tf.check.sequences.replaying import replay
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
-from modular_tf.cli.text import harmless
+from modular_tf.cli.failures import report_error
+from modular_tf.cli.text import printable
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import probe
 from modular_tf.errors import ConfigError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def execute(token: str, targets: Sequence[str], settings: CheckSettings, printer: Printer) -> Exit:
-    """Do it; each call is written before it is made, so that the last one is that of a crash.
+    """Replay the sequence; each call is written before it is made, so that a crash names it.
 
     Raises:
         ConfigError: The token is none, or not one library is named.
@@ -37,7 +37,7 @@ def execute(token: str, targets: Sequence[str], settings: CheckSettings, printer
     try:
         failure = replay(found, library, settings, _tell)
     except Blocked as blocked:
-        complain(str(blocked))
+        report_error(str(blocked))
         return Exit.NOTHING
     if printer.json:
         printer.json_object(failure=None if failure is None else failure.as_dict())
@@ -50,5 +50,5 @@ def execute(token: str, targets: Sequence[str], settings: CheckSettings, printer
 
 
 def _tell(call: str) -> None:
-    sys.stderr.write(harmless(call) + "\n")
+    sys.stderr.write(printable(call) + "\n")
     sys.stderr.flush()

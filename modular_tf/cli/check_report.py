@@ -1,4 +1,4 @@
-"""Writing what a run of checks came to, in all the forms that were asked for."""
+"""Writing the report of a run of checks, in all requested forms."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def earlier(path: str | None) -> Report | None:
 
 
 def output_is_taken(options: Namespace) -> bool:
-    """Return whether a file goes to standard output, in the place of what is told there.
+    """Return whether a file of the report goes to standard output.
 
     Raises:
         ConfigError: Two are to go there.

@@ -1,4 +1,4 @@
-"""What a device says of itself, with a place for what it does not answer."""
+"""The details of a device as JSON, also for a device that does not answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ASKED = (
 
 
 def described(device: Device, limit: TimeLimit) -> dict[str, Any]:
-    """Return what a device says of itself, as JSON knows it."""
+    """Return a device's details as values of JSON."""
     try:
         return limit.call(f"{device.name}: the look at its details", device.to_dict)
     except DeadlineExceededError as error:
@@ -26,6 +26,6 @@ def described(device: Device, limit: TimeLimit) -> dict[str, Any]:
 
 
 def without_details(device: Device, why: str) -> dict[str, Any]:
-    """Return the same of a device that does not answer."""
+    """Return the same for a device that does not answer."""
     promised = {field: getattr(device, field) for field in _PROMISED}
     return promised | dict.fromkeys(_ASKED) | {"error": why}

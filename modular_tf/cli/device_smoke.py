@@ -1,4 +1,4 @@
-"""What works on a device: the operations that everything else is made of, each tried once."""
+"""Smoke tests of a device: its basic operations, each tried once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        """What `works` says, for people."""
+        """The word for `works`: works, failed or not tried."""
         if self.works is None:
             return "not tried"
         return "works" if self.works else "failed"
@@ -66,19 +66,19 @@ class Outcome:
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Outcome:
-        """Make it from what `as_dict` gave, in a process that trusts the one that did."""
+        """Return the outcome that `as_dict` has written in a trusted process."""
         return cls(value["check"], value["works"], value["elapsed_ms"], value["message"] or "")
 
 
 def has_work(device: Device) -> bool:
-    """Return whether a device can be offered work; one that only describes itself cannot."""
+    """Return whether a device can do work; one that only describes itself cannot."""
     return getattr(device.factory, "executor", None) is not None
 
 
 def try_checks(
     device: Device, checks: Sequence[str], limit: TimeLimit, enter: Callable[[str], None]
 ) -> Iterator[Outcome]:
-    """Try operations; a failure of one does not keep the others from being tried.
+    """Yield the outcome of each operation; after a failure the others are tried too.
 
     One that does not return does: the device is not touched any more.
 
@@ -98,7 +98,7 @@ def try_checks(
 
 
 def not_tried(name: str, why: str) -> Outcome:
-    """Make the outcome of an operation that was not tried."""
+    """Return the outcome of an operation that was not tried."""
     return Outcome(name, works=None, elapsed_ms=0.0, message=why)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.device_details import described
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.cli.list_plugins import reason_line
 from modular_tf.cli.session import session
 from modular_tf.cli.text import size
@@ -69,9 +69,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 def _show(service: PluginService, options: Namespace, printer: Printer, limit: TimeLimit) -> Exit:
     devices = _wanted(service, options.device)
     code = _try_all(devices, options, printer) if options.smoke else _list(devices, printer, limit)
-    absent = _complain_of_absent(service)
+    absent = _report_missing(service)
     if not devices:
-        complain(_none_found(service, options.device))
+        report_error(_none_found(service, options.device))
         return Exit.NOTHING
     # Who tries the devices of a plugin that has none must not be told that all is well.
     return Exit.NO if options.smoke and absent else code
@@ -93,12 +93,12 @@ def _none_found(service: PluginService, wish: str | None) -> str:
     return "no devices were found; `modular-tf list` tells what became of each plugin"
 
 
-def _complain_of_absent(service: PluginService) -> bool:
-    """Say why devices are missing that the command line, or their plugin, speaks of."""
+def _report_missing(service: PluginService) -> bool:
+    """Report why devices are missing that were requested or announced."""
     absent = [plugin for plugin in service.plugins() if _is_missed(plugin)]
     for plugin in absent:
         reason = plugin.reason.as_dict() if plugin.reason else None
-        complain(f"{plugin.state}: {reason_line(reason)}", plugin.name)
+        report_error(f"{plugin.state}: {reason_line(reason)}", plugin.name)
     return bool(absent)
 
 
@@ -120,7 +120,7 @@ def _list(devices: Sequence[Device], printer: Printer, limit: TimeLimit) -> Exit
         printer.table(headers, [_row(device) for device in found])
     for device in found:
         if device["error"]:
-            complain(device["error"].removeprefix(f"{device['name']}: "), device["name"])
+            report_error(device["error"].removeprefix(f"{device['name']}: "), device["name"])
     return Exit.DONE
 
 
@@ -146,7 +146,7 @@ def _try_all(devices: Sequence[Device], options: Namespace, printer: Printer) ->
         printer.table(_TRIED, [row for trial in tried for row in _rows(trial)])
     failed = [trial.device.name for trial in tried if not trial.works]
     if failed:
-        complain(f"{len(failed)} of {len(tried)} devices failed: {', '.join(failed)}")
+        report_error(f"{len(failed)} of {len(tried)} devices failed: {', '.join(failed)}")
     return Exit.NO if failed else Exit.DONE
 
 

@@ -1,4 +1,4 @@
-"""What the exit code of `modular-tf` says."""
+"""The exit codes of `modular-tf`."""
 
 from __future__ import annotations
 

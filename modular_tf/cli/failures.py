@@ -9,29 +9,31 @@ from typing import TYPE_CHECKING
 from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.standard_streams import OutputError, give_up
-from modular_tf.cli.text import harmless
+from modular_tf.cli.text import printable
 from modular_tf.errors import ModularTFError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from modular_tf.discovery.problem import Problem
 
 EXPECTED = (ModularTFError, OSError)
 """The errors that an operation can fail with; any other is an internal error."""
 
 
-def complain(message: str, subject: str | None = None) -> None:
+def report_error(message: str, subject: str | None = None) -> None:
     """Write `modular-tf: subject: message`, where standard error takes it."""
     with suppress(OSError):  # the end of the command tells of it
         sys.stdout.flush()
     about = "" if subject is None else f"{subject}: "
     try:
-        sys.stderr.write(harmless(f"{PROGRAM}: {about}{message}") + "\n")
+        sys.stderr.write(printable(f"{PROGRAM}: {about}{message}") + "\n")
     except OSError:
         give_up(sys.stderr)
 
 
 def message_of(error: BaseException, subject: str | None = None) -> str:
-    """Return what went wrong, without a repetition of what it went wrong with."""
+    """Return an error's message without the subject that it begins with."""
     said = error.strerror if isinstance(error, OSError) else None
     text = (said or str(error)).strip() or type(error).__name__
     if subject is None:
@@ -51,7 +53,7 @@ class Failures:
 
     @contextmanager
     def about(self, subject: str) -> Iterator[None]:
-        """Report a failure within as one about `subject`, and go on."""
+        """Report a failure in the body of `with` as one about `subject`, and continue."""
         try:
             yield
         except (BrokenPipeError, OutputError):
@@ -62,9 +64,15 @@ class Failures:
     def add(self, message: str, subject: str) -> None:
         """Report one failure and count it."""
         self.count += 1
-        complain(message, subject)
+        report_error(message, subject)
 
     @property
     def exit_code(self) -> Exit:
-        """NO as soon as something failed."""
+        """`Exit.NO` if anything failed, else `Exit.OK`."""
         return Exit.NO if self.count else Exit.DONE
+
+
+def report_problems(problems: Iterable[Problem]) -> None:
+    """Write one line for each problem: what, by which rule, and what to do."""
+    for problem in problems:
+        report_error(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first one interrupts, the second one leaves at once, whatever hangs.
+"""Ctrl-C: the first one interrupts, the second one ends the process at once.
 
 Python handles signals between two of its own steps, which a call of a plugin that does not return
 keeps it from. The second signal is for a handler in the native core, which needs no step of Python.

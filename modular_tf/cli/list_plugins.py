@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
-from modular_tf.cli.problems import report_problems
+from modular_tf.cli.failures import report_error, report_problems
 from modular_tf.cli.session import session
 from modular_tf.service.report import Reason, State
 
@@ -38,7 +37,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         _show(plugins, printer, with_warnings=options.verbose > 0)
     report_problems(report.problems)
     if not plugins:
-        complain("no plugins were found; `modular-tf paths` tells where they are looked for")
+        report_error("no plugins were found; `modular-tf paths` tells where they are looked for")
     return Exit.DONE if plugins else Exit.NOTHING
 
 

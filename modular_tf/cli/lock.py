@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.cli.session import session
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -60,7 +60,9 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     from modular_tf.service.configuration import lock_path  # noqa: PLC0415  (the service loads it too)
 
     if options.output == STANDARD_OUTPUT and (options.check or options.json):
-        complain(f"--output {STANDARD_OUTPUT} writes the lock file alone: no --check, no --json")
+        report_error(
+            f"--output {STANDARD_OUTPUT} writes the lock file alone: no --check, no --json"
+        )
         return Exit.USAGE
     with session(options, load=options.load, frozen=False) as service:
         path = options.output or lock_path(service.config)
@@ -69,12 +71,12 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         records = [record for record in service.plugins() if _is_wanted(record, service.config)]
         now = _lock_of(service, records, with_opened=options.load)
     if path is None:
-        complain(f"name the lock file with --output: {_why_no_place()}")
+        report_error(f"name the lock file with --output: {_why_no_place()}")
         return Exit.USAGE
     if options.check:
         return _check(os.path.abspath(path), now, printer, with_opened=options.load)
     if not now.plugins:
-        complain("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
+        report_error("no plugin is accepted, so there is nothing to lock; see `modular-tf list`")
         return Exit.NOTHING
     write_output(path, now.text().encode("utf-8"))
     if path != STANDARD_OUTPUT:
@@ -155,7 +157,7 @@ def _row(plugin: LockedPlugin) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
-    """One thing that a frozen process would refuse, or miss."""
+    """One difference between the lock file and the plugins that are found now."""
 
     plugin: str
     what: str
@@ -168,7 +170,7 @@ def _check(path: str, now: LockFile, printer: Printer, *, with_opened: bool) -> 
         with open(path, "rb") as stream:
             locked = LockFile.parse(stream.read())
     except (OSError, ValueError) as error:
-        complain(f"the lock file cannot be read: {error}", path)
+        report_error(f"the lock file cannot be read: {error}", path)
         return Exit.NO
     differences = list(_differences(locked, now, with_opened=with_opened))
     if printer.json:

@@ -10,7 +10,7 @@ OUTPUTS = ("pretty", "json", "off")
 
 
 def set_up(output: str | None, verbosity: int) -> None:
-    """Show the log, or nothing.
+    """Configure the log of the command, if it was requested.
 
     Args:
         output: One of `OUTPUTS`, None where the command line names none.

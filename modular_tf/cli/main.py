@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modular_tf.cli import logs, standard_streams
 from modular_tf.cli.arguments import Command, parse
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import EXPECTED, complain, message_of
+from modular_tf.cli.failures import EXPECTED, message_of, report_error
 from modular_tf.cli.interrupts import leave_on_second_interrupt
 from modular_tf.cli.printer import Printer
 from modular_tf.cli.standard_streams import OutputError
@@ -31,12 +31,12 @@ def run(words: Sequence[str] | None = None) -> int:
         standard_streams.prepare()
         code = _run(sys.argv[1:] if words is None else words, is_own=words is None)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has had enough of it
+    except BrokenPipeError:  # the reader of the output has closed it
         standard_streams.give_up(sys.stdout)
         return Exit.DONE
     except OutputError as error:
         standard_streams.give_up(sys.stdout)
-        complain(message_of(error), "standard output")
+        report_error(message_of(error), "standard output")
         return Exit.NO
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
@@ -59,7 +59,7 @@ def _run(words: Sequence[str], *, is_own: bool) -> int:
         raise
     except EXPECTED as error:
         filename = error.filename if isinstance(error, OSError) else None
-        complain(message_of(error), None if filename is None else os.fsdecode(filename))
+        report_error(message_of(error), None if filename is None else os.fsdecode(filename))
         return Exit.NO
     except Exception as error:  # noqa: BLE001  (the last line of defence)
         return _unexpected(error, traceback_wanted=command.options.verbose > 0)
@@ -81,5 +81,5 @@ def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
 
         print_exception(error)
     hint = "" if traceback_wanted else " (run again with -v for the traceback)"
-    complain(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
+    report_error(f"internal error of modular-tf: {type(error).__name__}: {error}{hint}")
     return Exit.OUR_FAULT

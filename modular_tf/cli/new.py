@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.project_template.names import KINDS, project_names
 from modular_tf.check.project_template.project import write_project
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain, message_of
+from modular_tf.cli.failures import message_of, report_error
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             options.kind, options.name, scheme=options.scheme, device_type=options.type
         )
     except InvalidArgumentError as error:
-        complain(str(error))
+        report_error(str(error))
         return Exit.USAGE
     directory = os.path.abspath(options.directory or names.project)
     try:
         files = write_project(names, directory)
     except OSError as error:
-        complain(message_of(error), directory)
+        report_error(message_of(error), directory)
         return Exit.NO
     if printer.json:
         printer.json_object(directory=directory, files=list(files), **names.as_dict())

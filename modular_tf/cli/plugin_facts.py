@@ -1,4 +1,4 @@
-"""What the bytes of a plugin say, as `inspect` shows it."""
+"""The facts in a plugin's file, as `inspect` shows them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _elf(elf: ElfFacts) -> dict[str, Any]:
 
 
 def _undefined(probe: Probe) -> dict[str, list[str]]:
-    """Group what the plugin leaves to others by who could provide it."""
+    """Return the undefined symbols, grouped by the kind of library that could define them."""
     from modular_tf.discovery.linking.symbol_families import family_of  # noqa: PLC0415  (only here)
 
     groups: dict[str, list[str]] = {}

@@ -34,12 +34,12 @@ HOST_DEFAULTS = frozenset(
 
 
 def filesystem_tables(tables: FilesystemTables) -> list[dict[str, Any]]:
-    """Describe the tables of one scheme."""
+    """Return the tables of one scheme, slot by slot."""
     return [_filesystem_table(tables.scheme, table) for table in tables.tables.values()]
 
 
 def device_tables(platform: DevicePlatform) -> list[dict[str, Any]]:
-    """Describe the tables of a device platform that hold functions, in the plugin's layout."""
+    """Return the tables of functions of a device platform, in the plugin's layout."""
     return [_device_table(platform.platform, table) for table in platform.tables.given]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.text import harmless, raw
+from modular_tf.cli.text import printable, raw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class Printer:
             for row in cells:
                 self.line("\t".join(row))
         elif cells:
-            _show(headers, [[harmless(cell) for cell in row] for row in cells])
+            _show(headers, [[printable(cell) for cell in row] for row in cells])
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Write names and values, one a line."""
@@ -61,7 +61,7 @@ class Printer:
     def line(self, text: str = "") -> None:
         """Write a line; a pipe gets the very bytes that a name consists of."""
         if self.terminal:
-            sys.stdout.write(harmless(text) + "\n")
+            sys.stdout.write(printable(text) + "\n")
             return
         sys.stdout.flush()
         sys.stdout.buffer.write(raw(text) + b"\n")
@@ -71,5 +71,16 @@ def _show(headers: Sequence[str], rows: list[list[str]]) -> None:
     try:
         from modular_tf.cli.rich_table import show  # noqa: PLC0415  (an extra, and slow to load)
     except ImportError:
-        from modular_tf.cli.plain_table import show  # noqa: PLC0415
-    show(headers, rows)
+        sys.stdout.write("".join(f"{line}\n" for line in aligned(headers, rows)))
+    else:
+        show(headers, rows)
+
+
+def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; the last column is not padded."""
+    table = [[header.upper() for header in headers], *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]

@@ -1,4 +1,4 @@
-"""How far something long has come, on standard error, for a person who is watching."""
+"""A line on a terminal that shows the progress of a long operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.text import harmless
+from modular_tf.cli.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ _TO_AN_EMPTY_LINE = "\r\x1b[K"
 
 
 class ProgressLine:
-    """One line that is written over and over, and wiped at the end."""
+    """One line that is overwritten, and cleared at the end."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -35,10 +35,10 @@ class ProgressLine:
         if self._watched and now >= self._next_sign:
             self._next_sign = now + _PACE
             self._shown = True
-            self._write(harmless(text(now - self._started)))
+            self._write(printable(text(now - self._started)))
 
     def wipe(self) -> None:
-        """Leave an empty line, where anything was shown."""
+        """Clear the line, if anything was shown."""
         if self._shown:
             self._write("")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.cli.session import session
 
 if TYPE_CHECKING:
@@ -27,5 +27,5 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     else:
         printer.table(("scheme", "plugin"), [(s or "(local paths)", p) for s, p in schemes])
     if not schemes:
-        complain("no plugin serves a scheme; `modular-tf list` tells what was found")
+        report_error("no plugin serves a scheme; `modular-tf list` tells what was found")
     return Exit.DONE if schemes else Exit.NOTHING

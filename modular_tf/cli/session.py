@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from modular_tf.cli.problems import report_problems
+from modular_tf.cli.failures import report_problems
 from modular_tf.discovery.privileges import is_privileged
 
 if TYPE_CHECKING:

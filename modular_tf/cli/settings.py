@@ -1,4 +1,4 @@
-"""What the user decided, key by key, and where: the part of `paths` about the configuration."""
+"""The value and origin of each configuration key, for `modular-tf paths`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _NOT_TRIED = "the device's process ended before"
 
 @dataclass
 class Trial:
-    """What became of one device.
+    """The result of trying one device.
 
     Attributes:
         device: The device.
@@ -83,7 +83,7 @@ def try_device(device: Device, options: Namespace) -> Trial:
 
 
 class _Run:
-    """One process of a device."""
+    """One process that tries a device."""
 
     def __init__(self, trial: Trial, checks: Sequence[str], options: Namespace) -> None:
         self._trial = trial
@@ -97,7 +97,7 @@ class _Run:
         self._ending = Ending()
 
     def finish(self) -> None:
-        """Start the process, hear it out, and take note of what became of it."""
+        """Run the process to its end, and record the outcomes."""
         reads, writes = owned_pipe()
         with reads:
             with writes:
@@ -134,7 +134,7 @@ class _Run:
         )
 
     def _listen(self, report: FileIO, child: subprocess.Popen[bytes]) -> None:
-        """Take entries until the process has ended, or takes too long."""
+        """Read entries until the process has ended, or takes too long."""
         reader = EntryReader(self._take)
         poll = select.poll()
         poll.register(report, select.POLLIN)
@@ -178,7 +178,7 @@ class _Run:
         self._trial.outcomes.append(outcome)
 
     def _conclude(self) -> None:
-        """Record how the process ended, where that was before all was tried."""
+        """Record how the process ended, if it did not try everything."""
         why = self._why()
         if self._left:
             elapsed_ms = (time.monotonic() - self._since) * 1e3

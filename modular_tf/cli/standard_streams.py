@@ -1,4 +1,4 @@
-"""The standard streams of a command, whatever its caller has done with them."""
+"""The standard streams of a command, also if its caller has closed them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
 _OUTPUT = 1
-_COMPLAINTS = 2
-_ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _COMPLAINTS: os.O_WRONLY}
+_STANDARD_ERROR = 2
+_ACCESS = {0: os.O_WRONLY, _OUTPUT: os.O_RDONLY, _STANDARD_ERROR: os.O_WRONLY}
 """What stands in for a closed stream: input and output then fail, as they should."""
 
 
 class OutputError(OSError):
-    """Standard output takes no more, which is no fault of what was to be written."""
+    """Standard output cannot be written to any more."""
 
 
 class _Output(io.FileIO):
@@ -48,7 +48,7 @@ def prepare() -> None:
         sys.stdout = _checked_output(sys.__stdout__)
     if sys.stderr is None:
         sys.stderr = open(  # type: ignore[unreachable,unused-ignore]  # noqa: SIM115
-            _COMPLAINTS, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
+            _STANDARD_ERROR, "w", errors="backslashreplace", closefd=False, encoding="utf-8"
         )
 
 
@@ -64,5 +64,5 @@ def _checked_output(original: TextIO | None) -> TextIO:
 
 
 def give_up(stream: TextIO) -> None:
-    """Drop what a stream has not taken: Python writes it once more on its way out."""
+    """Drop a stream's buffer, which Python would write again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-def harmless(text: str) -> str:
+def printable(text: str) -> str:
     """Return `text` with control characters and broken bytes written out.
 
     A file name may hold escape sequences; a terminal must not obey them.

@@ -1,4 +1,4 @@
-"""Calls into plugins that may never return: made on a thread of their own, and given up."""
+"""Calls into plugins with a time limit, made on a thread of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import DeadlineExceededError, ResourceExhaustedError
 
@@ -32,7 +32,7 @@ def seconds(text: str) -> float:
 
 
 class TimeLimit:
-    """Makes calls that may take only so long.
+    """Makes calls with a time limit.
 
     A call that does not return cannot be ended: its thread stays in the plugin's code, and so
     would whoever closes the plugin. `leave_if_stuck` is the way out.
@@ -82,7 +82,7 @@ class TimeLimit:
         thread.join(silence)
         if thread.is_alive() and self.seconds > silence:
             if sys.stderr.isatty():
-                complain(f"{what} takes long; it is given up after {self.seconds:g} s")
+                report_error(f"{what} takes long; it is given up after {self.seconds:g} s")
             thread.join(self.seconds - silence)
 
     def leave_if_stuck(self, code: int) -> None:
@@ -96,5 +96,5 @@ class TimeLimit:
 def _make(work: Callable[[], _Result], ended: list[tuple[Any, BaseException | None]]) -> None:
     try:
         ended.append((work(), None))
-    except BaseException as error:  # noqa: BLE001  (whoever waits gets it)
+    except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
         ended.append((None, error))

@@ -1,4 +1,4 @@
-"""The verbs of the command line: which there are, and which module does each.
+"""The verbs of the command line and their modules.
 
 A module is imported only when its verb is used, so that a short command starts fast. It has
 `add_arguments(parser)` and `execute(options, printer)`, which returns the exit code.
@@ -31,7 +31,7 @@ class Verb:
 _FS = {
     "ls": Verb("list directories", "modular_tf.cli.fs.ls"),
     "cat": Verb("write files to standard output", "modular_tf.cli.fs.cat"),
-    "stat": Verb("tell size, kind and modification time", "modular_tf.cli.fs.stat"),
+    "stat": Verb("show size, kind and modification time", "modular_tf.cli.fs.stat"),
     "cp": Verb("copy, also between schemes and local paths", "modular_tf.cli.fs.cp"),
     "mv": Verb("move or rename", "modular_tf.cli.fs.mv"),
     "rm": Verb("remove", "modular_tf.cli.fs.rm"),
@@ -41,23 +41,25 @@ _FS = {
 }
 
 _QUARANTINE = {
-    "list": Verb("list the plugins that took a process down", "modular_tf.cli.quarantine.listing"),
-    "retry": Verb("forget what plugins did and try them again", "modular_tf.cli.quarantine.retry"),
-    "clear": Verb("forget what plugins did", "modular_tf.cli.quarantine.clear"),
+    "list": Verb("list the quarantined plugins", "modular_tf.cli.quarantine.listing"),
+    "retry": Verb(
+        "release plugins from quarantine and try them again", "modular_tf.cli.quarantine.retry"
+    ),
+    "clear": Verb("release plugins from quarantine", "modular_tf.cli.quarantine.clear"),
 }
 
 VERBS: Mapping[str, Verb] = {
     "list": Verb("list plugins, and why one is not loaded", "modular_tf.cli.list_plugins"),
     "devices": Verb("list devices", "modular_tf.cli.devices"),
-    "schemes": Verb("list filesystem schemes and who serves them", "modular_tf.cli.schemes"),
-    "paths": Verb("list where plugins are looked for", "modular_tf.cli.paths"),
+    "schemes": Verb("list filesystem schemes and their plugins", "modular_tf.cli.schemes"),
+    "paths": Verb("list where plugins are searched for", "modular_tf.cli.paths"),
     "inspect": Verb("show what is in a plugin", "modular_tf.cli.inspect_plugin"),
-    "check": Verb("try whether a plugin does what it must do", "modular_tf.cli.check"),
+    "check": Verb("check whether a plugin conforms to its interface", "modular_tf.cli.check"),
     "new": Verb("write the project of a new plugin", "modular_tf.cli.new"),
-    "headers": Verb("tell where the C headers for plugins lie", "modular_tf.cli.headers"),
-    "why": Verb("explain a name, present or absent", "modular_tf.cli.why"),
+    "headers": Verb("print the path of the C headers for plugins", "modular_tf.cli.headers"),
+    "why": Verb("explain why a name is served or not", "modular_tf.cli.why"),
     "watch": Verb("follow plugin files that come, change and go", "modular_tf.cli.watch"),
     "lock": Verb("write which plugins may load when frozen, or check", "modular_tf.cli.lock"),
-    "quarantine": Verb("work with plugins that took a process down", family=_QUARANTINE),
+    "quarantine": Verb("work with quarantined plugins", family=_QUARANTINE),
     "fs": Verb("work with files of any scheme", family=_FS),
 }

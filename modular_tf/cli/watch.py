@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
+from modular_tf.cli.failures import report_error
 from modular_tf.cli.interrupts import keep_leaving
 from modular_tf.cli.list_plugins import reason_line
 from modular_tf.cli.session import session
@@ -43,8 +43,8 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         service.watch(news.put) as watch,
     ):
         service.load()  # now that files may be overwritten in place
-        how = "looking again and again" if watch.is_polling else "told by the system"
-        complain(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
+        how = "by polling" if watch.is_polling else "by notifications of the system"
+        report_error(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
         _tell(news, options, printer)
     return Exit.DONE
 
@@ -84,7 +84,7 @@ def _row(change: PluginChange) -> tuple[str, ...]:
 
 @contextmanager
 def _ended_by_signals(news: News) -> Iterator[None]:
-    """Take the signals that end a process as the wish to end."""
+    """Let the signals that end a process end the watch."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the application's
         return

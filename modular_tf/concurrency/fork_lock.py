@@ -1,4 +1,4 @@
-"""The one kind of lock of this package."""
+"""The lock of this package, which survives interrupts and forks."""
 
 from __future__ import annotations
 

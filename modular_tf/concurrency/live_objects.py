@@ -9,7 +9,7 @@ _Object = TypeVar("_Object", bound=object)
 
 
 class LiveObjects(Generic[_Object]):
-    """A list that keeps nothing alive. [any thread]
+    """A set of weakly referenced objects. [any thread]
 
     Unlike that of `WeakSet`, whose iteration fails when another thread, or a signal handler, adds
     an object in the middle of it.
@@ -19,10 +19,10 @@ class LiveObjects(Generic[_Object]):
         self._by_id: WeakValueDictionary[int, _Object] = WeakValueDictionary()
 
     def add(self, item: _Object) -> None:
-        """List an object; one that is listed already stays."""
+        """Add an object, unless it is in the set already."""
         self._by_id[id(item)] = item
 
     def all(self) -> list[_Object]:
-        """Return those that are alive now."""
+        """Return the objects that are alive now."""
         found = (reference() for reference in self._by_id.valuerefs())  # copied in one step
         return [item for item in found if item is not None]

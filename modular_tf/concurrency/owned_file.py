@@ -50,7 +50,7 @@ def open_owned_directory(*arguments: Any, **named: Any) -> select.epoll:
     """Open a directory and return the owner of its descriptor; arguments as for `os.open`.
 
     Returns:
-        What has `fileno()` and `close()`, and is a context manager; nothing else of it is of use.
+        An object with `fileno()` and `close()`, which is a context manager.
 
     Raises:
         OSError: As `os.open`.

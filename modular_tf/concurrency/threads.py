@@ -63,10 +63,10 @@ def call_without_signal_handlers(work: Callable[[], _Result]) -> _Result:
 
 
 def _outcome_of(work: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Call a function; return one that returns or raises what it did."""
+    """Call a function, and return one that returns or raises its outcome."""
     try:
         result = work()
-    except BaseException as error:  # noqa: BLE001  (whoever waits gets it)
+    except BaseException as error:  # noqa: BLE001  (raised again in the waiting thread)
         return partial(_raise, error)
     return lambda: result
 
@@ -79,7 +79,7 @@ def _raise(error: BaseException) -> NoReturn:
 
 
 def map_at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Call a function for each of some items, many at the same time, and return the results.
+    """Return the results of a function for each item, computed by many threads.
 
     For questions that a store answers after tens of milliseconds each. A few, or where no threads
     can be had, are asked one after the other.
@@ -105,7 +105,7 @@ class TimedWork:
         self._thread: threading.Thread | None = None
 
     def run(self, work: Callable[[], object], name: str, timeout: float) -> bool:
-        """Do it, or wait for the thread that does it; return whether it ended in time.
+        """Start the work, or wait for the thread that does it; return whether it ended in time.
 
         Where there is no thread for it, nothing is done.
 

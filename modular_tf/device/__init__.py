@@ -1,1 +1,1 @@
-"""Devices: platforms of C plugins, Python factories, and the registry that names their devices."""
+"""Devices: the platforms of C plugins, factories in Python, and the registry of devices."""

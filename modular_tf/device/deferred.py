@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class DeferredFactory:
-    """Stands in a registry for a platform that is known and not loaded. [any thread]
+    """A placeholder in a registry for a platform that is not loaded yet. [any thread]
 
     The registry has it loaded before it asks anything of it (`DeviceRegistry.fulfil`).
 

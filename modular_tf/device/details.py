@@ -1,4 +1,4 @@
-"""What a device says about itself."""
+"""The details of a device: hardware, vendor, bus, bandwidth."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DeviceDetails:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> DeviceDetails:
-        """Make details from what a Python factory returned; missing keys are not known.
+        """Return the details in a mapping of a Python factory; missing keys are unknown.
 
         Raises:
             InternalError: A key does not exist, or a value has the wrong type (rule SE-055).

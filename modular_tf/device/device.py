@@ -1,4 +1,4 @@
-"""A device as users see it."""
+"""`Device`: the interface of a device for users."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """One visible device of a registry. [any thread]
+    """One visible device. [any thread]
 
-    Making and listing devices touches no hardware. The first look at a detail, such as
+    Creating and listing devices touches no hardware. The first look at a detail, such as
     `hardware_name`, asks the factory, which creates the device; if that fails, every detail raises
     the factory's error, and the next look tries again.
 
@@ -125,7 +125,7 @@ class Device:
 
     @property
     def executor(self) -> Executor:
-        """What works with the device; the first look creates the device.
+        """The stream executor; its first use creates the device.
 
         Raises:
             UnimplementedError: The device is one of Python's, which only describes itself.
@@ -142,7 +142,7 @@ class Device:
         return executor
 
     def allocate(self, n_bytes: int) -> DeviceMemory:
-        """Allocate device memory; out of an arena where the plugin wants that.
+        """Return new device memory, out of an arena if the plugin wants one.
 
         Raises:
             OutOfMemoryError: The plugin gave none, or the arena's limit is reached, and then with
@@ -152,11 +152,11 @@ class Device:
         return self.executor.allocate(n_bytes)
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
-        """Allocate host memory that copies can use beside the host; raises as `allocate`."""
+        """Return new host memory for asynchronous copies; raises as `allocate`."""
         return self.executor.allocate_host(n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:
-        """Allocate memory that host and device share; raises as `allocate`.
+        """Return new memory that host and device share; raises as `allocate`.
 
         Raises:
             UnimplementedError: The plugin has no such memory.
@@ -164,7 +164,7 @@ class Device:
         return self.executor.allocate_unified(n_bytes)
 
     def put(self, source: Any, *, memory: MemoryKind = "device") -> DeviceArray:
-        """Copy an array to the device; done when it returns.
+        """Return a copy of an array on the device; it is complete when this returns.
 
         Args:
             source: A numpy array, an object with the buffer protocol or with `__dlpack__`, or
@@ -208,7 +208,7 @@ class Device:
         return self.executor.memory_usage()
 
     def allocator_stats(self) -> AllocatorStats:
-        """Return the figures of the arena that serves, or what the plugin counts.
+        """Return the figures of the arena, or those that the plugin counts.
 
         Raises:
             UnavailableError: There is no arena, and the plugin does not know.

@@ -1,4 +1,4 @@
-"""What brings devices of one type: C plugins and Python objects alike."""
+"""The interface of device factories, of C plugins and in Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DeviceFactory(Protocol):
 
 
 def checked_count(count: int, *, plugin: str, told_by: str = "get_device_count") -> int:
-    """Return a device count as a listing may use it: a negative one is 0, as in TensorFlow.
+    """Return a valid device count: a negative one is 0, as in TensorFlow.
 
     Args:
         count: What the plugin says.

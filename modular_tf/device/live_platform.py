@@ -42,14 +42,13 @@ def hold_platform(
         plugin: Its name for users.
         holder: Who is to release it.
         survives_fork: Whether a forked child can go on with the plugin, and make devices of its
-            own. Nobody knows that of a plugin in general: its threads, and mostly the driver, do
-            not go along.
+            own. Most cannot: their threads and mostly the driver are not copied by a fork.
     """
     entry = library.symbol(ENTRY_POINT)
     with _sharing:
         live = _shared.get(entry) if entry is not None else None
         if live is not None and not live.holders:
-            _take_down(live)  # as somebody began who was interrupted
+            _take_down(live)  # which an interrupted call has begun
             live = None
         if live is None:
             tables = read_device_tables(library, plugin=plugin)
@@ -62,7 +61,7 @@ def hold_platform(
 
 
 def release_platform(live: LivePlatform, holder: object) -> list[Violation]:
-    """Give the platform back; the last holder takes it down. A second call does nothing.
+    """Release the platform; the last holder tears it down. A second call does nothing.
 
     Returns:
         What went wrong in the plugin's destroy functions.
@@ -102,7 +101,7 @@ class LivePlatform:
         self._process = os.getpid()
 
     def device_count(self) -> int:
-        """Ask the plugin for its number of devices."""
+        """Return the number of devices, from the plugin."""
         with self._lock:
             self._check_up()
             return self._device_count()
@@ -113,7 +112,7 @@ class LivePlatform:
             return self._device(ordinal).details
 
     def device_address(self, ordinal: int) -> int:
-        """Return where the SP_Device lies until `take_down`, creating the device if need be."""
+        """Return the SP_Device's address, valid until `take_down`; creates it if needed."""
         with self._lock:
             return self._device(ordinal).address
 
@@ -181,7 +180,7 @@ class LivePlatform:
         return os.getpid() != self._process
 
     def _check_up(self) -> None:
-        """Catch a call that waited while another thread closed the platform.
+        """Raise if another thread has closed the platform while this one waited.
 
         A forked child begins without devices of its own, where the plugin survives that.
         """

@@ -17,12 +17,12 @@ _NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DeviceName:
-    """What a name asks for.
+    """The parts of a device name.
 
     Attributes:
         device_type: The type.
         number: The ordinal of a physical device, else the position among the visible ones.
-        physical: Whether visibility plays no part.
+        physical: Whether it names a physical device, visible or not.
     """
 
     device_type: str
@@ -31,7 +31,7 @@ class DeviceName:
 
 
 def parse_device_name(name: str) -> DeviceName:
-    """Read a device name: TYPE:n, /device:TYPE:n or /physical_device:TYPE:n.
+    """Return the parts of a device name: TYPE:n, /device:TYPE:n or /physical_device:TYPE:n.
 
     TensorFlow's long form /job:localhost/replica:0/task:0/device:TYPE:n and its old short forms
     /TYPE:n, cpu:n and gpu:n are understood as well.

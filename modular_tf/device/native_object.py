@@ -1,4 +1,4 @@
-"""What streams, events, timers and memory have in common: a part in the native core, and an end."""
+"""The base of streams, events, timers and memory: a native part that is destroyed once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NativeObject:
         self.native = None
 
     def _check(self, error: Any, operation: str) -> None:
-        """Raise what a native call reported."""
+        """Raise the error of a native call, if there is one."""
         if error:
             raise self._executor.failure(error, operation)
 
@@ -89,7 +89,7 @@ def owned(
     executor: Executor,
     operation: str,
 ) -> Any:
-    """Call a native function and return what it made, freed with its last reference.
+    """Return the object that a native function creates; it is freed with its last reference.
 
     Raises:
         ModularTFError: It is NULL: the error that the native core kept.
@@ -103,7 +103,7 @@ def owned(
 def call_and_own(
     new: Callable[..., Any], arguments: tuple[Any, ...], free: Callable[[Any], None]
 ) -> Any:
-    """Call a native function and see to it that what it made is freed, which may be NULL.
+    """Return what a native function creates, owned by Python from the start; it may be NULL.
 
     Signal handlers run between two steps of the interpreter, and this is one: none of them can
     raise when the object exists and is not yet owned.
@@ -112,7 +112,7 @@ def call_and_own(
 
 
 def check_natural(*numbers: int) -> None:
-    """Check sizes and offsets before they become unsigned.
+    """Raise if a size or an offset is negative, before they become unsigned.
 
     Raises:
         InvalidArgumentError: One is negative.

@@ -1,4 +1,4 @@
-"""The platform of a loaded C plugin: a device factory that ends when it is closed."""
+"""The platform of a loaded C plugin: a device factory that can be closed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load_device_platform(
     copy_streams: int = 1,
     survives_fork: bool = False,
 ) -> DevicePlatform:
-    """Run a mapped library's SE_InitPlugin and accept what it leaves, or refuse it.
+    """Return the platform of a mapped library; runs SE_InitPlugin and checks its tables.
 
     While a platform of the same library is open in this process, that one is shared: the plugin
     is not initialised again, and taken down when the last of them is closed.
@@ -135,7 +135,7 @@ class DevicePlatform:
         return all(executor.closed or executor.is_idle for executor in executors)
 
     def device_count(self) -> int:
-        """Ask the plugin for its number of devices.
+        """Return the number of devices, from the plugin.
 
         Raises:
             ModularTFError: The plugin's own status (rule SE-040), or a number that cannot be
@@ -155,7 +155,7 @@ class DevicePlatform:
         return self._open().device_details(ordinal)
 
     def executor(self, ordinal: int) -> Executor:
-        """Return what works with a device, creating the device if need be.
+        """Return the stream executor of a device; creates the device if needed.
 
         Raises:
             NotFoundError: There is no such ordinal.
@@ -196,7 +196,7 @@ class DevicePlatform:
         )
 
     def _wants_arenas(self, allocator: PluginAllocator | None) -> bool:
-        """Whether the host cuts the memory: as the plugin says, or by the RFC's allocator."""
+        """Return whether the host manages memory: by the plugin's flag or the RFC's allocator."""
         if allocator is not None:
             return not allocator.is_custom
         return self.tables.use_bfc_allocator
@@ -207,7 +207,7 @@ class DevicePlatform:
         )
 
     def close(self) -> None:
-        """Wait for work in flight, end what was made on the devices, then the platform.
+        """Wait for work in flight, destroy all objects of the devices, then the platform.
 
         All devices are done with their work before anything of one of them ends. Then devices and
         the platform's tables go in TensorFlow's order. Safe to call twice; a close that was
@@ -260,7 +260,7 @@ class DevicePlatform:
         ]
 
     def after_fork_in_child(self) -> None:
-        """Leave what the parent made on the devices to the parent."""
+        """Drop the parent's objects without destroying them."""
         self._inherited.append(self._executors)  # nothing of it is freed here
         self._executors, self._viewed = {}, set()
 

@@ -28,7 +28,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 class PluginDevice:
-    """A device, which `create` creates. The caller allows one thread at a time.
+    """A device of a C plugin, created by `create`. One thread at a time.
 
     Attributes:
         ordinal: Its number on the platform.
@@ -39,7 +39,7 @@ class PluginDevice:
     table: DeviceTable
 
     def __init__(self, tables: DeviceTables, ordinal: int) -> None:
-        """Make what `create` needs, and call nothing."""
+        """Prepare the structs for `create`; the plugin is not called."""
         self.ordinal = ordinal
         self.tables = tables
         self.address = 0
@@ -50,7 +50,7 @@ class PluginDevice:
         self._warnings: list[Violation] = []
 
     def create(self) -> None:
-        """Call create_device; only the rest where it was called and an interrupt came then.
+        """Create the device; after an interrupt the next call does what is left.
 
         Raises:
             ModularTFError: The plugin's own status (rule SE-042), or a broken SP_Device.
@@ -139,7 +139,7 @@ class PluginDevice:
             return None
 
     def destroy(self) -> list[Violation]:
-        """Call destroy_device, unless that was done; nothing may use the device afterwards.
+        """Call destroy_device once; nothing may use the device afterwards.
 
         Returns:
             What went wrong.

@@ -1,4 +1,4 @@
-"""A device factory written in Python, behind checks: what it breaks becomes a typed error."""
+"""A device factory written in Python, with checks of all that it returns."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PythonDeviceFactory:
             raise self._broken(f"{method}() raised {type(error).__name__}: {error}") from error
 
     def _attribute(self, name: str) -> Any:
-        """Read an attribute, None when absent; a property of a stranger may raise anything."""
+        """Return an attribute, None if it is absent; a user's property may raise anything."""
         try:
             return getattr(self.wrapped, name, None)
         except Exception as error:

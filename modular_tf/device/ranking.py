@@ -1,4 +1,4 @@
-"""Which factory serves a device type, and why the others do not."""
+"""The ranking of factories: which one serves a device type, and why the others do not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FactoryState(Enum):
-    """What became of a registered factory."""
+    """The state of a registered factory."""
 
     SERVING = "serving"
     SHADOWED = "shadowed"
@@ -40,13 +40,13 @@ class Registration:
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The name in messages."""
         return f"{self.plugin} (platform {self.factory.platform}, priority {self.priority})"
 
 
 @dataclass(frozen=True, slots=True)
 class FactoryStatus:
-    """What became of one registered factory, and the reason unless it serves."""
+    """The state of one registered factory, and the reason unless it serves."""
 
     registration: Registration
     state: FactoryState
@@ -56,7 +56,7 @@ class FactoryStatus:
 def rank(
     registrations: Iterable[Registration], enabled_types: frozenset[str] | None
 ) -> list[FactoryStatus]:
-    """Decide for each factory whether it serves.
+    """Return the status of each factory: whether it serves.
 
     For one type the highest priority serves; of equal ones the first, where TensorFlow aborts.
 

@@ -1,4 +1,4 @@
-"""The registry of device factories, and the devices that it makes visible."""
+"""The registry of device factories and their visible devices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ListingProblem(NamedTuple):
 
 
 class DeviceListing(NamedTuple):
-    """One look at all devices.
+    """The result of listing all devices.
 
     Attributes:
         devices: The visible ones, in the registry's order.
@@ -67,7 +67,7 @@ class DeviceRegistry:
         visible: str | Iterable[str | int] | None = None,
         dlpack_types: Mapping[str, str] | None = None,
     ) -> None:
-        """Make an empty registry.
+        """Create an empty registry.
 
         Args:
             priorities: From the configuration: `TYPE:PLATFORM` or `TYPE` to a priority; the
@@ -104,7 +104,7 @@ class DeviceRegistry:
         return lambda: self.leave(registration)
 
     def registration_of(self, factory: DeviceFactory, *, plugin: str) -> Registration:
-        """Return what a factory is registered by, for `enter` and `leave`."""
+        """Return the registration of a factory, for `enter` and `leave`."""
         return Registration(factory, plugin, self._priority_of(factory))
 
     def enter(self, entering: Registration, *, instead_of: Registration | None = None) -> None:
@@ -141,7 +141,7 @@ class DeviceRegistry:
         )
 
     def check_room(self, entering: Registration, *, instead_of: Registration | None) -> None:
-        """Check whether a factory could be registered, alone or in the place of another.
+        """Raise if a factory could not be registered, alone or in the place of another.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken by a third one (rule SE-050).
@@ -164,7 +164,7 @@ class DeviceRegistry:
         self._forget_devices()
 
     def leave(self, leaving: Registration) -> None:
-        """Let a factory serve no longer, for good."""
+        """Remove a factory; it cannot be entered again."""
         with self._lock:
             leaving.is_over = True
             while True:
@@ -176,7 +176,7 @@ class DeviceRegistry:
         self._forget_devices()
 
     def close(self) -> None:
-        """Take no factory any more; those that are there are not closed here."""
+        """Refuse further factories; those that are registered are not closed here."""
         with self._lock:
             self._closed = True
 
@@ -186,7 +186,7 @@ class DeviceRegistry:
             raise ClosedError(f"{who} is closed", plugin=registration.plugin)
 
     def _priority_of(self, factory: DeviceFactory) -> int:
-        """Return what the configuration says, or the factory itself."""
+        """Return the configured priority, or the factory's own."""
         priority = self._priorities.get(factory.device_type, factory.priority)
         return self._priorities.get(f"{factory.device_type}:{factory.platform}", priority)
 
@@ -204,7 +204,7 @@ class DeviceRegistry:
                 )
 
     def _forget_devices(self) -> None:
-        """Let go of the devices of factories that are registered no longer."""
+        """Drop the devices of factories that are not registered any more."""
         with self._lock:
             serving = {id(registration.factory) for registration in self._registrations}
             for key, device in list(self._devices.items()):
@@ -212,18 +212,18 @@ class DeviceRegistry:
                     self._devices.pop(key, None)
 
     def listed_devices(self, factory: DeviceFactory) -> list[Device]:
-        """Return the devices of a registered factory that anybody has seen so far."""
+        """Return the devices of a registered factory that were listed so far."""
         with self._lock:
             return [d for d in list(self._devices.values()) if d.factory is factory]
 
     def factories(self) -> tuple[FactoryStatus, ...]:
-        """Return what became of every factory, in order of registration."""
+        """Return the status of every factory, in order of registration."""
         return tuple(rank(self._registrations, self._enabled_types))
 
     def listing(
         self, device_type: str | None = None, *, load_deferred: bool = True
     ) -> DeviceListing:
-        """Ask the serving factories for their counts; a failing one does not hide the others.
+        """Return the devices of the serving factories; one that fails does not hide the others.
 
         Args:
             device_type: Only this type; None for all.
@@ -285,7 +285,7 @@ class DeviceRegistry:
         return sorted(serving, key=lambda entry: entry.factory.device_type != CPU)
 
     def _count(self, registration: Registration, problems: list[ListingProblem]) -> int | None:
-        """Ask for a count; a failure is noted and gives None."""
+        """Return a factory's count; None for a failure, which is recorded."""
         try:
             while isinstance(deferred := registration.factory, DeferredFactory):
                 deferred.load()

@@ -1,4 +1,4 @@
-"""Which devices and types the user wants to see."""
+"""The user's selection of visible devices and enabled types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRY = re.compile(r"(?:(?P<type>[A-Z][A-Z_]*):)?(?P<ordinal>[0-9]{1,9})")
 
 
 def parse_enabled_types(text: str | None) -> frozenset[str] | None:
-    """Read TF_ENABLED_DEVICE_TYPES: a comma list; None, which is all, when unset or empty."""
+    """Return the types in TF_ENABLED_DEVICE_TYPES, a comma list; None (all) if it is empty."""
     names = frozenset(name.strip() for name in (text or "").split(",")) - {""}
     return names or None
 
@@ -46,7 +46,7 @@ class VisibleDevices:
 
     @classmethod
     def of(cls, entries: str | Iterable[str | int] | None) -> VisibleDevices:
-        """Read a selection from a comma list or from its parts."""
+        """Return the selection in a comma list or its parts."""
         if entries is None or isinstance(entries, str):
             return cls(entries)
         return cls(",".join(map(str, entries)))

@@ -1,1 +1,1 @@
-"""Finding plugins and judging them by their bytes; nothing of theirs is run here."""
+"""Finding plugins and reading their files; none of their code runs here."""

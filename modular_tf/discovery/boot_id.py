@@ -1,4 +1,4 @@
-"""Which start of the machine this is."""
+"""An identifier of the current start of the machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["boot_id"]
 
 @cache
 def boot_id() -> str:
-    """Return a text that another start of this or another machine does not have. [any thread]
+    """Return a text that identifies this start of this machine. [any thread]
 
     Empty where the system has none.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb", buffering=0) as stream:

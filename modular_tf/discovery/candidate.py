@@ -1,4 +1,4 @@
-"""A shared library that a source pointed to, and the sources there are."""
+"""Candidates: files that may be plugins, and the sources that find them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Candidate", "Source", "Twin"]
 
 
 class Source(Enum):
-    """Where candidates come from, in order of precedence."""
+    """The sources of candidates, in order of precedence."""
 
     ARGUMENT = "argument"
     ENVIRONMENT = "environment"
@@ -26,7 +26,7 @@ class Source(Enum):
 
 
 class Twin(NamedTuple):
-    """A later sighting of a file that is a candidate already.
+    """Another path to a file that is a candidate already.
 
     Attributes:
         path: The path of this sighting; a link, another spelling, or the same.
@@ -40,7 +40,7 @@ class Twin(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A file that may be a plugin; nothing of it was read yet.
+    """A file that may be a plugin and was not read yet.
 
     Attributes:
         path: As it was found, made absolute; links are kept, since `$ORIGIN` follows them.

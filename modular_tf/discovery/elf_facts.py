@@ -1,4 +1,4 @@
-"""What the bytes of a library say about it, kept after the file is closed."""
+"""The facts about a library that are kept after its file is closed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ElfFacts:
 
 
 def read_facts(elf: ElfFile, init_symbols: Iterable[str]) -> ElfFacts:
-    """Read the facts of an open library.
+    """Return the facts about an open library.
 
     Raises:
         ElfError: Its tables are damaged.

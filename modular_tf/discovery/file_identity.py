@@ -1,4 +1,4 @@
-"""Whether a file still has the bytes that were seen in it, mostly without reading them again.
+"""A check whether a file still has the same bytes, mostly without reading them again.
 
 What the system says of a file is believed. On a network file system that is what this machine
 knows: it may learn of another machine's change a minute late (nfs(5), `acregmax`). And bytes that
@@ -48,7 +48,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileIdentity(NamedTuple):
-    """What the system says of a file that differs after a change of it.
+    """The properties of a file that differ after each change of it.
 
     Attributes:
         device: Number of the device that it is on.
@@ -66,14 +66,14 @@ class FileIdentity(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> FileIdentity:
-        """Take it from what `os.stat` says."""
+        """Return the identity in a result of `os.stat`."""
         return cls(
             status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         )
 
     @classmethod
     def from_row(cls, value: Any) -> FileIdentity:
-        """Read it as JSON knows it.
+        """Return the identity from values of JSON.
 
         Raises:
             ValueError: It has another shape.
@@ -84,7 +84,7 @@ class FileIdentity(NamedTuple):
 
     @property
     def is_dated(self) -> bool:
-        """Whether it came with an image that has one date for all files, to the second.
+        """Whether its times look like those of an image that has one date for all files.
 
         The image's next version may have the same date, size and number for another file.
         """
@@ -97,7 +97,7 @@ class FileIdentity(NamedTuple):
 
 
 class SeenFile(NamedTuple):
-    """A file as it was seen.
+    """The state of a file at one time: its identity and the hash of its bytes.
 
     Attributes:
         path: Where it was.
@@ -128,13 +128,13 @@ class SeenFile(NamedTuple):
         return not self.identity.is_dated or (self.boot != "" and self.boot == boot_id())
 
     def as_row(self) -> list[Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         identity = None if self.identity is None else list(self.identity)
         return [self.path, identity, self.sha256, self.seen_ns, self.boot]
 
     @classmethod
     def from_row(cls, value: Any) -> SeenFile:
-        """Read what `as_row` gives.
+        """Return what `as_row` has written.
 
         Raises:
             ValueError: It has another shape.
@@ -151,7 +151,7 @@ class SeenFile(NamedTuple):
 
 
 def see(path: str, *, read: bool = True) -> SeenFile | None:
-    """Look at a file. [any thread]
+    """Return the state of a file, None if it cannot be read. [any thread]
 
     Args:
         path: The file; links are followed.
@@ -163,7 +163,7 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
         meanwhile.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     seen_ns = time_ns()
     if not read:
@@ -180,7 +180,7 @@ def see(path: str, *, read: bool = True) -> SeenFile | None:
 
 
 def see_library(path: str) -> SeenFile | None:
-    """Look at a file that may be a library, and read it if it begins like one. [any thread]
+    """Return the state of a file, with its hash if it begins like a library. [any thread]
 
     Args:
         path: The file; links are followed.
@@ -189,7 +189,7 @@ def see_library(path: str) -> SeenFile | None:
         As `see`; without a hash for what is no library, or a longer file than any.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     seen_ns = time_ns()
     try:
@@ -209,7 +209,7 @@ def see_library(path: str) -> SeenFile | None:
 def see_again(
     seen: SeenFile, known: dict[str, FileIdentity | None] | None = None
 ) -> SeenFile | None:
-    """Return whether a file has the bytes that it had. [any thread]
+    """Return the file if it still has the same bytes, else None. [any thread]
 
     Args:
         seen: The file as it was seen.
@@ -220,7 +220,7 @@ def see_again(
         changed or cannot be told to be the same.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     identity = _known_identity_at(seen.path, known)
     if identity == seen.identity and seen.is_settled(time_ns()):
@@ -234,7 +234,7 @@ def see_again(
 
 
 def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], str]) -> str:
-    """Work something out of the bytes of a file, if it is the one that it was. [any thread]
+    """Return what a function computes from a file, if its identity is unchanged. [any thread]
 
     Args:
         path: The file; links are followed.
@@ -254,7 +254,7 @@ def of_same_file(path: str, identity: FileIdentity, work_out: Callable[[int], st
 
 
 def sha256_of_seen(seen: SeenFile) -> str:
-    """Return the hash of the bytes that were seen, which are read if they were not then.
+    """Return the hash of the bytes in that state; they are read if that is unknown.
 
     Raises:
         OSError: As of `of_same_file`.
@@ -309,7 +309,7 @@ def _read(path: str, fd: int, seen_ns: int) -> SeenFile | None:
 
 
 def _boot_of(fd: int) -> str:
-    """Return during which start of the machine an image is the same.
+    """Return the start of the machine during which an image cannot change.
 
     What is mounted to be read only, as squashfs always is, may be exchanged at any time.
     """
@@ -327,7 +327,7 @@ def _known_identity_at(
 
 
 def _identity_at(path: str) -> FileIdentity | None:
-    """Return what the system says of a file; None where there is none for this user."""
+    """Return the identity of the file at a path; None if there is none."""
     try:
         return FileIdentity.of(os.stat(path))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What stands at a path, in words for messages."""
+"""The kind of a file in words, for messages."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ _WORDS = (
 
 
 def kind_in_words(mode: int) -> str:
-    """Return what a `st_mode` says, such as "a directory"."""
+    """Return the kind of file of an `st_mode`, such as "a directory"."""
     return next((words for test, words in _WORDS if test(mode)), "something special")

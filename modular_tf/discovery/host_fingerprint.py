@@ -1,4 +1,4 @@
-"""What a verdict about a plugin depends on beside the plugin: this host, as a value."""
+"""The state of this host that a verdict about a plugin depends on, as a value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class HostFingerprint(NamedTuple):
     parts: tuple[tuple[str, str], ...]
 
     def with_parts(self, more: Mapping[str, str]) -> HostFingerprint:
-        """Return one that depends on more."""
+        """Return a fingerprint with more parts."""
         return HostFingerprint((*self.parts, *more.items()))
 
     @property
@@ -67,14 +67,14 @@ class HostFingerprint(NamedTuple):
 
 @cache
 def host_fingerprint() -> HostFingerprint:
-    """Return what of this host decides how a plugin behaves. [any thread]
+    """Return the fingerprint of this host: what decides how a plugin behaves. [any thread]
 
     The same for the life of the process. A new version of this package or of its files, of Python,
     the kernel, the C library or a graphics driver, another machine, processor or set of device
     files each makes another one.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     kernel = os.uname()
     implementation = sys.implementation
@@ -95,7 +95,7 @@ def host_fingerprint() -> HostFingerprint:
 
 
 def linking_parts(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return, as more parts, what decides which libraries and symbols a plugin gets here.
+    """Return the parts that decide which libraries and symbols a plugin is linked with.
 
     That is the program, whose own libraries and symbols come first, and the linker's variables.
 
@@ -117,7 +117,7 @@ def _program() -> str:
 
 
 def _files_of_package() -> str:
-    """Return a checksum over name, size and time of the files of this package that decide."""
+    """Return a checksum over name, size and time of the files of this package."""
     rooms = [os.path.join(package, room) for package in package_directories() for room in _ROOMS]
     found = sorted(file for room in rooms for file in _files_in(room))
     return f"{crc32(repr(found).encode('utf-8', 'backslashreplace')):08x}"

@@ -1,4 +1,4 @@
-"""The init symbols of plugins, which tell what kinds a library is of."""
+"""The init symbols of plugins, which tell the kinds of a plugin."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ __all__ = ["SERVED_KINDS", "Kind"]
 
 
 class Kind(Enum):
-    """What a plugin brings."""
+    """What a plugin registers."""
 
     FILESYSTEM = "filesystem"
     DEVICE = "device"

@@ -1,4 +1,4 @@
-"""What is asked of a file before its bytes are read: few things, which cost next to nothing."""
+"""Checks of a file before its bytes are read: its first bytes and its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loading a plugin needs of its probe: little enough to be kept between runs."""
+"""The part of a probe that loading needs, which is small enough for the scan cache."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class LoadFacts(NamedTuple):
 
     Attributes:
         kinds: The kinds of plugin that it is.
-        problems: The rules that it breaks, the most telling first.
-        companions: Files of libraries that it brings along, those that others need first.
+        problems: The rules that it breaks, the most significant first.
+        companions: Files of libraries that it brings along, in the order of their needs.
         absent: Functions that it needs and that are not defined anywhere (LD-017), sorted.
         executable_stacks: Files, its own and of libraries loaded with it, that ask for an
             executable stack.
@@ -32,7 +32,7 @@ class LoadFacts(NamedTuple):
 
     @classmethod
     def of(cls, probe: Probe) -> LoadFacts:
-        """Take them from a probe."""
+        """Return the facts in a probe."""
         found = reversed(probe.libraries)
         return cls(
             kinds=probe.kinds,
@@ -44,5 +44,5 @@ class LoadFacts(NamedTuple):
 
     @property
     def loadable(self) -> bool:
-        """Whether nothing speaks against loading it here."""
+        """Whether it can be loaded here."""
         return not any(problem.is_error for problem in self.problems)

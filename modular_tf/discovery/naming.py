@@ -1,4 +1,4 @@
-"""Short names by which users call plugins."""
+"""Short names of plugins for users."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _BY_DISTRIBUTION = frozenset((Source.ENTRY_POINT, Source.DISTRIBUTION))
 def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     """Return a name for each sighting, in the same order, no two alike.
 
-    A distribution that brings one plugin lends it its name; all others are called after their
-    file. Of equal names the first stays as it is, the next get "#2", "#3" and so on.
+    A plugin that is the only one of its distribution has the distribution's name; all others have
+    that of their file. Of equal names the first is kept, the next get "#2", "#3" and so on.
     """
     shared = Counter(seen.distribution for seen in sightings if seen.source in _BY_DISTRIBUTION)
-    return list(_told_apart(_plain_name(seen, shared) for seen in sightings))
+    return list(_distinct(_plain_name(seen, shared) for seen in sightings))
 
 
 def file_stem(path: str) -> str:
@@ -43,7 +43,7 @@ def _plain_name(seen: Sighting, shared: Counter[str | None]) -> str:
     return file_stem(seen.path)
 
 
-def _told_apart(names: Iterable[str]) -> Iterable[str]:
+def _distinct(names: Iterable[str]) -> Iterable[str]:
     used: set[str] = set()
     for name in names:
         unique, number = name, 1

@@ -1,4 +1,4 @@
-"""Whether this process has rights that its user lacks, so that the user's word does not count.
+"""A check whether this process has rights that its user lacks, so that variables are ignored.
 
 A setuid or setgid program has them, and so has one whose file carries capabilities. The kernel
 tells the dynamic linker when it starts such a program (AT_SECURE, getauxval(3)); the linker then
@@ -43,7 +43,7 @@ def linker_variable(name: str, environment: Mapping[str, str]) -> str:
 
 @cache
 def _started_with_more_rights() -> bool:
-    """Return whether the kernel said so when the process started; the answer stays the same."""
+    """Return whether the kernel started the process with more rights (AT_SECURE)."""
     try:
         with open(_AUXILIARY_VECTOR, "rb", buffering=0) as stream:
             data = stream.read()
@@ -67,5 +67,5 @@ def _has_more_capabilities() -> bool:
         permitted, ambient = (int(lines.get(name, b"0"), 16) for name in (b"CapPrm", b"CapAmb"))
     except (OSError, ValueError) as error:
         raise_shortage(error)
-        return True  # nobody knows, so nothing of the user's counts
+        return True  # unknown, so the variables of the user do not count
     return os.geteuid() != 0 and permitted & ~ambient != 0

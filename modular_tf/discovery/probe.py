@@ -1,6 +1,6 @@
-"""The probe: what the bytes of a candidate say, and whether it will load here.
+"""The probe: reads a candidate's file and decides whether it will load here.
 
-Nothing of the candidate is executed, and nothing is opened with dlopen.
+No code of the candidate runs, and nothing is opened with dlopen.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _BYTE_ORDERS = {"<": "little endian", ">": "big endian"}
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the bytes of one candidate say.
+    """The result of probing one candidate.
 
     Attributes:
         candidate: The candidate.
         kinds: The kinds of plugin that it is; empty if it is none or unreadable.
         elf: Facts of the library; None if it could not be read.
-        problems: The rules that it breaks, the most telling first.
+        problems: The rules that it breaks, the most significant first.
         libraries: The libraries that will be loaded with it.
         missing_symbols: The symbols that it needs and that are not defined anywhere.
         skipped_paths: Paths at which other libraries would have been found instead.
@@ -68,7 +68,7 @@ class Probe:
 
     @property
     def loadable(self) -> bool:
-        """Whether nothing speaks against loading it here."""
+        """Whether it can be loaded here."""
         return not any(problem.is_error for problem in self.problems)
 
 
@@ -79,7 +79,7 @@ class Prober:
     """
 
     def __init__(self, host: HostExports, *, environment: Mapping[str, str] | None = None) -> None:
-        """Prepare to probe.
+        """Create a prober for this process.
 
         Args:
             host: What the host offers to plugins.
@@ -92,7 +92,7 @@ class Prober:
         self._process: ProcessScope | None = None
 
     def probe(self, candidate: Candidate, *, link: bool = True) -> Probe:
-        """Read a candidate; whatever is wrong with it becomes a problem of the result.
+        """Return the probe of a candidate; what is wrong with it becomes a problem of the result.
 
         Args:
             candidate: The candidate.
@@ -155,14 +155,14 @@ class Prober:
 def probe(
     candidate: Candidate, host: HostExports, *, environment: Mapping[str, str] | None = None
 ) -> Probe:
-    """Probe one candidate; for several a `Prober` is faster. [any thread]"""
+    """Return the probe of one candidate; for several a `Prober` is faster. [any thread]"""
     with Prober(host, environment=environment) as prober:
         return prober.probe(candidate)
 
 
 @dataclass(slots=True)
 class _Findings:
-    """What is known of a candidate so far; it stays when reading on fails."""
+    """What is known of a candidate so far, kept if reading fails later."""
 
     problems: list[Problem] = field(default_factory=list)
     kinds: frozenset[Kind] = frozenset()
@@ -171,7 +171,7 @@ class _Findings:
 
 
 def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Problem]:
-    """Compare the machine with that of this process; the first difference says enough."""
+    """Yield a problem for the first difference between the library's machine and this process's."""
     name = os.path.basename(elf.path)
     (bits, order, machine), (our_bits, our_order, our_machine) = elf.target, process.target
     built = f"{name} is built for {elf.image.machine}"

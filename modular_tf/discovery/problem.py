@@ -1,4 +1,4 @@
-"""What is wrong with a candidate or with a place that was searched."""
+"""A problem of a candidate or of a place that was searched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Problem", "problem_of"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One broken rule, as a value: finding goes on, and the report keeps it.
+    """One broken rule as a value, which the report keeps.
 
     Attributes:
         rule: Id of the rule, `LD-nnn`.
@@ -52,10 +52,10 @@ class Problem:
         path: str | None = None,
         origin: str | None = None,
     ) -> Problem:
-        """Make the problem of a `broken` rule; its own remedy unless a better one is known."""
+        """Return the problem of a `broken` rule; its own remedy unless a better one is known."""
         return cls(broken.id, message, remedy or broken.remedy, path, origin)
 
 
 def problem_of(error: ElfError) -> Problem:
-    """Make the problem that an error of the ELF reader describes."""
+    """Return the problem that an error of the ELF reader describes."""
     return Problem.of(rule(error.rule or "LD-005"), error.message, path=error.path)

@@ -1,7 +1,7 @@
 """The rows of a distribution's RECORD, which is CSV: path, hash and size of each installed file.
 
-A RECORD may have tens of thousands of rows, and every start looks through all of them. So those
-that are not wanted are passed over unread.
+A RECORD may have tens of thousands of rows, and every start searches all of them. So rows that do
+not match are skipped without parsing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIELD = rb'(?:"((?:[^"]|"")*)"?)?([^,\r\n]*)(,|\r\n?|\n|\Z)'
 
 
 class RecordRow(NamedTuple):
-    """What a RECORD says of one file.
+    """The row of one file in a RECORD.
 
     Attributes:
         path: As it is written: relative to where the distribution is installed, or absolute.
@@ -35,7 +35,7 @@ class RecordRow(NamedTuple):
 
 
 def rows_that_name(record: bytes, part: bytes) -> Iterator[RecordRow]:
-    """Yield the rows whose path has a part, in the order of the file.
+    """Yield the rows whose path contains a text, in the order of the file.
 
     Args:
         record: The file's bytes, whatever they are.

@@ -1,4 +1,4 @@
-"""Discovery: asking all sources, in order of precedence, and making candidates of what they saw."""
+"""Discovery: searches all sources in order of precedence and returns candidates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["Discovery", "discover", "discover_named", "installed_among"]
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What one discovery found.
+    """The result of one discovery.
 
     Attributes:
         candidates: The files that may be plugins, in order of precedence, each once.
@@ -118,7 +118,7 @@ def _installed_places() -> tuple[str, ...]:
 
 
 def _candidates(sightings: Iterable[Sighting]) -> tuple[Candidate, ...]:
-    """Join the sightings of each file: the first is the candidate, the later are its twins."""
+    """Return one candidate for each file, from its first sighting; the later ones are its twins."""
     groups: dict[tuple[int, int], list[Sighting]] = {}
     links: set[str] = set()
     for seen in sightings:
@@ -158,7 +158,7 @@ def _candidate(
 
 
 def _identity(path: str, links: set[str]) -> tuple[int, int] | None:
-    """Return device and inode, of the link itself where it leads nowhere; None if it is gone.
+    """Return device and inode of a file, or of a link that leads nowhere; None if it is gone.
 
     Args:
         path: The file.

@@ -1,8 +1,8 @@
 """The user's directories, as the XDG Base Directory Specification has them: absolute, or none.
 
-What lies there decides which code runs. A relative path would be another directory wherever a
-program is started, somebody else's checkout for one. So a variable with such a path is ignored, and
-nothing is below a home directory that nobody knows. Paths that the user names for this package
+The files there decide which code runs. A relative path would be another directory wherever a
+program is started, such as another user's checkout. So a variable with such a path is ignored, and
+without a home directory there are no such directories. Paths that the user names for this package
 alone (arguments, `MODULAR_TF_CONFIG`, `MODULAR_TF_PLUGIN_PATH`) may begin where the program does.
 """
 
@@ -38,7 +38,7 @@ _OWN_NAME = "modular_tf"
 
 
 def config_directory(environment: Mapping[str, str]) -> str | None:
-    """Return where the user keeps settings of this package; None for nowhere. [any thread]
+    """Return the directory of the user's settings of this package; None for none. [any thread]
 
     Args:
         environment: The variables of the process.
@@ -47,12 +47,12 @@ def config_directory(environment: Mapping[str, str]) -> str | None:
 
 
 def data_directory(environment: Mapping[str, str]) -> str | None:
-    """Return where the user keeps plugins, as `config_directory`."""
+    """Return the directory of the user's plugins, as `config_directory`."""
     return _own_directory("XDG_DATA_HOME", environment)
 
 
 def cache_directory(environment: Mapping[str, str], *, privileged: bool) -> str | None:
-    """Return where to keep what can be found out again; None for nowhere. [any thread]
+    """Return the directory of caches; None for none. [any thread]
 
     It need not exist, but a home does: one that is not there must not be made.
 
@@ -65,7 +65,7 @@ def cache_directory(environment: Mapping[str, str], *, privileged: bool) -> str 
 
 
 def state_directory(environment: Mapping[str, str], *, privileged: bool) -> str | None:
-    """Return where to keep what should last, but is of this machine; as `cache_directory`."""
+    """Return the directory of lasting state of this machine; as `cache_directory`."""
     return None if privileged else _own_directory("XDG_STATE_HOME", environment, writes=True)
 
 
@@ -91,7 +91,7 @@ def home_directory(environment: Mapping[str, str]) -> str | None:
 
 def _home_of(name: str | None) -> str | None:
     """Return the home of a user, by default of this process, by the system's list of users."""
-    import pwd  # noqa: PLC0415  (where HOME is set, nobody asks)
+    import pwd  # noqa: PLC0415  (needed only if HOME is unset)
 
     try:
         return (pwd.getpwuid(os.getuid()) if name is None else pwd.getpwnam(name)).pw_dir

@@ -1,4 +1,4 @@
-"""Every event that the package logs: its name, its levels, its keys, and what it says.
+"""Every event that the package logs: its name, its levels, its keys, and its meaning.
 
 Names and keys are part of the public contract: a name is never used for anything else, and keys are
 only added. Besides these keys, each event has `event`, `level`, `logger` and `timestamp`.

@@ -1,4 +1,4 @@
-"""When users' code is called: log handlers and hooks, never while a lock of this package is held.
+"""Calls of users' code (log handlers, hooks), never while a lock of this package is held.
 
 A handler may wait for a lock of the application's, whose owner may wait for one of ours. So what
 happens under a lock is kept, in order, and delivered by the same thread when it holds none.
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class _OfThread(threading.local):
-    """What one thread has to deliver.
+    """The calls that one thread has to deliver.
 
     Attributes:
         waits: Whether it must not be delivered now.
@@ -37,7 +37,7 @@ _mine = _OfThread()
 
 
 def deliver(call: Callable[[], object]) -> None:
-    """Call users' code: now, or at the end of the outermost `delivers_at_end` of this thread.
+    """Call users' code now, or at the end of this thread's outermost `delivers_at_end`.
 
     Args:
         call: Calls it. What it raises ends the delivery; the rest comes with the next one.
@@ -58,7 +58,7 @@ def _deliver_all() -> None:
 
 
 def delivers_at_end(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Make a function that takes locks deliver nothing before it has let go of them.
+    """Make a function that takes locks deliver its calls after it has released them.
 
     It is a decorator, and not for `with`, so that a signal handler that raises cannot come between
     the start of the wait and what ends it.

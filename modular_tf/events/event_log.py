@@ -1,4 +1,4 @@
-"""Writing events into the standard `logging` tree, or through the application's structlog.
+"""Writes events into the standard `logging` tree, or through the application's structlog.
 
 structlog is the most expensive import the package has (tens of milliseconds), so it is used
 where the application has configured it, and never loaded here.
@@ -43,7 +43,7 @@ class EventLog:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
 
     def is_enabled_for(self, level: int) -> bool:
-        """Return whether anybody would be shown an event of this level of `logging`."""
+        """Return whether an event of this level of `logging` would be handled."""
         # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
         logger = self._stdlib
         enabled = not logger.disabled and logger.manager.disable < level
@@ -77,7 +77,7 @@ class EventLog:
             deliver(partial(self._hand_over, self._record(level, told, created), told))
 
     def _hand_over(self, record: logging.LogRecord, told: Event) -> None:
-        """Call the application's processors and handlers."""
+        """Pass an event to the application's processors and handlers."""
         try:
             structlog = _configured_structlog()
             if structlog is not None:

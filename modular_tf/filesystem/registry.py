@@ -62,7 +62,7 @@ class SchemeRegistration:
         self._registry.enter(self, replace=replace, instead_of=instead_of)
 
     def fulfil(self, filesystem: Registered) -> None:
-        """Let another filesystem of the scheme serve in the place of this one, in one step."""
+        """Replace the filesystem of this registration in one step."""
         self._registry.fulfil(self, filesystem)
 
     def undo(self) -> None:
@@ -162,7 +162,7 @@ class FilesystemRegistry:
         before: tuple[SchemeRegistration, ...],
         after: tuple[SchemeRegistration, ...],
     ) -> bool:
-        """Give a scheme other registrations, unless it has others than before by now; tell whether.
+        """Replace a scheme's registrations, unless they have changed; return whether that was done.
 
         It makes no call, and signal handlers run after calls only.
         """
@@ -219,7 +219,7 @@ class FilesystemRegistry:
         )
 
     def close(self) -> None:
-        """Forget all, for good; the filesystems themselves are not closed here."""
+        """Remove all registrations; the filesystems themselves are not closed here."""
         with self._lock:
             self._closed = True
             self._registered.clear()
@@ -237,7 +237,7 @@ def _check_same(entering: SchemeRegistration, owner: SchemeRegistration) -> None
 
 
 def check_scheme(scheme: str, plugin: str) -> None:
-    """Refuse a scheme that no URI can name.
+    """Raise if no URI can name a scheme.
 
     Raises:
         InvalidArgumentError: Rule FS-007.

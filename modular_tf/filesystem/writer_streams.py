@@ -43,7 +43,7 @@ class WriterStream(io.RawIOBase):
         self.mode = mode
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True: the stream can be written."""
         return True
 
     def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)

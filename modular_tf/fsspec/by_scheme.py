@@ -1,4 +1,4 @@
-"""The filesystem classes by name, made as they are asked for: `by_scheme.s3` serves `s3`."""
+"""The filesystem classes by scheme, created on access: `by_scheme.s3` serves `s3`."""
 
 from __future__ import annotations
 

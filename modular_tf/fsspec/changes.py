@@ -1,4 +1,4 @@
-"""How a filesystem is changed: directories made, files removed, copied and moved."""
+"""The operations that change a filesystem: create, remove, copy and move."""
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
 
@@ -26,7 +26,7 @@ class Changes(Queries):
     """The part of `ModularFileSystem` that changes more than the contents of a file."""
 
     def mkdir(self, path: Any, create_parents: bool = True, **_: Any) -> None:
-        """Make a directory, and with `create_parents` those above it that are missing.
+        """Create a directory, and with `create_parents` its missing parents.
 
         Raises:
             AlreadyExistsError: Something is there already.
@@ -41,7 +41,7 @@ class Changes(Queries):
         self.forget_listing(path)
 
     def makedirs(self, path: Any, exist_ok: bool = False) -> None:
-        """Make a directory and all above it.
+        """Create a directory and its missing parents.
 
         Raises:
             AlreadyExistsError: A file is there, or a directory and `exist_ok` is False.
@@ -117,7 +117,7 @@ class Changes(Queries):
         self.forget_listing(target)
 
     def _making_parents(self, path: str, action: Callable[[], Any]) -> Any:
-        """Do `action`; if it finds no directory to work in, make it first (`auto_mkdir`)."""
+        """Call `action`; if the directory is missing, create it and call again (`auto_mkdir`)."""
         try:
             return action()
         except NotFoundError:
@@ -147,7 +147,7 @@ class Changes(Queries):
                 self._refuse_inside(source, self._strip_protocol(path2))
             super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
             return
-        source, target = self._strip_protocol(path1), self._landing_place(path1, path2)
+        source, target = self._strip_protocol(path1), self._destination(path1, path2)
         if not self.isdir(source):
             self._rename(source, target)
         elif self._name(source) not in {self._name(target), self._name(path2)}:
@@ -159,7 +159,7 @@ class Changes(Queries):
         return self.filesystem.name_in_store(self.uri(path))
 
     def _refuse_inside(self, source: str, target: str) -> None:
-        """Refuse to move a directory into itself: it would be removed with what is in it."""
+        """Raise if a directory is moved into itself, which would delete it."""
         if f"{self._name(target)}/".startswith(f"{self._name(source).rstrip('/')}/"):
             raise InvalidArgumentError(
                 f"{self.uri(source)} cannot be moved to {self.uri(target)}, which lies within it",
@@ -167,7 +167,7 @@ class Changes(Queries):
                 operation="rename_file",
             )
 
-    def _landing_place(self, source: Any, target: Any) -> str:
+    def _destination(self, source: Any, target: Any) -> str:
         """Return where `source` ends up: a directory takes it in under its own name."""
         stripped: str = self._strip_protocol(target)
         if str(target).endswith("/") or self.isdir(stripped):

@@ -1,4 +1,4 @@
-"""What a plugin says about files, in the words of fsspec."""
+"""Statistics of files in the format of fsspec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 
 def file_or_directory(path: str, statistics: FileStatistics) -> Entry:
-    """Describe what `stat` told about `path`.
+    """Return the entry of `path` for its statistics.
 
     `mtime` is in seconds since 1970 (what pyarrow reads), `mtime_ns` the same in nanoseconds.
     """
@@ -32,12 +32,12 @@ def file_or_directory(path: str, statistics: FileStatistics) -> Entry:
 
 
 def directory(path: str) -> Entry:
-    """Describe a directory of which nothing else is known, such as the root of a store."""
+    """Return the entry of a directory without statistics, such as the root of a store."""
     return {"name": path, "size": 0, "type": "directory"}
 
 
 def unknown(path: str) -> Entry:
-    """Describe something that is listed but may not be looked at."""
+    """Return the entry of a name that is listed but cannot be looked at."""
     return {"name": path, "size": None, "type": "other"}
 
 
@@ -47,7 +47,7 @@ def modification_time(entry: Entry) -> datetime:
 
 
 def describe_all(describe: Callable[[str], Entry], paths: Sequence[str]) -> list[Entry]:
-    """Describe `paths` in their order; one that has vanished since the listing is left out.
+    """Return the entries of `paths` in their order, without those that have vanished.
 
     The C API lists names only, so each entry costs a question of its own.
     """

@@ -1,4 +1,4 @@
-"""Any registered scheme as a filesystem of fsspec."""
+"""`ModularFileSystem`: any registered scheme as a filesystem of fsspec."""
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
 

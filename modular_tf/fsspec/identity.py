@@ -1,4 +1,4 @@
-"""What one filesystem object is: its scheme, its service, its paths, its pickled form."""
+"""The identity of a filesystem object: scheme, service, paths, pickled form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is untyped
-    """The part of `ModularFileSystem` that knows which plugin it speaks to."""
+    """The part of `ModularFileSystem` that knows its scheme and service."""
 
     cachable = False
 
@@ -49,7 +49,7 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     @property
     def filesystem(self) -> Filesystem:
-        """What serves the scheme now: a plugin's file may be replaced while the service runs."""
+        """The filesystem that serves the scheme now; a plugin can be replaced while it runs."""
         return self.service.filesystem(self.scheme)
 
     @property
@@ -78,16 +78,16 @@ class PluginIdentity(AbstractFileSystem):  # type: ignore[misc]  # fsspec is unt
 
     @property
     def transaction(self) -> NoReturn:
-        """Refuse: the C API could begin one, but its operations do not take part in it."""
+        """Raise: the operations of the C API take no part in transactions."""
         raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
 
     def start_transaction(self) -> NoReturn:
-        """Refuse, as `transaction` does."""
+        """Raise, as `transaction` does."""
         raise UnimplementedError(f"{self.scheme!r}: fsspec transactions are not supported")
 
 
 def _refuse(scheme: str, unknown: dict[str, object]) -> None:
-    """Refuse options that would have no effect: an ignored credential is worse than an error."""
+    """Raise for options without effect: an ignored credential is worse than an error."""
     names = sorted(set(unknown) - {"asynchronous", "loop"})
     if names:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Where a filesystem comes from, in a form that another process can start from.
+"""The origin of a filesystem, in a form that another process can load.
 
 A service cannot be pickled: it holds loaded libraries. What travels is which plugin serves the
 scheme, and with which configuration; the receiving process loads it again. Within the process
@@ -28,7 +28,7 @@ _registered: dict[str, PluginService] = {}
 
 @dataclass(frozen=True)
 class Origin:
-    """What another process needs to serve the same scheme.
+    """The data that another process needs to serve the same scheme.
 
     Attributes:
         scheme: The scheme.
@@ -44,14 +44,14 @@ class Origin:
 
     @classmethod
     def of(cls, service: PluginService, scheme: str) -> Origin:
-        """Describe where `scheme` of `service` comes from."""
+        """Return the origin of a scheme of a service."""
         owner = service.schemes().get(scheme)
         paths = [record.path for record in service.plugins() if record.name == owner]
         path = next((path for path in paths if path), None)
         return cls(scheme, path, service.config, _key_of(service))
 
     def require_portable(self) -> None:
-        """Refuse to be pickled when no other process could load the same thing.
+        """Raise if no other process could load the same filesystem.
 
         Raises:
             UnimplementedError: A Python object of this process serves the scheme.
@@ -89,7 +89,7 @@ def service_for(scheme: str, plugin: str | None, config: Any) -> PluginService:
 
 
 def remember(scheme: str, service: PluginService | None) -> None:
-    """Let `service` serve the filesystems of `scheme` that name none; None forgets."""
+    """Set the service for filesystems of `scheme` that name none; None removes it."""
     if service is None:
         _registered.pop(scheme, None)
     else:

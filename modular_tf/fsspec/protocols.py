@@ -40,7 +40,7 @@ _layers: dict[str, list[Layer]] = {}
 
 
 def layer_of(protocol: str, service: PluginService) -> Layer:
-    """Return what lets a service serve a protocol once it is taken."""
+    """Return the layer by which a service serves a protocol."""
     return Layer(service, filesystem_class(protocol))
 
 
@@ -56,17 +56,17 @@ def take(protocol: str, layer: Layer) -> None:
 
 
 def give_back(protocol: str, layer: Layer) -> None:
-    """Take a layer away, wherever it is; doing so twice, or without `take`, is harmless."""
+    """Remove a layer, if it is there."""
     with _lock:
         layers = _layers.get(protocol, [])
         if layer in layers:
             layers.remove(layer)
-        if layers and _registry.get(protocol) is layer.implementation:  # nobody took it since
+        if layers and _registry.get(protocol) is layer.implementation:  # it was not replaced since
             _serve(protocol)
 
 
 def _serve(protocol: str) -> None:
-    """Have fsspec use what is on top, from now on and for what it keeps."""
+    """Make fsspec use the layer on top, also for its cached instances."""
     top = _layers[protocol][-1]
     origin.remember(protocol, top.service)
     if top.implementation is not None:
@@ -97,7 +97,7 @@ def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
 
 
 def _below(instance: object) -> Iterator[object]:
-    """Yield a filesystem and all that it stands on."""
+    """Yield a filesystem and all filesystems that it wraps."""
     yield instance
     attributes = object.__getattribute__(instance, "__dict__")  # some hand on whatever is asked
     fss = attributes.get("fss")

@@ -1,4 +1,4 @@
-"""What a filesystem can be asked: what is there, since when, and what a directory holds."""
+"""The operations that read metadata: existence, statistics, listings."""
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
 
@@ -19,7 +19,7 @@ class Queries(PluginIdentity):
     """The part of `ModularFileSystem` that changes nothing."""
 
     def info(self, path: Any, **_: Any) -> entries.Entry:
-        """Describe one file or directory: name, size, type, mtime (s) and mtime_ns.
+        """Return the entry of one file or directory: name, size, type, mtime (s) and mtime_ns.
 
         Raises:
             NotFoundError: There is nothing at `path`.
@@ -53,7 +53,7 @@ class Queries(PluginIdentity):
         return entries.modification_time(self.info(path))
 
     def created(self, path: Any) -> NoReturn:
-        """Refuse: plugins do not tell when a file was made."""
+        """Raise: plugins do not report when a file was created."""
         raise UnimplementedError("plugins do not tell the time of creation", path=self.uri(path))
 
     def ls(
@@ -63,7 +63,7 @@ class Queries(PluginIdentity):
         refresh: bool = False,
         **_: Any,
     ) -> list[Any]:
-        """List a directory, or the one file at `path`, sorted by name.
+        """Return the entries of a directory, or of the one file at `path`, sorted by name.
 
         With `detail`, each entry costs the plugin one more question, asked in parallel.
 

@@ -1,4 +1,4 @@
-"""Making `fsspec.open("scheme://…")`, and so pandas and pyarrow, use the plugins of a service."""
+"""Registration of a service's schemes in fsspec, and so in pandas and pyarrow."""
 
 # ruff: noqa: FBT001, FBT002  (the signatures are fsspec's)
 
@@ -40,7 +40,7 @@ class Registration:
     _layers: Mapping[str, protocols.Layer]
 
     def undo(self) -> None:
-        """Take this registration away, and no other; undoing twice is harmless.
+        """Remove this registration only; a second call does nothing.
 
         A protocol that was not taken since is served by its former implementation again. Existing
         filesystems go on using their service.
@@ -113,7 +113,7 @@ def _owners(schemes: Iterable[str]) -> dict[str, str]:
 
 
 def _working_owner(scheme: str) -> str | None:
-    """Name the implementation other than ours that fsspec would use, if it can be imported."""
+    """Return the name of the other implementation that fsspec would use, if it can be imported."""
     registered = _registry.get(scheme)
     if registered is not None:
         ours = issubclass(registered, ModularFileSystem)

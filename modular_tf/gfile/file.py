@@ -77,7 +77,7 @@ class GFile:
 
     @property
     def name(self) -> PathArgument:
-        """What it was opened as, unchanged."""
+        """The name that was given, unchanged."""
         return self._name
 
     @property
@@ -126,7 +126,7 @@ class GFile:
             data = reader.read_rest() if count == -1 else reader.read(count)
             return data if self._binary else data.decode()
         except BaseException as error:
-            _go_back(reader, begin, error)
+            _restore_position(reader, begin, error)
             raise
 
     def readinto(self, buffer: Buffer) -> int:
@@ -139,7 +139,7 @@ class GFile:
                 target[: len(data)] = data
             return len(data)
         except BaseException as error:
-            _go_back(reader, begin, error)
+            _restore_position(reader, begin, error)
             raise
 
     def readline(self) -> Any:
@@ -153,7 +153,7 @@ class GFile:
             text = line.decode()
             return text.replace("\r", "") if "\r" in text else text
         except BaseException as error:
-            _go_back(reader, begin, error)
+            _restore_position(reader, begin, error)
             raise
 
     def readlines(self) -> list[Any]:
@@ -163,7 +163,7 @@ class GFile:
         try:
             return list(iter(self.readline, b"" if self._binary else ""))
         except BaseException as error:
-            _go_back(reader, begin, error)
+            _restore_position(reader, begin, error)
             raise
 
     def __iter__(self) -> Self:
@@ -178,7 +178,7 @@ class GFile:
     next = __next__
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
-        """Go to a position in the file, for reads.
+        """Set the position of the next read.
 
         Args:
             offset: In bytes, relative to `whence`.
@@ -315,7 +315,7 @@ class GFile:
         return (self._service or default_service()).filesystem_for(uri)
 
 
-def _go_back(reader: ReadBuffer, begin: int, error: BaseException) -> None:
+def _restore_position(reader: ReadBuffer, begin: int, error: BaseException) -> None:
     """Move the position back to before a failed read, except for a decoding error.
 
     As in TensorFlow, the next read then finds what follows.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ServesFilesystems(Protocol):
-    """What is needed of a `PluginService`."""
+    """The part of `PluginService` that the functions need."""
 
     def filesystem_for(self, uri: str) -> Filesystem:
         """Return the filesystem that serves the scheme of `uri`."""
@@ -55,7 +55,7 @@ class GfileFunctions:
         return (self._service or default_service()).filesystem_for(uri)
 
     def GFile(self, name: PathArgument, mode: str = "r") -> GFile:  # noqa: N802 - TensorFlow's name
-        """Make a file object; see `modular_tf.gfile.GFile`."""
+        """Return a file object; see `modular_tf.gfile.GFile`."""
         return GFile(name, mode, service=self._service)
 
     join = staticmethod(join)

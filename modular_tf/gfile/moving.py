@@ -54,7 +54,7 @@ def _move_directory(fs: Filesystem, source: str, target: str) -> None:
 
 
 def _require_empty_directory(fs: Filesystem, target: str) -> None:
-    """Have `target` be a directory without children, made here where there is none."""
+    """Create the directory `target`, or raise if it exists and is not empty."""
     if not fs.path_exists(target):
         fs.create_dir(target)
     elif not fs.is_directory(target) or fs.get_children(target):

@@ -1,4 +1,4 @@
-"""Reading a random-access file from front to back, by bytes or by lines."""
+"""Sequential reads of a random-access file, by bytes or by lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE_WITHOUT_SIZE = 64 << 10
 
 
 class ReadBuffer:
-    """A position in a file, and the block of it that was read last; for one thread at a time.
+    """A position in a file with a buffer of the last block. One thread at a time.
 
     A read moves the position last: one that failed or was interrupted can be tried again, and no
     byte is lost. The position may be set to where it was before.
@@ -47,7 +47,7 @@ class ReadBuffer:
         self._file.close()
 
     def forget(self) -> None:
-        """Read afresh from now on: the file may have changed."""
+        """Discard the buffer: the file may have changed."""
         self._data = b""
         self._start = self.position
 
@@ -133,7 +133,7 @@ class ReadBuffer:
         return line
 
     def seek(self, position: int) -> None:
-        """Go to `position`, counted in bytes from the start.
+        """Set the position, in bytes from the start.
 
         Raises:
             InvalidArgumentError: It lies before the start.

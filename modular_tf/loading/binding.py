@@ -1,4 +1,4 @@
-"""How a plugin is mapped so that it calls the host runtime and nothing else does."""
+"""Mapping a plugin so that it, and nothing else in the process, uses the host runtime."""
 
 from __future__ import annotations
 
@@ -57,21 +57,20 @@ def bind(
     checked: Sequence[SeenFile] | None = None,
     sealed: bool = False,
 ) -> Library:
-    """Map a plugin, bound to the host runtime; the same file again gives the same library.
+    """Return a plugin's library, mapped and bound to the host runtime, once per file.
 
-    Each file is opened once, and what was opened is compared with what was checked, and mapped. A
-    library that needs TensorFlow's by name is mapped from a private copy. So is one of which only
-    its bytes can tell that it is what was checked. With a real TensorFlow in the process the
+    Each file is opened once, compared with the file that was checked, and mapped through that
+    descriptor. A library that needs TensorFlow's by name is mapped from a private copy. So is one
+    that only its hash can identify as the checked file. With a real TensorFlow in the process the
     plugin's own scope comes first (`RTLD_DEEPBIND`), since TensorFlow's symbols are global; never
     otherwise, because that would also bypass a preloaded allocator.
 
     Args:
         path: The plugin's file.
-        companions: Files of libraries that the plugin brings along, those that others of them
-            need first.
-        replaced_sonames: Names of libraries in whose place the host runtime stands.
+        companions: Files of libraries that the plugin brings along, in the order of their needs.
+        replaced_sonames: Names of libraries that the host runtime replaces.
         absent: Functions that are not defined anywhere; one that returns 0 replaces them.
-        checked: The files as they were when they were checked; None where nobody checked them.
+        checked: The files as they were when they were checked; None if they were not checked.
         sealed: Map sealed copies, one for all files with the same bytes. A
             mapped file shows what is written to it later.
 
@@ -105,7 +104,7 @@ def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> 
 
 
 def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
-    """Map files, the plugin last, and remember how the dynamic linker calls them.
+    """Map files, the plugin last, and record the paths that the dynamic linker knows them by.
 
     Raises:
         PluginError: See `bind`.
@@ -134,13 +133,13 @@ def _targets(
     *,
     sealed: bool,
 ) -> list[Target]:
-    """Choose what to map in the place of files, the plugin last.
+    """Return what to map for each file: the file itself or a private copy; the plugin is last.
 
     Raises:
-        PluginError: A file is not what was checked (LD-082), or cannot be led to the host (LD-053)
-            or away from the current directory (LD-097).
+        PluginError: A file is not what was checked (LD-082), or its needed names (LD-053) or its
+            search path (LD-097) cannot be changed.
     """
-    # Mapped by somebody else, a plugin is bound to what they have.
+    # A plugin that other code has mapped is not bound to the host runtime.
     is_elsewhere = Library.find(files[-1].mapped_as) is not None
     read = [LinkNames.of(file.mapped_as, file.path) for file in files]
     levels: dict[str, int] = {}
@@ -161,7 +160,7 @@ def _targets(
 
 
 def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
-    """Return the path to map a file by; in its folder, if it or one beside it asks for that."""
+    """Return the path to map a file by: in a mirror of its folder if a library there needs one."""
     if sanitizer_of_process() is not None:
         source.keep()  # it reads the file again by that path, to name functions in its report
     if levels is None:
@@ -171,12 +170,10 @@ def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
 
 
 def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
-    """Map a stub that needs the host runtime and these targets, and defines what is absent.
+    """Map a stub that needs the host runtime and these targets, and defines absent functions.
 
-    Returns the path that it was mapped by.
-
-    An open file has no folder to find others from, so companions are named as well; and whatever
-    others call them, something answers to that name.
+    Returns the path of the stub. Companions are named in it, since an open file has no folder to
+    find them from, and aliases are mapped for all names that others need them by.
     """
     plugin = targets[-1].file
     flags = RTLD_NOW_LOCAL
@@ -220,7 +217,7 @@ def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:
 
 
 def _preloaded() -> list[str]:
-    """Return what the user preloaded: its allocator must stay in front of the C library's.
+    """Return the preloaded libraries: their allocator must stay in front of the C library's.
 
     A name without a path is found again by itself; one that was never found is left out.
     """

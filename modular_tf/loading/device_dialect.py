@@ -1,4 +1,4 @@
-"""Telling the generations of the device interface apart.
+"""Which version (dialect) of the device interface a plugin was compiled with.
 
 Every header announces version 0.0.1, so only the sizes that a plugin writes into its structs, and
 the slots that it sets, say which one it was compiled with (device-abi §A6).
@@ -69,7 +69,7 @@ def describe(dialects: Collection[Dialect]) -> str:
 
 
 def newest(dialects: Collection[Dialect]) -> Dialect:
-    """Return the newest of some dialects; what they differ in is zero in the plugin's structs."""
+    """Return the newest of some dialects; fields that differ are zero in the plugin's structs."""
     return [dialect for dialect in _NAMES if dialect in dialects][-1]
 
 
@@ -116,7 +116,7 @@ def refine_by_executor(
 
 
 def rfc_or_v204(size: int, code_words: int) -> Dialect:
-    """Tell what word 4 of SP_PlatformFns filled: an RFC's executor, or TF 2.4's SP_DeviceFns.
+    """Return which dialect word 4 of SP_PlatformFns has: it fills an executor or SP_DeviceFns.
 
     Args:
         size: The struct_size that it wrote, if it did.
@@ -153,7 +153,7 @@ def _with_size(name: str, size: int) -> frozenset[Dialect]:
 
 
 def _is_belied(by_size: frozenset[Dialect], code: frozenset[int]) -> bool:
-    """Whether the slots are not those of the one dialect that the sizes tell of."""
+    """Whether the slots contradict the dialect that the sizes announce."""
     used = {word for word in code if word < _FNS_WORDS}
     if by_size == _V204:
         return max(used, default=0) >= _END_OF_V204_FNS
@@ -161,13 +161,13 @@ def _is_belied(by_size: frozenset[Dialect], code: frozenset[int]) -> bool:
 
 
 def _by_slots(code: frozenset[int]) -> frozenset[Dialect]:
-    """Judge by the slots that are set; an unknown pattern is a faulty plugin of today's layout."""
+    """Return the dialects by the slots that are set; the newest one for an unknown pattern."""
     used = frozenset(word for word in code if word < _FNS_WORDS)
     return _SLOT_PATTERNS.get(used, frozenset({HOSTED}))
 
 
 def _by_last_slots(code: frozenset[int]) -> frozenset[Dialect]:
-    """Judge by what lies behind slot 30: nothing where that is host_callback, the last of old.
+    """Return the dialects by the words behind slot 30, the last slot of the oldest layout.
 
     In memory of the plugin's own, the two words behind an old executor can be the head of another
     struct, which is no code; what comes after them may be.

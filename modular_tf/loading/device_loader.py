@@ -1,4 +1,4 @@
-"""From SE_InitPlugin to accepted tables, or to the list of rules that the plugin breaks."""
+"""Reading a device plugin's tables: SE_InitPlugin, the checks, and tables or broken rules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENTRY_POINT = "SE_InitPlugin"
 
 
 class ExportingLibrary(Protocol):
-    """A mapped library, as far as it matters here."""
+    """The interface of a mapped library that this module needs."""
 
     @property
     def path(self) -> str:
@@ -58,7 +58,7 @@ class RefusedDevicePluginError(PluginError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedDeviceTables:
-    """A registration that breaks rules; what had been set up was torn down again.
+    """A registration that breaks rules; it was torn down again.
 
     Attributes:
         plugin: The plugin's name for users.
@@ -73,7 +73,7 @@ class RefusedDeviceTables:
     code: Code = Code.FAILED_PRECONDITION
 
     def error(self) -> RefusedDevicePluginError:
-        """Return the refusal as an error, not raised."""
+        """Return the broken rules as an exception."""
         first, *others = (violation for violation in self.violations if violation.is_error)
         text = f"{self.path}: {first.message} (rule {first.rule_id}: {first.rule.requirement})"
         text += f" The plugin is refused. {first.rule.remedy}"
@@ -90,10 +90,10 @@ class RefusedDeviceTables:
 def read_device_tables(
     library: ExportingLibrary, *, plugin: str
 ) -> DeviceTables | RefusedDeviceTables:
-    """Run a device plugin's SE_InitPlugin and check everything that it leaves.
+    """Return a device plugin's accepted tables, or the rules that they break.
 
-    Nothing is raised for what the plugin does wrong, short of a crash of its own code. Call it
-    once per library: TensorFlow initialises a plugin once, and so do plugins expect it.
+    Broken rules are not raised. Call it once per library: plugins expect SE_InitPlugin to be called
+    once, as TensorFlow does.
 
     Args:
         library: The plugin, mapped.
@@ -109,7 +109,7 @@ def read_device_tables(
 
 
 class _Reading:
-    """The state of one reading: the rules broken so far, and the tables as they become known."""
+    """The state of reading one plugin: the rules broken so far and the tables known so far."""
 
     def __init__(self, path: str, plugin: str) -> None:
         self.path = path
@@ -120,7 +120,7 @@ class _Reading:
         self.accepted: DeviceTables | None = None
 
     def attempt(self, rule_id: str, call: Callable[[], Iterator[Violation]]) -> bool:
-        """Run a call into the plugin; a failure breaks the rule and gives its code."""
+        """Return whether a call into the plugin succeeds; a failure breaks the given rule."""
         try:
             self.found.extend(call())
         except ModularTFError as error:
@@ -131,7 +131,7 @@ class _Reading:
         return True
 
     def check_registration(self) -> None:
-        """Check what SE_InitPlugin left, and go on while it makes sense."""
+        """Check the registration, step by step while the plugin's structs can be read."""
         params = self.registration.params()
         self.found.extend(checks.check_params(params))
         self.registration.own_structs(params)
@@ -148,7 +148,7 @@ class _Reading:
             self._check_platform(dialects)
 
     def _ask_rfc_or_v204(self) -> frozenset[Dialect]:
-        """Make the one call that tells the two apart; nothing when it fails."""
+        """Return the dialect by the call that the two have in common; none if it fails."""
         registration = self.registration
         platform = registration.platform.table(layout("SP_Platform", Dialect.DEVICE_V204))
         fns = registration.platform_fns.table(layout("SP_PlatformFns", Dialect.DEVICE_RFC))
@@ -157,7 +157,7 @@ class _Reading:
         return frozenset({registration.tell_rfc_from_v204()} if asked and readable else ())
 
     def _check_platform(self, dialects: frozenset[Dialect]) -> None:
-        """Check all tables, of a plugin whose SP_PlatformFns has one layout in all `dialects`."""
+        """Check all tables; SP_PlatformFns has the same layout in all `dialects`."""
         platform = self._given("platform", "SP_Platform", newest(dialects))
         given_fns = self._given("platform_fns", "SP_PlatformFns", newest(dialects))
         self.found.extend(checks.check_platform(platform, *_names(platform)))
@@ -172,7 +172,7 @@ class _Reading:
             self._accept(newest(dialects), device_fns)
 
     def _accept(self, dialect: Dialect, device_fns: DeviceTable) -> None:
-        """Check the executor, now that its layout is known, and accept what has no errors."""
+        """Check the executor, whose layout is known now, and accept tables without errors."""
         platform = self._given("platform", "SP_Platform", dialect)
         fns = self._given("platform_fns", "SP_PlatformFns", dialect)
         executor = self._given("executor", "SP_StreamExecutor", dialect)
@@ -198,7 +198,7 @@ class _Reading:
         )
 
     def _may_call(self, wrong_fns: tuple[Violation, ...]) -> bool:
-        """Whether the slots are, as far as can be seen, the functions that they should be."""
+        """Whether the slots seem to be the expected functions, so that they can be called."""
         platform, fns = self.registration.platform, self.registration.platform_fns
         if any(violation.rule_id == "SE-034" for violation in wrong_fns):
             return False  # perhaps these are no allocators
@@ -229,7 +229,7 @@ class _Reading:
     def _create_executor(
         self, platform: DeviceTable, fns: DeviceTable, dialects: frozenset[Dialect]
     ) -> frozenset[Dialect]:
-        """Have the executor filled and return the dialects that it leaves open."""
+        """Let the plugin fill the executor, and return the dialects that are still possible."""
         registration = self.registration
         if not registration.has_created("stream_executor") and (
             not _can_create(fns, "stream_executor")
@@ -254,7 +254,7 @@ class _Reading:
         return any(violation.is_error for violation in self.found)
 
     def outcome(self) -> DeviceTables | RefusedDeviceTables:
-        """Return the tables, or tear down what was set up and return why."""
+        """Return the tables, or tear the registration down and return the broken rules."""
         if self.accepted is not None:
             return self.accepted
         self.found.extend(self.registration.tear_down())
@@ -267,5 +267,5 @@ def _names(platform: DeviceTable) -> tuple[str | None, str | None]:
 
 
 def _can_create(fns: DeviceTable, name: str) -> bool:
-    """Whether both functions of a pair can be called; what is missing broke a rule already."""
+    """Whether both functions of a pair can be called; a missing one has broken a rule already."""
     return all(is_executable(fns.value(f"{verb}_{name}")) for verb in ("create", "destroy"))

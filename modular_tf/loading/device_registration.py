@@ -1,4 +1,4 @@
-"""What a device plugin has set up so far, and how it is taken down again."""
+"""The registration of a device plugin: what was created so far and how to destroy it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TEAR_DOWN_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class _Destroyer:
-    """One destroy function with what it is called on."""
+    """One destroy function with its arguments."""
 
     slot: int
     struct: LentStruct
@@ -55,7 +55,7 @@ class _Destroyer:
 
 
 class DeviceRegistration:
-    """One call of SE_InitPlugin and what it led to. Use by one thread at a time.
+    """One call of SE_InitPlugin and all structs created after it. One thread at a time.
 
     Attributes:
         plugin: The plugin's name for users.
@@ -107,7 +107,7 @@ class DeviceRegistration:
         return self._params.table()
 
     def own_structs(self, params: DeviceTable) -> None:
-        """From now on, tear the platform and its functions down as `params` says."""
+        """Let `tear_down` destroy the platform and its functions, as `params` says."""
         for slot, struct in (
             ("destroy_platform", self.platform),
             ("destroy_platform_fns", self.platform_fns),
@@ -116,7 +116,7 @@ class DeviceRegistration:
             destroyer.exists[0] = 1
 
     def tell_rfc_from_v204(self) -> Dialect:
-        """Judge what `create_stream_executor` of an RFC's table got, and file it under its name.
+        """Return whether a created struct is an executor or SP_DeviceFns, and store it as such.
 
         The same word of SP_PlatformFns creates the executor in the RFC and SP_DeviceFns in TF 2.4,
         with parameters of one form. Either way nothing need be created twice.
@@ -135,7 +135,7 @@ class DeviceRegistration:
         return destroyer is not None and bool(destroyer.exists[0])
 
     def create_device_fns(self, platform: DeviceTable, fns: DeviceTable) -> Iterator[Violation]:
-        """Have the plugin fill SP_DeviceFns.
+        """Let the plugin fill SP_DeviceFns.
 
         Raises:
             ModularTFError: The plugin's own status.
@@ -146,7 +146,7 @@ class DeviceRegistration:
     def create_stream_executor(
         self, platform: DeviceTable, fns: DeviceTable
     ) -> Iterator[Violation]:
-        """Have the plugin fill SP_StreamExecutor.
+        """Let the plugin fill SP_StreamExecutor.
 
         Raises:
             ModularTFError: The plugin's own status.
@@ -155,7 +155,7 @@ class DeviceRegistration:
         yield from self._create("stream_executor", self.executor, params, platform, fns)
 
     def create_timer_fns(self, platform: DeviceTable, fns: DeviceTable) -> int:
-        """Have the plugin fill SP_TimerFns, if it has the functions for that.
+        """Let the plugin fill SP_TimerFns, if it has the functions for that.
 
         Returns:
             The address of the slot `nanoseconds`, 0 where there is none that is code.
@@ -186,7 +186,7 @@ class DeviceRegistration:
     def _call_create(
         self, name: str, struct: LentStruct, params: int, platform: DeviceTable, fns: DeviceTable
     ) -> None:
-        """Call a create function; what destroys the struct is known before, for an interrupt."""
+        """Call a create function; record its destroy function first, in case of an interrupt."""
         destroyer = _Destroyer(fns.value(f"destroy_{name}"), struct, platform)
         self._destroyers[f"destroy_{name}"] = destroyer
         device_calls.create(
@@ -199,7 +199,7 @@ class DeviceRegistration:
         )
 
     def tear_down(self) -> list[Violation]:
-        """Call the destroy functions of what exists, in TensorFlow's order.
+        """Call the destroy functions of all that exists, in TensorFlow's order.
 
         Safe to call twice; after an interrupt, a second call does what is left.
 
@@ -207,7 +207,7 @@ class DeviceRegistration:
         forked child calls none of them: what they would release belongs to the parent.
 
         Returns:
-            What went wrong; the other functions ran nevertheless.
+            The errors; the other functions were called nevertheless.
         """
         if os.getpid() != self._process:
             return []
@@ -250,6 +250,6 @@ def _lent_executor() -> LentStruct:
 
 
 def _first_run(code: frozenset[int]) -> frozenset[int]:
-    """Leave out what lies behind the first two words without code: the head of a neighbour."""
+    """Return the words before the first two without code, where another struct may begin."""
     end = next(word for word in count(2) if not {word, word + 1} & code)
     return frozenset(word for word in code if word < end)

@@ -1,4 +1,4 @@
-"""One accepted struct of a device plugin: a write-protected copy, and what can be asked of it."""
+"""One accepted struct of a device plugin: a write-protected copy with access to its fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One function pointer of a table, for people who inspect a plugin.
+    """One function pointer of a table, for `modular-tf inspect`.
 
     Attributes:
         name: The field of the C struct.
@@ -61,7 +61,7 @@ class DeviceTable:
 
     @property
     def address(self) -> int:
-        """Where the copy lies; valid as long as this object lives."""
+        """The address of the copy, valid as long as this object lives."""
         return self._copy.address
 
     @cached_property
@@ -69,7 +69,7 @@ class DeviceTable:
         return bytes(self._copy.view())
 
     def value(self, name: str) -> int:
-        """Return a field: a number, or an address that may be anything."""
+        """Return the value of a field: a number, or an unchecked address."""
         return unpack_field(self._raw, self.layout.field(name))
 
     def has(self, name: str) -> bool:
@@ -77,7 +77,7 @@ class DeviceTable:
         return self.layout.has(name, self.size) and self.value(name) != 0
 
     def in_layout(self, target: Layout) -> DeviceTable:
-        """Return the same fields, by name, where another dialect has them.
+        """Return a table with the same fields in the layout of another dialect.
 
         Fields that this table's dialect lacks, or its size leaves out, are 0.
         """
@@ -105,7 +105,7 @@ class DeviceTable:
 
 
 def _cut(layout: Layout, raw: bytes, size: int) -> bytes:
-    """Return `sizeof` bytes: the fields that `size` covers, zeros behind, a true struct_size.
+    """Return the bytes of a struct: the fields that `size` covers, zeros, a correct struct_size.
 
     Fields are taken over one by one, so that padding never carries what was on a stack.
     """

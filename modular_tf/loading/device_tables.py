@@ -1,4 +1,4 @@
-"""What the structs of a device plugin must hold: rules SE-005 to SE-035, applied to copies.
+"""Checks of the structs of a device plugin: rules SE-005 to SE-035, applied to copies.
 
 Each check yields every broken rule, not only the first; nothing here touches plugin memory,
 except for names, which are read in a way that survives a bad pointer.
@@ -93,14 +93,14 @@ class DeviceTables:
 
     @property
     def given(self) -> tuple[DeviceTable, ...]:
-        """The tables of functions as the plugin laid them out, for people who inspect it."""
+        """The tables of functions in the plugin's own layout, for `modular-tf inspect`."""
         no_device_fns = self.dialect is Dialect.DEVICE_RFC
         middle = () if no_device_fns else (self.device_fns,)
         return self.given_fns, *middle, self.given_executor
 
     @property
     def supports_unified_memory(self) -> bool:
-        """Whether unified memory can be allocated; the RFC asks each allocator instead."""
+        """Whether unified memory can be allocated; in the RFC each allocator says so."""
         return self.platform.has("supports_unified_memory")
 
     @property
@@ -137,7 +137,7 @@ class DeviceTables:
 
 
 def read_name(table: DeviceTable, field: str) -> str | None:
-    """Copy the string that a field points to; None when it is NULL or cannot be read."""
+    """Return the string that a field points to; None if it is NULL or cannot be read."""
     address = table.value(field)
     return read_string(ffi.cast("char *", address)) if address else None
 
@@ -231,7 +231,7 @@ def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[V
 
 
 def check_device(device: DeviceTable) -> Iterator[Violation]:
-    """Check SP_Device: all that can be wrong with it before its strings are read is its size."""
+    """Check the size of an SP_Device, before its strings are read."""
     yield from _check_size(device)
 
 
@@ -245,7 +245,7 @@ def check_code(table: DeviceTable) -> Iterator[Violation]:
 
 
 def _check_size(table: DeviceTable) -> Iterator[Violation]:
-    """Check struct_size, against the plugin's own layout; an untouched one is the host's."""
+    """Check struct_size against the plugin's own layout; an unset one is the host's."""
     name, found, expected = table.layout.name, table.announced_size, table.layout.struct_size or 0
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""The tables of a filesystem plugin: read out, checked on copies, write-protected.
+"""The tables of a filesystem plugin: copied, checked, and write-protected.
 
 `TF_InitPlugin` leaves an array of `TF_FilesystemPluginOps`, one per scheme, each with up to four
 tables in the plugin's memory. Here every byte is copied before it is believed, and what passes
@@ -39,7 +39,7 @@ _HOST_API = 0
 
 @dataclass(frozen=True, slots=True)
 class _TableKind:
-    """One of the four tables: where its reference lies, and what it must have."""
+    """One of the four tables: the field that refers to it, and its required slots."""
 
     field: str
     layout: Layout
@@ -95,7 +95,7 @@ class Table:
     slots: Mapping[str, int]
 
     def has(self, slot: str) -> bool:
-        """Whether the plugin offers this operation."""
+        """Whether the plugin implements this operation."""
         return bool(self.slots.get(slot))
 
 
@@ -136,7 +136,7 @@ class RefusedTables:
 
 
 def read_entry(address: int, index: int, free_address: int) -> FilesystemTables | RefusedTables:
-    """Copy and check the entry for one scheme; never touches memory that is not mapped.
+    """Return the checked copy of the entry for one scheme; reads mapped memory only.
 
     Args:
         address: The `ops` array.
@@ -166,7 +166,7 @@ def read_entry(address: int, index: int, free_address: int) -> FilesystemTables 
 
 
 def handed_over(address: int, count: int) -> Iterator[tuple[str, int]]:
-    """Yield name and address of all that the host must free: schemes and tables, the array last.
+    """Yield name and address of each block that the host must free: schemes, tables, the array.
 
     Args:
         address: The `ops` array.
@@ -219,7 +219,7 @@ class _Entry:
             yield Violation("FS-010", f"{kind.field}_api: expected {_HOST_API}, found {api}")
 
     def copy_table(self, kind: _TableKind, violations: list[Violation]) -> Table | None:
-        """Copy the table if its size can be right; append what is wrong."""
+        """Return a copy of a table if its size is possible; append broken rules to the list."""
         address, size = self._value(kind.field), self._value(f"{kind.field}_size")
         if not address:
             return None
@@ -241,7 +241,7 @@ class _Entry:
         return Table(layout.name, size, layout, MappingProxyType(slots))
 
     def check_openers(self, tables: dict[str, Table]) -> Iterator[Violation]:
-        """Every opener has the table of what it opens, and that table is of use."""
+        """Yield the rules broken by openers without a usable table for what they open."""
         filesystem = tables.get(FILESYSTEM_OPS.name)
         if filesystem is None:
             return
@@ -257,7 +257,7 @@ class _Entry:
 
 
 def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
-    """Required slots are set, and every slot that is set points to code."""
+    """Yield the rules broken by required slots that are NULL and by slots that are not code."""
     for kind in _KINDS:
         table = tables.get(kind.layout.name)
         if table is None:
@@ -277,7 +277,7 @@ def _null_slot(table: Table, slot: str) -> str:
 
 
 def _canonical_block(tables: dict[str, Table], free_address: int) -> bytes:
-    """Lay the slots out in the host's own order, whatever the plugin's was."""
+    """Return a block with the slots in the host's order."""
     block = bytearray()
     for kind in _KINDS:
         table = tables.get(kind.layout.name)

@@ -1,4 +1,4 @@
-"""A struct of the host's that a plugin was asked to fill, or replaced by one of its own."""
+"""A struct of the host that is lent to a plugin, which fills it or replaces it by its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAPACITY = 512
 
 
 class LentStruct:
-    """One struct on its way to the plugin and back.
+    """One struct that is lent to the plugin and collected again.
 
     The host's memory stays with this object, since the plugin may go on using it.
 
@@ -48,17 +48,17 @@ class LentStruct:
 
     @property
     def address(self) -> int:
-        """Where the host's memory lies."""
+        """The address of the host's memory."""
         return self.memory.address
 
     @property
     def size_field(self) -> int:
-        """Return struct_size as it is in the collected bytes."""
+        """The struct_size in the collected bytes."""
         return unpack_field(self.raw, self.memory.layout.field("struct_size"))
 
     @property
     def code_words(self) -> frozenset[int]:
-        """Return which 8-byte words point to code, counted from 0.
+        """The numbers of the 8-byte words that point to code, counted from 0.
 
         In a struct of the plugin's own, what lies behind its end is judged as well.
         """
@@ -73,7 +73,7 @@ class LentStruct:
         return self.filled_at != self.address
 
     def collect(self, pointer: int, field: str) -> Iterator[Violation]:
-        """Copy what the plugin filled.
+        """Copy the struct that the plugin filled, and yield broken rules.
 
         Args:
             pointer: What the field that pointed to the host's memory holds now. TensorFlow never
@@ -105,7 +105,7 @@ class LentStruct:
 
 
 def _read_what_is_there(address: int) -> bytes | None:
-    """Copy the longest readable run of words, at most `_CAPACITY` bytes, padded to that."""
+    """Return the longest readable run of words, at most `_CAPACITY` bytes, padded to that."""
     for size in range(_CAPACITY, 0, -8):
         raw = try_read(address, size)
         if raw is not None:

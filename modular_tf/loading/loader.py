@@ -1,4 +1,4 @@
-"""From a probed library to a mapped one, and to the tables that its init function leaves."""
+"""Mapping a probed library, and reading the tables that its init function registers."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def map_file(
     trust: TrustPolicy | None = None,
     tell: Callable[[list[Violation]], None] | None = None,
 ) -> Library:
-    """Map the library of a plugin that the probe found loadable; its constructors run.
+    """Return the mapped library of a plugin that the probe found loadable; constructors run.
 
     Args:
         path: The file.
         companions: Libraries that it brings along (`LoadFacts.companions`).
         absent: Functions that it needs and that are not defined anywhere (`LoadFacts.absent`).
-        checked: The files as they were when they were checked (`TrustVerdict.checked`); None where
-            nobody checked them.
+        checked: The files as they were when they were checked (`TrustVerdict.checked`); None if
+            they were not checked.
         sealed: Map copies, which stay as they are when the files are overwritten.
-        trust: What is decided about trust, by which everything is judged that comes into the
-            process with the plugin; None to judge nothing more.
-        tell: Is given what of that is not refused and should be known.
+        trust: The settings of trust for libraries that are mapped together with the plugin; None to
+            check none.
+        tell: Called with the warnings about these libraries.
 
     Raises:
         PluginError: The dynamic linker refuses it (LD-050), or its need of TensorFlow's library
@@ -83,7 +83,7 @@ def map_file(
 
 @dataclass(frozen=True, slots=True)
 class FilesystemOffer:
-    """What `TF_InitPlugin` left behind, copied and checked; the plugin's own memory is freed.
+    """What `TF_InitPlugin` registered, copied and checked; the plugin's memory is freed.
 
     Attributes:
         entries: One per scheme, in the plugin's order.
@@ -95,7 +95,7 @@ class FilesystemOffer:
 
 
 def init_filesystems(library: Library, *, plugin: str) -> FilesystemOffer:
-    """Call `TF_InitPlugin` of a mapped library and take what it offers. [any thread]
+    """Return what `TF_InitPlugin` of a mapped library registers. [any thread]
 
     Raises:
         PluginError: The entry is missing or no code (LD-051), or threw (LD-052).
@@ -127,7 +127,7 @@ def call_init_plugin(library: Library, info: Any, *, plugin: str) -> None:
 
 
 def take_offer(info: Any) -> FilesystemOffer:
-    """Copy and check what `TF_InitPlugin` left in an `mtf_plugin_info`, then free it."""
+    """Return the checked copy of a filled `mtf_plugin_info`, and free its blocks."""
     violations = tuple(_check_info(info))
     if any(violation.is_error for violation in violations):
         return FilesystemOffer((), violations)
@@ -160,7 +160,7 @@ def _check_info(info: Any) -> list[Violation]:
 
 
 def _free_all(info: Any) -> list[Violation]:
-    """Free what the plugin handed over, each block once; return what it cannot have allocated.
+    """Free the plugin's blocks, each once; return those that it cannot have allocated.
 
     A `free` that is given anything else usually ends the process.
     """
@@ -184,14 +184,14 @@ def _why_not_allocated(address: int) -> str | None:
 
 
 def _free(plugin_free: Any, address: int) -> None:
-    """Call the plugin's free; it is told nothing of an exception that it throws."""
+    """Call the plugin's free; an exception that it throws is dropped."""
     drop(lib.mtf_plugin_free(plugin_free, ffi.cast("void *", address)))
 
 
 def _without_repeats(
     entries: tuple[FilesystemTables | RefusedTables, ...],
 ) -> tuple[FilesystemTables | RefusedTables, ...]:
-    """Refuse a scheme that the plugin named before; the first one stays."""
+    """Return the entries; one that repeats a scheme is replaced by a refusal."""
     seen: set[str] = set()
     kept: list[FilesystemTables | RefusedTables] = []
     for entry in entries:

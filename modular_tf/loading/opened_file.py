@@ -1,4 +1,4 @@
-"""A library's file, opened once: what is compared, read and mapped is this one descriptor.
+"""A library's file, opened once: it is compared, read and mapped through one descriptor.
 
 Whatever becomes of the path after that, be it renamed over or led elsewhere, the file that runs is
 the one that was checked. What is written into that very file shows in its mapping, as with any
@@ -48,7 +48,7 @@ class OpenDescriptor:
         self.mapped_as = _unique_path(self.fd)
 
     def keep(self) -> None:
-        """Have another descriptor and path from now on, open for the life of the process.
+        """Keep the file open for the life of the process, with another descriptor and path.
 
         The first one ends with its owner, at the latest with the interpreter, before a sanitizer
         writes its report.
@@ -75,7 +75,7 @@ class OpenedFile(OpenDescriptor):
 
     Args:
         path: The file.
-        seen: As it was when it was checked; None where nobody checked it.
+        seen: The file when it was checked; None if it was not checked.
 
     Raises:
         PluginError: It is not the file that was checked (LD-082).
@@ -127,12 +127,12 @@ class OpenedFile(OpenDescriptor):
         return found
 
     def may_be(self, sha256: str | None) -> bool:
-        """Return whether nothing speaks against the bytes having this hash."""
+        """Return whether the bytes may have this hash; True if their hash is unknown."""
         return None in (sha256, self.known_sha256) or sha256 == self.known_sha256
 
 
 def require_same(path: str, sha256: str, expected: str | None) -> None:
-    """Check a hash against the expected one, if there is one.
+    """Raise if a hash differs from the expected one, if that is known.
 
     Raises:
         PluginError: It is another (LD-082).
@@ -142,7 +142,7 @@ def require_same(path: str, sha256: str, expected: str | None) -> None:
 
 
 def changed_since(path: str) -> PluginError:
-    """Make the error for a file that is not what was checked."""
+    """Return the error for a file that is not the one that was checked."""
     return PluginError(
         f"{path}: it was replaced or written to after it was checked (rule LD-082)",
         plugin=path,
@@ -160,7 +160,7 @@ def _off_standard_streams(file: FileIO) -> FileIO:
 
 
 def _unique_path(fd: int) -> str:
-    """Return a path to an open file in a spelling that was never used before.
+    """Return a path to an open file that was never used in this process before.
 
     glibc tells libraries apart by path. Were the number of a closed descriptor used again, the
     next plugin would silently be the previous one. To the kernel `//` and `/./` are one slash, so

@@ -1,4 +1,4 @@
-"""A folder in which a library that is mapped by descriptor still finds what lies beside its file.
+"""Mirrors of folders, in which a library that is mapped by descriptor finds its neighbours.
 
 To the dynamic linker a library's folder (`$ORIGIN`) is the one of the path that it was given, and
 `dladdr` answers with that path. Of an open file that would be `/proc/self/fd`. So a library that
@@ -38,9 +38,9 @@ _root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
 
 def origin_levels(elf: ElfFile, file: str) -> int | None:
-    """Return how many folders above its own a library looks into, None if it asks for none.
+    """Return how many parent folders a library searches; None if it does not use its folder.
 
-    Folders that are not there do not count: build systems leave many such in search paths.
+    Folders that do not exist do not count: build systems leave many such in search paths.
 
     Args:
         elf: The library, open.
@@ -55,18 +55,18 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
 
 
 def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
-    """Return a path to an open file in a folder that shows what lies beside `file`.
+    """Return a path to an open file in a mirror of the folder of `file`.
 
     Args:
         file: The library's file.
-        source: What is mapped in its place; it stays open from now on.
-        levels: How many folders above are shown as well.
+        source: The open file that is mapped for it; it stays open from now on.
+        levels: How many parent folders are mirrored as well.
 
     Returns:
-        None where there is no place for such a folder.
+        None if no mirror can be made.
     """
     folder, name = os.path.split(file)
-    if is_privileged():  # whoever runs it controls where temporary files go
+    if is_privileged():  # the user controls where temporary files go
         return None
     key = (os.getpid(), os.path.realpath(folder), levels)
     try:
@@ -82,13 +82,13 @@ def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
 
 
 def unmirrored_path(path: str) -> str:
-    """Return the file that a path in a folder of this process leads to; any other as it is."""
+    """Return the file that a path in a mirror leads to; any other path unchanged."""
     is_ours = _root is not None and path.startswith(f"{_root[1]}/")
     return os.path.realpath(path) if is_ours else path
 
 
 def remove_mirrors() -> None:
-    """Remove what this process made; its libraries find nothing beside them from then on."""
+    """Remove the mirrors of this process; its libraries find no neighbours from then on."""
     global _root
     root, _root = _root, None
     if root is not None:
@@ -102,7 +102,7 @@ atexit.register(remove_mirrors)
 
 
 class _Mirror:
-    """The folder for one folder of files."""
+    """The mirror of one folder."""
 
     def __init__(self, folder: str, levels: int) -> None:
         self._folder = folder
@@ -119,14 +119,14 @@ class _Mirror:
         self._path = at
 
     def has_room(self, name: str, source: OpenDescriptor) -> bool:
-        """Return whether a name is free, or leads to the same file already.
+        """Return whether a name is unused, or leads to the same file already.
 
         glibc knows a library by its path: a second one under it would silently be the first.
         """
         return self._mapped.get(name) in (None, _inode(source))
 
     def place(self, name: str, source: OpenDescriptor) -> str:
-        """Let a name lead to an open file, and the others to the files that they are now."""
+        """Return the link to an open file; links to new neighbours are added."""
         for other in os.listdir(self._folder):
             if other not in self._shown and other != name:
                 os.symlink(os.path.join(self._folder, other), os.path.join(self._path, other))
@@ -163,7 +163,7 @@ def _levels_in(way: str) -> int:
 
 
 def _chain(folder: str, levels: int) -> Iterator[tuple[str, str]]:
-    """Yield the folders above, the highest first, each with the name that leads down."""
+    """Yield the parent folders, the highest first, each with the name of the next one."""
     if levels and os.path.dirname(folder) != folder:
         above, below = os.path.split(folder)
         yield from _chain(above, levels - 1)

@@ -1,4 +1,4 @@
-"""An allocator of the RFC of 2020-09-08: its structs, checked, and its end."""
+"""An allocator of the RFC of 2020-09-08: creating, checking and destroying it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
 
 
 def create_allocator(tables: DeviceTables) -> PluginAllocator | None:
-    """Have a plugin create its allocator; None for a plugin that offers none.
+    """Return a plugin's allocator, newly created; None for a plugin that offers none.
 
     Raises:
         ModularTFError: The plugin's own status (rule SE-046).
@@ -59,7 +59,7 @@ class PluginAllocator:
     """
 
     def __init__(self, tables: DeviceTables, kind: str) -> None:
-        """Call `create_allocator` or `create_custom_allocator`; see there."""
+        """Create it by the plugin's function; errors as in `create_allocator`."""
         self.kind = kind
         self.warnings: tuple[Violation, ...] = ()
         self._tables = tables
@@ -101,21 +101,21 @@ class PluginAllocator:
 
     @property
     def is_custom(self) -> bool:
-        """Whether it is used as it is, instead of being cut by an arena of the host's."""
+        """Whether it allocates each piece itself, without an arena of the host."""
         return self.kind == "custom_allocator"
 
     @property
     def address(self) -> int:
-        """Where the struct lies that its functions are given."""
+        """The address of the struct that its functions are called with."""
         return self._struct.filled_at
 
     @property
     def has_unified_memory(self) -> bool:
-        """Whether it says so; a custom one cannot."""
+        """Whether it allocates unified memory; a custom allocator does not."""
         return not self.is_custom and self._struct.table().has("supports_unified_memory")
 
     def give_to(self, executor: Any) -> Any:
-        """Have a native executor, not used yet, allocate by it; return the native error."""
+        """Make a new native executor use this allocator; return the native error."""
         return lib.mtf_executor_set_allocator(
             executor,
             lib.MTF_CUSTOM_ALLOCATOR if self.is_custom else lib.MTF_PLAIN_ALLOCATOR,
@@ -135,7 +135,7 @@ class PluginAllocator:
         )
 
     def destroy(self) -> list[Violation]:
-        """Call the destroy function, unless that was done; all memory has to be back.
+        """Call the destroy function once; all memory must have been freed.
 
         Returns:
             What went wrong.

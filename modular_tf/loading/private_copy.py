@@ -1,4 +1,4 @@
-"""A copy of a library in anonymous memory, in which names for the dynamic linker differ.
+"""A copy of a library in anonymous memory, with changed names for the dynamic linker.
 
 A plugin that needs `libtensorflow_framework.so.2` can be given the host runtime only under another
 name: a library of that very name would be handed to a later `import tensorflow` too. And a search
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import sha256_of
+from modular_tf.discovery.linking.library_search import is_relative
 from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
-from modular_tf.loading.search_path import without_relative
 from modular_tf.native.runtime_library import SONAME
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_
 
 
 def in_memory(data: bytes, name: str) -> OpenDescriptor:
-    """Put bytes into anonymous memory, which lasts while it is open or mapped."""
+    """Return an anonymous file in memory with these bytes; it lasts while it is open or mapped."""
     memory = _new_memory(name)
     with open(memory.fd, "wb", closefd=False) as target:
         target.write(data)
@@ -43,14 +43,13 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
 
 
 def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDescriptor:
-    """Copy a library so that its needs of `replaced_sonames` lead to the host runtime.
+    """Return a sealed copy of a library that needs the host runtime instead of TensorFlow's.
 
-    Its search path does not lead to the current directory. Nobody can change the copy, this process
-    included.
+    Its search path has no relative directories.
 
     Args:
         file: The library.
-        replaced_sonames: Names of libraries in whose place the host runtime stands.
+        replaced_sonames: Names of libraries that the host runtime replaces.
 
     Raises:
         PluginError: A name or a search path cannot be changed in place (LD-053, LD-097); the bytes
@@ -76,7 +75,7 @@ def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDes
 
 
 def _require_executable(file: OpenedFile) -> None:
-    """Refuse what the dynamic linker could not map itself, since a copy can always be mapped."""
+    """Raise if the file could not be mapped itself; its copy always could."""
     if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:
         raise PluginError(
             f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
@@ -101,7 +100,7 @@ def _copy_file(source: int, target: int) -> None:
 
 
 def _patches(elf: ElfFile, replaced_sonames: frozenset[str], path: str) -> list[tuple[int, bytes]]:
-    """Return file offsets and the bytes to put there."""
+    """Return file offsets and the bytes to write there."""
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
     return [
@@ -175,3 +174,31 @@ def _dynamic_entries(elf: ElfFile) -> list[tuple[int, int, int]]:
             break
         found.append((offset + index * _ENTRY.size, tag, value))
     return found
+
+
+def without_relative(search_path: bytes) -> bytes:
+    """Return a search path of the same length without relative directories.
+
+    Libraries that were found in the current directory are mapped first and are not searched for
+    again. The length stays, since the string is changed in place: an empty directory is joined with
+    the next or the last, and any other one is changed to begin at the root directory.
+    """
+    found = list(search_path.decode("latin-1"))  # a character for each byte
+    start = 0
+    while start <= len(found):
+        end = _end_of_directory(found, start)
+        if start == end:
+            found[end if end < len(found) else end - 1] = "/"  # in the place of a colon
+            end = _end_of_directory(found, start)
+        elif is_relative("".join(found[start:end])):
+            found[start] = "/"
+        start = end + 1
+    return "".join(found).encode("latin-1")
+
+
+def _end_of_directory(search_path: list[str], start: int) -> int:
+    """Return the end of the directory that begins at `start`."""
+    try:
+        return search_path.index(":", start)
+    except ValueError:
+        return len(search_path)

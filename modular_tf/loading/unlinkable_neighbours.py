@@ -1,4 +1,4 @@
-"""Libraries that a plugin would open by itself, and that cannot be linked without TensorFlow.
+"""Warnings about libraries beside a plugin that need TensorFlow and so cannot be opened here.
 
 What a plugin names as needed is led to the host runtime. What its code opens later is the dynamic
 linker's alone: where that library needs one of TensorFlow's, it is not opened, and a plugin that
@@ -25,7 +25,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
-    """Yield what lies beside a plugin, is named in it, and needs a library of TensorFlow's.
+    """Yield a warning for each library beside a plugin that it names and that needs TensorFlow.
 
     Args:
         path: The plugin's file.
@@ -61,7 +61,7 @@ def _needs_of_tensorflow(path: str) -> list[str]:
 
 
 def _names(path: str, name: str) -> bool:
-    """Return whether a name is among the bytes of a file."""
+    """Return whether the bytes of a file contain a name."""
     wanted, end = os.fsencode(name), b""
     try:
         with open(path, "rb") as stream:

@@ -1,1 +1,1 @@
-"""The only native code, and the only doors to it."""
+"""The native code, and the modules that call it."""

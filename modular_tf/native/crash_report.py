@@ -1,4 +1,4 @@
-"""What the native core tells of the end of this process; `core/crash_report.h` has the form."""
+"""Reports of fatal signals and exits by the native core, in the form of `core/crash_report.h`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUESTION = signal.SIGQUIT
 
 
 def report_crashes(report: int) -> None:
-    """Tell of fatal signals, of exit() and on `QUESTION`, from now on; once, by the main thread.
+    """Report fatal signals, exit() and `QUESTION` from now on; call once, on the main thread.
 
     Args:
         report: The descriptor to tell it on.

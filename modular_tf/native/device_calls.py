@@ -20,7 +20,7 @@ _announce: Callable[[str], None] = lambda operation: None  # noqa: ARG005, E731 
 
 
 def announce_calls(announce: Callable[[str], None]) -> None:
-    """From now on, tell of each call by its operation before it is made, in the calling thread."""
+    """Set a function that is called with the operation before each call, on the same thread."""
     global _announce  # noqa: PLW0603  (one plugin and one listener, in a process of their own)
     _announce = announce
 

@@ -1,4 +1,4 @@
-"""The one door to the compiled core: `ffi` and `lib`."""
+"""Access to the compiled core: `ffi` and `lib`."""
 
 from __future__ import annotations
 

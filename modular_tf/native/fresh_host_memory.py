@@ -1,4 +1,4 @@
-"""New memory of the host that a copy is about to fill."""
+"""New host memory that a copy will fill."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fresh_host_memory(n_bytes: int) -> memoryview:
 
 
 def address_of(found: Buffer) -> int:
-    """Return where an object's bytes start."""
+    """Return the address of an object's bytes."""
     return int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", found)))
 
 

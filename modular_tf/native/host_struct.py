@@ -61,7 +61,7 @@ class HostStruct:
         return ffi.cast("void *", self._memory)
 
     def get(self, name: str) -> int:
-        """Return a field as it is now."""
+        """Return the present value of a field."""
         return unpack_field(self.raw(), self.layout.field(name))
 
     def set(self, name: str, value: int) -> None:
@@ -71,5 +71,5 @@ class HostStruct:
         struct.pack_into(_FORMATS[field.kind, field.size], buffer, field.offset, value)
 
     def raw(self) -> bytes:
-        """Copy all bytes, those behind the layout's end included."""
+        """Return a copy of all bytes, including those behind the layout's end."""
         return bytes(ffi.buffer(self._memory, self.capacity))

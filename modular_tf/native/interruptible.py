@@ -19,7 +19,7 @@ _cast = ffi.cast
 
 
 class Release:
-    """A function of the core that ends something.
+    """A function of the core that releases a handle.
 
     Args:
         name: Of the function, which takes the pointer; NULL is nothing to it.

@@ -1,4 +1,4 @@
-"""Shared libraries that are mapped into this process, and whose code an address is."""
+"""The shared libraries that are mapped into this process, and the library of an address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _shown_as: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class AddressOwner:
-    """What lies at an address.
+    """The library and symbol at an address.
 
     Attributes:
         path: The file of the mapped object.
@@ -73,13 +73,13 @@ class Library:
 
     @classmethod
     def find(cls, path: str) -> Library | None:
-        """Return the library mapped under this path, loading nothing."""
+        """Return the library that is mapped from this path already, None if there is none."""
         handle = lib.mtf_library_find(os.fsencode(path))
         return cls(path, handle) if handle else None
 
     @staticmethod
     def address_of(path: str) -> int | None:
-        """Return where the library lies that is mapped from this very file, None for nowhere.
+        """Return the address of the library that is mapped from this file, None if none is.
 
         Args:
             path: A path that no other library was ever mapped by: it becomes a name of this one.
@@ -99,7 +99,7 @@ class Library:
 
 
 def mapped_objects() -> list[MappedObject]:
-    """Return what is mapped into this process now, in the order in which it was. [any thread]"""
+    """Return the mapped libraries of this process, in the order of mapping. [any thread]"""
     unused = ffi.new("uint64_t *")
     size, needed = 0, _USUAL_SIZE
     while needed > size:  # others may be mapped meanwhile
@@ -116,7 +116,7 @@ def mapped_objects() -> list[MappedObject]:
 
 
 def mapped_since(path: str) -> list[MappedObject]:
-    """Return what was mapped since the library that has this path, and is still. [any thread]"""
+    """Return the libraries mapped after the one with this path. [any thread]"""
     objects = mapped_objects()
     return objects[[mapped.path for mapped in objects].index(path) + 1 :]
 
@@ -129,14 +129,14 @@ def unmapped_count() -> int:
 
 
 def process_symbol(name: str) -> int | None:
-    """Return the address of what all libraries of the process see by a name, None for nothing."""
+    """Return the address of a global symbol of the process, None if it is not defined."""
     default_scope = ffi.NULL  # RTLD_DEFAULT
     address = lib.mtf_library_symbol(default_scope, encode(name))
     return int(ffi.cast("uintptr_t", address)) or None
 
 
 def show_as(mapped: str, path: str) -> None:
-    """Let what is mapped under one path be shown under another, its file's."""
+    """Set the path of the file that is reported for a library mapped by another path."""
     _shown_as[mapped] = path
 
 

@@ -1,4 +1,4 @@
-"""Functions that the import of the compiled core calls, so that what follows it need not load it.
+"""Functions to call when the compiled core is loaded, without loading it now.
 
 Not in the package's `__init__`: processes that try plugins import its modules without that file.
 """

@@ -19,7 +19,7 @@ _BYTE = (int(TypeCode.UINT), 8, 1)
 def copy_to_numpy(
     self: Tensor, dtype: np.dtype[Any] | None = None, *, copy: bool | None = None
 ) -> Any:
-    """Return a copy for `numpy.asarray`, which asks where the buffer protocol has no answer.
+    """Return a copy as a numpy array, for `numpy.asarray`.
 
     Raises:
         ValueError: `copy` is False.

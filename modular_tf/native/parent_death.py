@@ -1,4 +1,4 @@
-"""Letting this process end with the one that started it."""
+"""Ending this process together with the one that started it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent(parent: int, by: int = signal.SIGKILL) -> None:
-    """Have the kernel kill this process when the thread that started it ends.
+    """Let the kernel kill this process when the thread that started it ends.
 
     Args:
         parent: The process id of the one that started this; where it is gone already, this

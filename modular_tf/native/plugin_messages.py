@@ -1,4 +1,4 @@
-"""What plugins log through the host runtime, one message after the other."""
+"""The queue of log messages that plugins write through the host runtime."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def interrupt_messages() -> None:
 
 
 def next_message() -> PluginMessage | None:
-    """Wait for a message.
+    """Return the next message; wait for one if there is none.
 
     None when it was interrupted, and when none is waiting while messages are closed, or while
     `dropped_messages` has something to tell. Asking for the next says that the thread's last one

@@ -1,4 +1,4 @@
-"""Plugins by the names that the native core tells them by."""
+"""Names of plugins for the native core, which reports calls by them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _named: dict[str, Any] = {}
 
 
 def name_plugin(name: str, path: str, record: str = "") -> None:
-    """Say whose calls those of a plugin are, for what is loaded or made from now on. [any thread]
+    """Set the name of a plugin for what is loaded or created from now on. [any thread]
 
     Where services know two files by one name, the last one counts.
 

@@ -1,4 +1,4 @@
-"""Libraries of the package that a process gets by `LD_PRELOAD`; they cannot be had later."""
+"""Libraries of the package that a process can only get by `LD_PRELOAD`, at its start."""
 
 from __future__ import annotations
 

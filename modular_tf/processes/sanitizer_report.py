@@ -18,7 +18,7 @@ _UNDEFINED = "UndefinedBehaviorSanitizer"
 
 
 class SanitizerReport(NamedTuple):
-    """The report.
+    """The report of a sanitizer.
 
     Attributes:
         sanitizer: Whose it is: `AddressSanitizer`.

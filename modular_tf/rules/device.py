@@ -30,14 +30,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-003",
         "The one call that tells the RFC's layout from that of TF 2.4 leaves its status OK.",
-        "Nobody can say which slot is which; the plugin is refused with its own code and message.",
+        "The layout of the slots is unknown; the plugin is refused with its own code and message.",
         "Set struct_size in SP_Platform or SP_PlatformFns; then nothing need be asked.",
         _DIALECTS,
     ),
     Rule(
         "SE-004",
         "SP_Platform, SP_PlatformFns and SP_StreamExecutor tell of one and the same layout.",
-        "Nobody can say which slot is which; the plugin is refused.",
+        "The layout of the slots is unknown; the plugin is refused.",
         "Set each struct_size to its macro from one version of the header.",
         _DIALECTS,
     ),
@@ -261,7 +261,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "SE-034",
         "At most one of create_allocator and create_custom_allocator is set.",
-        "Nobody can say which allocator is meant; the plugin is refused.",
+        "The plugin does not say which allocator to use; the plugin is refused.",
         "Provide one of them, or none to be served by the functions of SP_StreamExecutor.",
         "RFC of 2020-09-08",
     ),

@@ -82,7 +82,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "SE-052",
-        "Nobody of higher priority serves the device type.",
+        "No factory of higher priority serves the device type.",
         "The other factory serves the type; this one is shadowed.",
         "Raise its priority in the configuration, or disable the other plugin.",
         _OBSERVED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-_ACCEPT = "if the application can live with it, name the rule in `first_contact_accept`."
+_ACCEPT = "to accept it, name the rule in `first_contact_accept`."
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -34,7 +34,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-063",
         "A child process can be started to try a plugin in.",
-        "The plugin is not loaded, since nobody knows what it would do to the application.",
+        "The plugin is not loaded, since its effect on the application is unknown.",
         "Where this process is no Python command, name one with multiprocessing.set_executable(); "
         "or trust all plugins: MODULAR_TF_FIRST_CONTACT=never.",
         "host limit",
@@ -42,8 +42,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-064",
         "Loading a plugin and listing what it offers takes little memory.",
-        "The plugin is quarantined: nobody has asked it for work yet, and the application might "
-        "be killed for want of memory.",
+        "The plugin is quarantined: it has done no work yet, and the application might run out of "
+        "memory.",
         "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
         "`modular-tf quarantine retry` it; or " + _ACCEPT,
         "host limit",
@@ -51,8 +51,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-065",
         "A plugin writes nothing to standard output.",
-        "The plugin is quarantined: standard output belongs to the application, and a reader of it "
-        "would take the plugin's words for the application's.",
+        "The plugin is quarantined: standard output belongs to the application, and its readers "
+        "would take the plugin's text for the application's.",
         "Tell the plugin's author to use TF_Log, or standard error; " + _ACCEPT,
         "host limit",
     ),
@@ -83,9 +83,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "LD-069",
-        "A plugin leaves what belongs to the whole process as it found it.",
+        "A plugin does not change process-wide state.",
         "The plugin is loaded, and the change takes place in the application too.",
-        "Tell the plugin's author if it disturbs you.",
+        "Tell the plugin's author if the change is a problem.",
         "host limit",
         Severity.WARNING,
     ),
@@ -95,7 +95,7 @@ RULES: tuple[Rule, ...] = (
         "The plugin is loaded and has no devices, perhaps for want of that library.",
         "Use a build of the plugin whose libraries do not need TensorFlow, or use the plugin with "
         "TensorFlow.",
-        "dlopen(3): only what is named as needed can be led to the host runtime",
+        "dlopen(3): only libraries named as needed can be replaced by the host runtime",
         Severity.WARNING,
     ),
     Rule(
@@ -116,9 +116,9 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "LD-122",
-        "A plugin leaves the process that loads it able to go on.",
-        "The plugin is quarantined: after its code had run, the host could not do in that process "
-        "what it does in every one, and it could not do it in the application.",
+        "The process can continue after it has loaded a plugin.",
+        "The plugin is quarantined: after its code had run, the host could not finish its own work "
+        "in that process, and could not do so in the application.",
         "Tell the plugin's author which step failed; the message names it. "
         "`modular-tf quarantine retry` tries the plugin again.",
         "design, states",

@@ -1,6 +1,6 @@
 """Rules of discovery, probe and loading (`LD-nnn`).
 
-They are decided on bytes, before anything is opened. The loader's are LD-050 to LD-056.
+They are checked by reading files, before any library is loaded. LD-050 to LD-056 follow then.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ SHARED_OBJECT = Rule(
 INIT_SYMBOL = Rule(
     id="LD-010",
     requirement="A plugin exports at least one of TensorFlow's init symbols.",
-    consequence="The candidate is rejected: nobody could call it.",
+    consequence="The candidate is rejected: it has no function to call.",
     remedy="Export TF_InitPlugin (filesystem) or SE_InitPlugin (device) with default visibility, "
     'as extern "C".',
     source="tensorflow/c/experimental/filesystem and stream_executor headers",
@@ -195,8 +195,8 @@ LINKING_BOUNDED = Rule(
     id="LD-096",
     requirement="A plugin needs at most 1024 libraries, directly or not, and finding them and its "
     "symbols takes bounded work.",
-    consequence="The candidate is rejected, and not looked at any further: a file that was made to "
-    "keep the process busy looks like that.",
+    consequence="The candidate is rejected without further checks: such a file may have been made "
+    "to keep the process busy.",
     remedy="Tell the plugin's author to link it with what it uses, and to search few directories.",
     source="host limit",
 )

@@ -58,8 +58,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "LD-097",
         "A search path that leads to the current directory can be changed.",
-        "The plugin is not mapped: the dynamic linker would take whatever lies in the current "
-        "directory by then.",
+        "The plugin is not mapped: the dynamic linker would load any file of that name from the "
+        "current directory.",
         "Take empty and relative directories out of the search path (patchelf --set-rpath).",
         "ld.so(8), DT_RPATH and DT_RUNPATH",
     ),

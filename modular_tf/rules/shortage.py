@@ -1,9 +1,8 @@
-"""Shortages: failures that tell of this process or machine, and nothing of the file in question.
+"""Shortages: failures for want of descriptors or memory, which are no verdict on a file.
 
-No descriptor or memory is left, or a signal came in the middle. That is no verdict on the file, and
-nothing to keep: the same call may succeed a moment later. So a handler that makes something of an
-`OSError` first passes a shortage on (`raise_shortage`), and whoever takes plugins on their way says
-that this one could not be looked at now.
+No descriptor or memory is left, or a signal came in the middle. The same call may succeed a moment
+later, so nothing is decided or kept. A handler of an `OSError` first raises a shortage again
+(`raise_shortage`), and the service reports that the plugin could not be looked at now.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ SHORTAGE = Rule(
     id="LD-113",
     requirement="This process has file descriptors and memory left to look at plugins and to load "
     "them.",
-    consequence="What could not be looked at is left out for now. Nothing is decided about it and "
-    "nothing is kept: the next `load()`, `refresh()` or first use looks again.",
+    consequence="The plugin is left out for now. Nothing is decided about it and nothing is kept: "
+    "the next `load()`, `refresh()` or first use looks again.",
     remedy="Close files, or raise the limit (`ulimit -n`, RLIMIT_NOFILE); then call `refresh()`.",
     source="open(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN",
 )
@@ -43,13 +42,13 @@ _NUMBERS = frozenset(
 
 
 class ShortageError(ResourceExhaustedError):
-    """This process or machine has too little of something now; it says nothing of the file."""
+    """This process or machine has too few descriptors or too little memory now."""
 
     default_errno = errno.EMFILE
 
 
 def shortage_of(error: BaseException) -> ShortageError | None:
-    """Return the shortage that an error tells of, None where it tells of something else."""
+    """Return the shortage in an error, None if it is another error."""
     if isinstance(error, ShortageError):
         return error
     if isinstance(error, MemoryError):
@@ -60,7 +59,7 @@ def shortage_of(error: BaseException) -> ShortageError | None:
 
 
 def raise_shortage(error: BaseException) -> None:
-    """Raise the shortage that an error tells of; return where it tells of something else."""
+    """Raise the shortage in an error; return if it is another error."""
     shortage = shortage_of(error)
     if shortage is error:
         raise error
@@ -83,7 +82,7 @@ def names_shortage(message: str) -> bool:
 
 
 def require_descriptor() -> None:
-    """Check that a file can be opened, where a function hides that it could not open one.
+    """Raise if no file can be opened now, for functions that hide that they could not open one.
 
     Raises:
         ShortageError: None can be opened now.

@@ -22,7 +22,7 @@ __all__ = [
 OWNER = Rule(
     id="LD-075",
     requirement="A plugin, its companions, and every link and directory on the way to them belong "
-    "to root, to the user of this process, or to somebody who can change this package anyway.",
+    "to root, to the user of this process, or to a user who can change this package anyway.",
     consequence="The plugin is rejected unopened: its owner could run code as this user. "
     "TensorFlow opens it.",
     remedy="Install it as this user or as root; or name the owner in `owners` under [trust] in "
@@ -31,8 +31,8 @@ OWNER = Rule(
 )
 WORLD_WRITABLE = Rule(
     id="LD-076",
-    requirement="Nobody else may write to a plugin, its companions or a directory on the way to "
-    "them; a sticky directory such as /tmp will do above the one that the plugin lies in.",
+    requirement="No other user may write to a plugin, its companions or a directory on the way to "
+    "them; above the plugin's own directory a sticky one such as /tmp is accepted.",
     consequence="The plugin is rejected unopened: anybody could have put code there. TensorFlow "
     "opens it.",
     remedy="Take the permission away (chmod o-w); or name the path in `allow_writable` under "
@@ -75,7 +75,7 @@ LOCKED = Rule(
 )
 LOCK_USABLE = Rule(
     id="LD-081",
-    requirement="Where plugins are frozen, there is a lock file, it can be read, and nobody else "
+    requirement="If plugins are frozen, there is a lock file, it can be read, and no other user "
     "may write to it.",
     consequence="Every plugin is rejected unopened.",
     remedy="Write one with `modular-tf lock`, or name it in `lock` under [trust] in the "
@@ -84,13 +84,13 @@ LOCK_USABLE = Rule(
 )
 MAPPED_AS_JUDGED = Rule(
     id="LD-098",
-    requirement="Each library that is mapped with a plugin was judged before, or can be trusted as "
-    "much: nobody else may change it and, where plugins are frozen, it is the system's or in the "
-    "lock file.",
-    consequence="The plugin is refused and nothing that it offers is used, but code of the library "
-    "that the message names has run, in its trial or in this process. What another thread opens "
-    "while the plugin is loaded counts as the plugin's, but for what Python imports; then the next "
-    "load may succeed.",
+    requirement="Each library that is mapped with a plugin was checked before, or is as trusted: "
+    "no other user may change it and, if plugins are frozen, it is the system's or in the lock "
+    "file.",
+    consequence="The plugin is rejected and nothing that it offers is used, but code of the "
+    "library that the message names has run, in its trial or in this process. A library that "
+    "another thread opens while the plugin is loaded counts as the plugin's, unless Python "
+    "imports it; then the next load may succeed.",
     remedy="Find out how the library comes in: by a variable of the linker's (LD_PRELOAD, "
     "LD_AUDIT, LD_LIBRARY_PATH), or by code of the plugin that opens it. Take it out, or make it "
     "belong to a trusted user; where plugins are frozen, write the lock file again with "
@@ -100,8 +100,8 @@ MAPPED_AS_JUDGED = Rule(
 MAPPED_UNEXPECTED = Rule(
     id="LD-099",
     requirement="The libraries that are mapped with a plugin are those that the probe found.",
-    consequence="The plugin is loaded: nobody but trusted users can change the library. It could "
-    "not be checked before it ran, and is not in the lock file.",
+    consequence="The plugin is loaded: only trusted users can change the library. It was not "
+    "checked before it ran, and is not in the lock file.",
     remedy="As for LD-098, before plugins are frozen.",
     source="design, trust; dl_iterate_phdr(3)",
     severity=Severity.WARNING,
@@ -110,7 +110,7 @@ UNCHANGED = Rule(
     id="LD-082",
     requirement="The file that is mapped is the one that was checked.",
     consequence="The plugin is not mapped: the file was replaced or written to in between.",
-    remedy="Load it again once whatever writes there has finished.",
+    remedy="Load it again when the writing process has finished.",
     source="design, trust",
 )
 

@@ -1,4 +1,4 @@
-"""Rules of the places that the user has: variables that name them, and the settings there."""
+"""Rules of the user's directories: the variables that name them, and the settings there."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ABSOLUTE_VARIABLE = Rule(
 )
 CONFIGURATION_OWNER = Rule(
     id="LD-106",
-    requirement="Nobody but root, the user of this process and those who can change this package "
-    "can change the user's configuration file.",
-    consequence="The configuration is an error: whoever can write it decides which code runs.",
+    requirement="Only root, the user of this process and those who can change this package can "
+    "change the user's configuration file.",
+    consequence="The configuration is an error: a user who can write it decides which code runs.",
     remedy="Correct owner and mode of what the message names. As root in the home of another "
     "user, use that of root (`sudo -H`). If you mean this very file, name it: MODULAR_TF_CONFIG.",
     source="the configuration has the directories of plugins, and says whom to trust",

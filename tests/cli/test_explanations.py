@@ -137,7 +137,7 @@ def test_why_explains_what_is_absent_and_is_1(mtf):
     ended = mtf("why", "gs")
 
     assert ended.code == 1
-    assert "nothing goes by the name 'gs'" in ended.lines[0]
+    assert "nothing is named 'gs'" in ended.lines[0]
     assert any("tensorflow-io-gcs-filesystem" in line for line in ended.lines)
     assert any("searched:" in line for line in ended.lines)
     assert not mtf("why", "gs", "--json").object["known"]

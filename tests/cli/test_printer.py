@@ -10,8 +10,7 @@ from contextlib import redirect_stdout
 import pytest
 
 from modular_tf.cli import text
-from modular_tf.cli.plain_table import aligned
-from modular_tf.cli.printer import Printer
+from modular_tf.cli.printer import Printer, aligned
 
 
 class Terminal(io.TextIOWrapper):
@@ -100,8 +99,8 @@ def test_a_table_is_as_wide_as_its_cells():
 
 
 def test_undecodable_bytes_are_written_out():
-    assert text.harmless("caf\udce9 \u202e\t") == "caf\\xe9 \\u202e\\t"
-    assert text.harmless("café") == "café"
+    assert text.printable("caf\udce9 \u202e\t") == "caf\\xe9 \\u202e\\t"
+    assert text.printable("café") == "café"
 
 
 def test_sizes_have_fitting_units():

@@ -141,7 +141,7 @@ def test_local_paths_that_nobody_serves(make_service, why):
     answer = why(make_service(), "")
 
     assert not answer.known
-    assert answer.of("absent") == ["nobody serves local paths"]
+    assert answer.of("absent") == ["no plugin serves local paths"]
 
 
 def test_a_file_that_is_not_there(make_service, why, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
+from modular_tf.filesystem.workarounds.descriptors import LeakedDescriptors
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from modular_tf.discovery.linking.library_search import is_relative
-from modular_tf.loading.search_path import without_relative
+from modular_tf.loading.private_copy import without_relative
 
 
 @pytest.mark.parametrize(

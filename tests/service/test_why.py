@@ -109,7 +109,7 @@ def test_what_is_absent_is_told_with_all_places(make_service, tmp_path):
     known, text = _text(service, "nonsense")
 
     assert not known
-    assert "nothing goes by the name 'nonsense'" in text
+    assert "nothing is named 'nonsense'" in text
     assert f"config: {tmp_path / 'absent'}" in text
     assert "does not exist" in text
 

@@ -12,7 +12,7 @@ import struct
 
 import pytest
 
-from modular_tf.discovery.elf.stack import wants_executable_stack
+from modular_tf.discovery.elf.file import wants_executable_stack
 from tests.discovery.elf_builder import ElfBuilder
 from tests.trust.opening import opened_library, opening_plugin
 

@@ -15,7 +15,7 @@ from modular_tf.errors import (
     UnimplementedError,
 )
 from modular_tf.filesystem.files import RandomAccessFile, WritableFile
-from modular_tf.filesystem.workarounds.descriptor_check import DescriptorCheck
+from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import BlockReader, PiecewiseReader

@@ -14,6 +14,6 @@ def add_uris(parser: ArgumentParser, what: str = "what to work on") -> None:
 
 
 def add_sources_and_target(parser: ArgumentParser) -> None:
-    """Let the verb take sources and, last, where they go."""
+    """Let the verb take sources and, last, a target."""
     add_uris(parser, "source")
     parser.add_argument("target", metavar="TARGET", help="a URI or path; a directory for several")

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import Failures, complain
+from modular_tf.cli.failures import Failures, report_error
 from modular_tf.cli.fs.arguments import add_uris
 from modular_tf.cli.fs.place import Place
 from modular_tf.cli.fs.stream import chunks
@@ -26,7 +26,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf fs cat` and return its exit status."""
     if printer.json:
-        complain("fs cat writes the bytes of files; --json cannot go with it")
+        report_error("fs cat writes the bytes of files; --json cannot go with it")
         return Exit.USAGE
     failures = Failures()
     sys.stdout.flush()

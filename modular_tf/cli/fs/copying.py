@@ -6,8 +6,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.fs.place import destination_place
-from modular_tf.cli.fs.progress import Progress
 from modular_tf.cli.fs.stream import CHUNK, refuse_overlap
+from modular_tf.cli.progress_line import ProgressLine
+from modular_tf.cli.text import size
 from modular_tf.errors import FailedPreconditionError, NotFoundError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Copied = tuple["Place", "Place"]
 
 
 def require_directory_for_several(sources: list[str], target: Place) -> None:
-    """Refuse several sources for one name.
+    """Raise if several sources would be copied to one name.
 
     Raises:
         FailedPreconditionError: `target` is not a directory.
@@ -31,7 +32,7 @@ def require_directory_for_several(sources: list[str], target: Place) -> None:
 
 
 def copy(source: Place, target: Place, failures: Failures, *, recursive: bool) -> Iterator[Copied]:
-    """Copy a file, or with `recursive` a tree, and give each file as it is done.
+    """Copy a file, or with `recursive` a tree, and yield each file that was copied.
 
     An existing directory takes the source in under its own name. Within a tree, a file that
     cannot be copied is added to `failures` and does not stop the rest.
@@ -68,7 +69,7 @@ def _copy_one(source: Place, target: Place) -> Iterator[Copied]:
 
 
 def copy_file(source: Place, target: Place) -> bool:
-    """Let one plugin copy by itself (a store need not send the bytes here), else stream.
+    """Copy one file, by the plugin itself if one plugin serves both, else through this process.
 
     Returns:
         False where both may be one file, and nothing was done.
@@ -78,7 +79,7 @@ def copy_file(source: Place, target: Place) -> bool:
     if source.shares_store_with(target):
         source.filesystem.copy_file(source.uri, target.uri)
         return True
-    with closing(Progress(source.uri, _size_if_known(source))) as progress:
+    with closing(_Progress(source.uri, _size_if_known(source))) as progress:
         return copy_through(
             source.filesystem,
             source.uri,
@@ -94,3 +95,33 @@ def _size_if_known(place: Place) -> int:
         return place.filesystem.get_file_size(place.uri)
     except NotFoundError:
         return 0
+
+
+class _Progress:
+    """Counts the bytes of a copy, and shows them on a terminal.
+
+    Args:
+        name: What is being copied.
+        total: Its size in bytes.
+    """
+
+    def __init__(self, name: str, total: int) -> None:
+        self._name = name
+        self._total = total
+        self._done = 0
+        self._line = ProgressLine()
+
+    def advance(self, n_bytes: int) -> None:
+        """Add `n_bytes` to the count and update the line."""
+        self._done += n_bytes
+        self._line.show(self._text)
+
+    def _text(self, seconds: float) -> str:
+        percent = 100 * self._done / self._total if self._total else 100
+        return (
+            f"{self._name}  {percent:.0f}% of {size(self._total)}, {size(self._done / seconds)}/s"
+        )
+
+    def close(self) -> None:
+        """Clear the line."""
+        self._line.wipe()

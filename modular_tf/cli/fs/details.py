@@ -1,4 +1,4 @@
-"""What `stat` says about a place, as output shows it."""
+"""The statistics of a place, for output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def as_object(place: Place, statistics: FileStatistics | None) -> dict[str, Any]
 
 
 def stat_listed(place: Place) -> FileStatistics | None:
-    """Look at something that a listing named; None if that fails, as for a dangling link."""
+    """Return the statistics of a listed name; None if that fails, as for a dangling link."""
     try:
         return place.stat()
     except ModularTFError:
@@ -45,5 +45,5 @@ def stat_listed(place: Place) -> FileStatistics | None:
 
 
 def stat_all_listed(places: Sequence[Place]) -> list[FileStatistics | None]:
-    """Look at many places at the same time: stores answer each in tens of milliseconds."""
+    """Return the statistics of many places, requested in parallel."""
     return map_at_once(stat_listed, places)

@@ -56,7 +56,7 @@ def _search(
 
 
 def _walk(place: Place, failures: Failures) -> Iterator[tuple[Place, str]]:
-    """Give a place and all below it; a directory that cannot be read is reported."""
+    """Yield a place and everything below it; a directory that cannot be read is reported."""
     yield from _walk_known(place, place.stat(), failures)
 
 

@@ -1,4 +1,4 @@
-"""The command `modular-tf fs mkdir`."""
+"""Create one or more directories."""
 
 from __future__ import annotations
 

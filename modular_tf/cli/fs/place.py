@@ -27,7 +27,7 @@ class Place:
 
     @classmethod
     def of(cls, service: PluginService, uri: str) -> Place:
-        """Find the filesystem for `uri`.
+        """Return the place of a URI, with its filesystem.
 
         Raises:
             UnimplementedError: No plugin serves its scheme.
@@ -54,11 +54,11 @@ class Place:
         return Place(self.filesystem, f"{self.uri}{separator}{name}")
 
     def stat(self) -> FileStatistics:
-        """Ask size, modification time and kind."""
+        """Return size, modification time and kind."""
         return self.filesystem.stat(self.uri)
 
     def is_directory(self) -> bool:
-        """Return whether it is a directory; False where nothing is."""
+        """Return whether it is a directory; False if nothing exists."""
         try:
             return self.filesystem.is_directory(self.uri)
         except NotFoundError:
@@ -84,5 +84,5 @@ class Place:
 
 
 def destination_place(source: Place, target: Place) -> Place:
-    """Return where `source` arrives: a directory takes it in under its own name."""
+    """Return the place that `source` is moved to: inside `target` if that is a directory."""
     return target.child(source.name) if target.is_directory() else target

@@ -1,4 +1,4 @@
-"""Tell kind, size and time of last change."""
+"""Show kind, size and modification time."""
 
 from __future__ import annotations
 

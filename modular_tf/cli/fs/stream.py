@@ -1,4 +1,4 @@
-"""A file's bytes through one buffer of fixed size, and places that must not meet in a copy."""
+"""Reading a file block by block, and a check that a copy does not overlap its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNK = 4 * 2**20
 
 
 def chunks(file: RandomAccessFile) -> Iterator[memoryview]:
-    """Give the contents piece by piece; each piece is gone when the next is asked for."""
+    """Yield the contents block by block; each block is valid until the next one."""
     view = memoryview(bytearray(CHUNK))
     offset = 0
     while n_read := file.readinto(offset, view):
@@ -26,7 +26,7 @@ def chunks(file: RandomAccessFile) -> Iterator[memoryview]:
 
 
 def refuse_overlap(source: Place, target: Place) -> None:
-    """Refuse to copy a file onto itself, or a directory into itself.
+    """Raise if a file is copied onto itself, or a directory into itself.
 
     Raises:
         FailedPreconditionError: It would destroy the source, or never end.

@@ -1,11 +1,11 @@
-"""Forget what plugins did, without trying them: the next process that finds them does."""
+"""Release plugins from quarantine; the next process that finds them tries them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
-from modular_tf.cli.quarantine.store import entries_named, open_memory
+from modular_tf.cli.quarantine.store import entries_named, open_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -26,12 +26,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf quarantine clear` and return its exit status."""
-    memory = open_memory()
+    store = open_store()
     failures = Failures()
     wanted = options.name
-    entries = entries_named(memory, wanted, failures) if wanted else memory.entries()
+    entries = entries_named(store, wanted, failures) if wanted else store.entries()
     for entry in entries:
-        memory.release(entry.sha256)
+        store.release(entry.sha256)
     if printer.json:
         printer.json_object(cleared=[entry.as_dict() for entry in entries])
     else:

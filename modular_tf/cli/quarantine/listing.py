@@ -1,4 +1,4 @@
-"""List the plugins that took a process down: what each did, when, and what of the host changed."""
+"""List the quarantined plugins: what each did, when, and what changed on the host since."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
-from modular_tf.cli.failures import complain
-from modular_tf.cli.quarantine.store import open_memory
+from modular_tf.cli.failures import report_error
+from modular_tf.cli.quarantine.store import open_store
 from modular_tf.processes.signal_names import signal_name
 
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ def add_arguments(_: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf quarantine list` and return its exit status."""
-    memory = open_memory()
-    entries = memory.entries()
+    store = open_store()
+    entries = store.entries()
     if printer.json:
-        rows = [{**e.as_dict(), "changes": memory.changes_since(e)} for e in entries]
+        rows = [{**e.as_dict(), "changes": store.changes_since(e)} for e in entries]
         printer.json_object(quarantine=rows)
     else:
         printer.table(_HEADERS, [_row(entry) for entry in entries])
         if printer.terminal or options.verbose:
             for entry in entries:
-                _show(entry, memory, printer, backtrace=options.verbose > 0)
+                _show(entry, store, printer, backtrace=options.verbose > 0)
     if not entries:
-        complain("nothing is in quarantine")
+        report_error("nothing is in quarantine")
     return Exit.DONE if entries else Exit.NOTHING
 
 
@@ -52,13 +52,13 @@ def _row(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _show(entry: Entry, memory: QuarantineStore, printer: Printer, *, backtrace: bool) -> None:
+def _show(entry: Entry, store: QuarantineStore, printer: Printer, *, backtrace: bool) -> None:
     incident = entry.incident
     printer.line()
     printer.line(f"{entry.name} ({entry.path})")
     printer.line(f"  {incident.violation.message} [{incident.violation.rule_id}]")
     printer.line(f"  {incident.violation.rule.remedy}")
-    for change in memory.changes_since(entry):
+    for change in store.changes_since(entry):
         printer.line(f"  changed since, so that it is tried again when it is found: {change}")
     if backtrace:
         printer.line(f"  SHA-256 {entry.sha256}")

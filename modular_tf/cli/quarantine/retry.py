@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.failures import Failures
 from modular_tf.cli.list_plugins import reason_line
-from modular_tf.cli.quarantine.store import entries_named, open_memory
+from modular_tf.cli.quarantine.store import entries_named, open_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -32,11 +32,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def execute(options: Namespace, printer: Printer) -> Exit:
     """Run `modular-tf quarantine retry` and return its exit status."""
-    memory = open_memory()
+    store = open_store()
     failures = Failures()
     records = []
-    for entry in entries_named(memory, options.name, failures):
-        memory.release(entry.sha256)
+    for entry in entries_named(store, options.name, failures):
+        store.release(entry.sha256)
         with failures.about(entry.path):
             records.append(_try_again(entry.path))
     if printer.json:

@@ -1,4 +1,4 @@
-"""The quarantine that the verbs work with, and the entries that the words of a command mean."""
+"""The quarantine store that the verbs use, and the entries named on a command line."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.quarantine import Entry, QuarantineStore
 
 
-def open_memory() -> QuarantineStore:
+def open_store() -> QuarantineStore:
     """Return the user's quarantine, with what took down processes before this one."""
     from modular_tf.service.kept.ended_calls import take_ended_calls  # noqa: PLC0415
     from modular_tf.service.kept.load_marks import LoadMarks  # noqa: PLC0415  (not needed for help)
     from modular_tf.service.kept.quarantine import QuarantineStore  # noqa: PLC0415
 
-    memory = QuarantineStore.of_process()
-    memory.add_culprits(LoadMarks.of_process().culprits())
-    memory.add_ended_calls(take_ended_calls())
-    return memory
+    store = QuarantineStore.of_process()
+    store.add_culprits(LoadMarks.of_process().culprits())
+    store.add_ended_calls(take_ended_calls())
+    return store
 
 
-def entries_named(memory: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
+def entries_named(store: QuarantineStore, names: Iterable[str], failures: Failures) -> list[Entry]:
     """Return the entries that names, paths or first digits of SHA-256 mean, each once."""
     found: dict[str, Entry] = {}
     for name in names:
-        meant = memory.named(name)
+        meant = store.named(name)
         found |= {entry.sha256: entry for entry in meant}
         if not meant:
             failures.add("nothing in quarantine has that name, path or SHA-256", name)

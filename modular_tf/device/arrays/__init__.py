@@ -1,1 +1,1 @@
-"""Arrays in device memory, and what crosses the border as DLPack or buffers."""
+"""Arrays in device memory, and their exchange as DLPack tensors and buffers."""

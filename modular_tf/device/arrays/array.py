@@ -31,9 +31,9 @@ _NO_ORDER = -1  # what consumers give as a stream that order their work themselv
 
 
 class DeviceArray(Tensor):
-    """An array in C order on a device. [any thread]
+    """An n-dimensional array in C order on a device. [any thread]
 
-    `Device.put` and `Device.empty` make them. The attributes that describe it (`shape`, `strides`
+    `Device.put` and `Device.empty` create them. The attributes that describe it (`shape`, `strides`
     in elements, `ndim`, `size`, `nbytes`, `dlpack_dtype`, `dlpack_device`) stay readable when it
     is closed.
 
@@ -57,7 +57,7 @@ class DeviceArray(Tensor):
         is_padded: bool = False,
         is_copied: bool = False,
     ) -> None:
-        """Describe memory as an array.
+        """Create an array in existing memory.
 
         Args:
             device: Where it is.
@@ -82,7 +82,7 @@ class DeviceArray(Tensor):
             kind=device.dlpack_type,
         )  # fmt: skip
         # Closing a memory drops its own hold; consumers need it until they let the array go.
-        # (Not the view: whoever gets hold of that one could release it.)
+        # (Not the view, which a caller could release.)
         kept: Any = memory.view.obj if is_host_readable else memory.hold  # type: ignore[union-attr]
         super().__init__(
             memory.address, shape, None, dtype, place, kept, is_copied=is_copied,
@@ -107,7 +107,7 @@ class DeviceArray(Tensor):
 
     @property
     def address(self) -> int:
-        """Of the first element, as the plugin calls it.
+        """The address of the first element, as the plugin has it.
 
         Raises:
             ClosedError: The array was closed.
@@ -141,7 +141,7 @@ class DeviceArray(Tensor):
     # -- copies -----------------------------------------------------------------------------------
 
     def copy_from(self, source: Any) -> None:
-        """Overwrite the elements; done when it returns.
+        """Replace the elements; the copy is complete when this returns.
 
         Args:
             source: As `Device.put` takes it, of the same shape and element type. Elements of less
@@ -203,7 +203,7 @@ class DeviceArray(Tensor):
         return bytes(self._read())
 
     def to_memoryview(self) -> memoryview:
-        """Return a copy as Python's own kind of array, with shape and format; needs no numpy.
+        """Return a copy as a `memoryview` with shape and format; needs no numpy.
 
         Raises:
             BufferError: Python's buffers have no format for such elements.
@@ -247,7 +247,7 @@ class DeviceArray(Tensor):
     # -- DLPack -----------------------------------------------------------------------------------
 
     def _before_export(self, stream: Any, /) -> None:
-        """Wait until nothing writes to the memory; refuse where there is none any more.
+        """Wait until nothing writes to the memory; raise if it was closed.
 
         A number is a stream of a vendor's, which nothing here can be ordered with: it may come
         as early as it likes, once all is done. -1 says that the consumer orders the work itself.
@@ -266,7 +266,7 @@ class DeviceArray(Tensor):
         copy: bool | None,  # noqa: FBT001  (the C part calls it so)
         /,
     ) -> Tensor:
-        """Copy to the host, or on the device; what lies in host memory needs no help."""
+        """Return a copy on the host or the device for an export; host memory is exported itself."""
         place = self.dlpack_device
         wanted = place if dl_device is None else tuple(dl_device)
         if place == HOST or wanted not in {place, HOST}:
@@ -308,7 +308,7 @@ class DeviceArray(Tensor):
 
 
 def put(device: Device, source: Any, memory: MemoryKind) -> DeviceArray:
-    """Copy an array to a device; see `Device.put`."""
+    """Return a copy of an array on a device; see `Device.put`."""
     if isinstance(source, DeviceArray) and memory == "device":
         return source.copy_to(device)
     content = content_of(source)
@@ -324,7 +324,7 @@ def put(device: Device, source: Any, memory: MemoryKind) -> DeviceArray:
 def empty(
     device: Device, shape: Sequence[int] | int, dtype: Any, memory: MemoryKind
 ) -> DeviceArray:
-    """Allocate an array on a device; see `Device.empty`."""
+    """Return a new array on a device; see `Device.empty`."""
     element = element_type_of(dtype)
     sizes = checked_shape(shape)
     return _allocate(device, sizes, element.dtype, memory, is_padded=element.is_subbyte)

@@ -1,4 +1,4 @@
-"""What users give to be put on a device: numpy arrays, buffers, tensors of other libraries."""
+"""The sources of arrays on devices: numpy arrays, buffers, tensors of other libraries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.dlpack_elements import by_numpy
-from modular_tf.device.arrays.buffer_formats import element_of_format
+from modular_tf.abi.dlpack_elements import by_name, by_numpy
 from modular_tf.device.arrays.host_tensor import bytes_of
 from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
 from modular_tf.device.arrays.tensor_import import compact_host_tensor
@@ -17,10 +16,23 @@ from modular_tf.errors import InvalidArgumentError
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from modular_tf.abi.dlpack_elements import ElementType
+
+# The element types of buffer formats. Several letters have one size on the supported machines; the
+# buffer itself says which.
+_BUFFER_KINDS = {
+    "?": "bool",
+    **dict.fromkeys("bhilqn", "int"),
+    **dict.fromkeys("cBHILQN", "uint"),
+    **dict.fromkeys("efd", "float"),
+    **dict.fromkeys(("Zf", "Zd"), "complex"),
+}
+_NATIVE_ORDER = "@=<|"  # little-endian, as every machine that plugins run on
+
 
 @dataclass(frozen=True)
 class ArrayContent:
-    """Elements in C order without gaps.
+    """The elements of a source in C order without gaps.
 
     Attributes:
         shape: Sizes.
@@ -42,7 +54,7 @@ class ArrayContent:
 
 
 def content_of(found: Any) -> ArrayContent:
-    """Read an array; its bytes are copied only where they do not lie in C order without gaps.
+    """Return the content of an array, copied only if it is not in C order without gaps.
 
     Args:
         found: A numpy array or scalar, an object with Python's buffer protocol (`bytes`,
@@ -85,7 +97,7 @@ def _of_numpy(numpy: Any, array: Any) -> ArrayContent:
 
 
 def _of_buffer(view: memoryview) -> ArrayContent:
-    element = element_of_format(view)
+    element = _element_of_format(view)
     data: Any = view if view.c_contiguous else view.tobytes()
     return ArrayContent(tuple(view.shape or ()), element.dtype, is_padded=False, data=data)
 
@@ -93,3 +105,18 @@ def _of_buffer(view: memoryview) -> ArrayContent:
 def _of_tensor(producer: Any) -> ArrayContent:
     tensor = compact_host_tensor(producer)
     return ArrayContent(tensor.shape, tensor.dlpack_dtype, tensor.is_padded, bytes_of(tensor))
+
+
+def _element_of_format(view: memoryview) -> ElementType:
+    """Return the element type of a buffer.
+
+    Raises:
+        InvalidArgumentError: DLPack has no type for them: structures, pointers, big-endian.
+    """
+    kind = _BUFFER_KINDS.get(view.format.lstrip(_NATIVE_ORDER))
+    if kind is None:
+        raise InvalidArgumentError(
+            f"a device array cannot hold elements of buffer format {view.format!r}; "
+            "for plain bytes, give memoryview(...).cast('B')"
+        )
+    return by_name(kind if kind == "bool" else f"{kind}{view.itemsize * 8}")

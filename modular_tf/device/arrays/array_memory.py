@@ -1,4 +1,4 @@
-"""The three kinds of memory that arrays lie in, and whole copies to, from and between them.
+"""The three kinds of memory of arrays, and whole copies to, from and between them.
 
 All copies are done when they return. Those of device memory go over the device context's streams,
 in the order that TensorFlow has them in; pinned memory is the host's, and needs no stream.
@@ -31,7 +31,7 @@ ArrayMemory: TypeAlias = "DeviceMemory | HostMemory"
 
 
 def allocate(device: Device, n_bytes: int, kind: MemoryKind) -> ArrayMemory:
-    """Allocate memory of a kind.
+    """Return new memory of a kind.
 
     Raises:
         InvalidArgumentError: There is no such kind.
@@ -92,7 +92,7 @@ def copy(from_: Executor, source: ArrayMemory, to: Executor, target: DeviceMemor
 
 
 def wait_for_streams(executor: Executor) -> None:
-    """Wait until the device neither reads nor writes; one that has ended does not.
+    """Wait until the device neither reads nor writes memory; returns at once if it was closed.
 
     Raises:
         ClosedError: The device is being closed, and works until that has ended.
@@ -108,7 +108,7 @@ def is_ended(memory: ArrayMemory) -> bool:
 
 
 def ended_error(memory: ArrayMemory, executor: Executor) -> ClosedError:
-    """Return the error of an array whose memory has ended, which tells who ended it."""
+    """Return the error for an array whose memory has ended, with the reason."""
     if isinstance(memory, HostMemory) or memory.native is None:
         return executor.closed_error("the array")
     return executor.closed_error("the device of the array", "; copy it to the host before that")
@@ -125,7 +125,7 @@ def _host_side(memory: ArrayMemory) -> memoryview:
 
 
 def _finish(event: Event, *streams: Stream) -> None:
-    """Wait for a copy, and have its streams let go of what it used, which they do in batches."""
+    """Wait for a copy, and release what its streams kept for it."""
     event.wait()  # alone tells that the copy failed
     for stream in streams:
         stream.finish_passed()

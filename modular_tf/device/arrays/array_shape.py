@@ -48,7 +48,7 @@ def n_bytes_of(shape: tuple[int, ...], dtype: tuple[int, int, int], *, is_padded
 
 
 def element_type_of(dtype: Any) -> ElementType:
-    """Return the element type that a name, or a dtype of numpy's, means.
+    """Return the element type with a name, or of a dtype of numpy.
 
     Raises:
         InvalidArgumentError: There is none.

@@ -1,4 +1,4 @@
-"""Which DLPack device a platform's memory is said to be on (dlpack §4).
+"""The DLPack device type and number of a platform's memory (dlpack §4).
 
 kDLExtDev means another device to every maker, and a process may hold several platforms. Each gets
 a range of numbers of its own, so that no two of them share a number.
@@ -52,7 +52,7 @@ _NUMBERS = DeviceNumbers()
 
 
 def parse_dlpack_types(named: Mapping[str, str]) -> dict[str, DeviceType]:
-    """Return what a configuration says that the device memory of platforms is.
+    """Return the DLPack type of each platform's memory in a configuration.
 
     Args:
         named: Names of `DeviceType` by platform.
@@ -79,7 +79,7 @@ def dlpack_device(
     is_host_readable: bool = False,
     kind: DeviceType = DeviceType.EXT_DEV,
 ) -> tuple[int, int]:
-    """Return how to describe memory of a device.
+    """Return the DLPack device of memory.
 
     Memory that the host can read is kDLCPU, whoever allocated it: consumers refuse the types of
     pinned memory. Other memory is kDLExtDev with a number of this process, unless the user says

@@ -1,4 +1,4 @@
-"""Arrays in host memory of our own, in one piece, aligned for every consumer."""
+"""Tensors in host memory of this package, contiguous and aligned for every consumer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTE = (int(TypeCode.UINT), 8, 1)
 
 
 def new_host_tensor(array: DeviceArray, *, is_copied: bool) -> tuple[Tensor, memoryview]:
-    """Return a new tensor like a device array, and its bytes, which are to be written.
+    """Return a new tensor with a device array's shape and elements, and its bytes to fill.
 
     Args:
         array: Tells shape and elements.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def has_two_layouts(dtype: tuple[int, int, int]) -> bool:
-    """Whether padding changes how elements lie."""
+    """Return whether elements have less than 8 bits, so that they can be packed or padded."""
     return dtype[1] % 8 != 0
 
 

@@ -1,4 +1,4 @@
-"""Tensors of other libraries as bytes of the host, by DLPack."""
+"""Import of tensors of other libraries into host memory, by DLPack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from modular_tf.abi.dlpack_devices import HOST, DeviceType
 from modular_tf.abi.dlpack_layouts import DLPACK_VERSION
-from modular_tf.device.arrays.lazy_negation import refuse_negated
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.tensor import Tensor, consume
 
@@ -49,7 +48,7 @@ def _type_of(device: tuple[int, int]) -> DeviceType:
 
 
 def _capsule(producer: Any, wishes: dict[str, Any]) -> object:
-    """Ask for a versioned capsule, and for any where the producer knows no versions."""
+    """Return a versioned capsule, or an unversioned one if the producer knows no versions."""
     try:
         return producer.__dlpack__(max_version=DLPACK_VERSION, **wishes)
     except TypeError as error:
@@ -71,3 +70,19 @@ def _compact_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(size, 1)
     return tuple(reversed(strides))
+
+
+def refuse_negated(producer: Any) -> None:
+    """Raise if a producer's elements still have to be negated, as torch's `is_neg()` says.
+
+    DLPack has no flag for that. torch itself refuses to export a lazy conjugation, but not these.
+
+    Raises:
+        BufferError: They have to, as those of `tensor.conj().imag`.
+    """
+    ask = getattr(producer, "is_neg", None)
+    if callable(ask) and ask() is True:
+        raise BufferError(
+            "Can't export tensors with the negative bit set, whose memory has the other sign;"
+            " use tensor.resolve_neg()"
+        )

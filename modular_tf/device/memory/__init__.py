@@ -1,1 +1,1 @@
-"""Device memory, the arenas it comes from, and their limits."""
+"""Memory of devices, the arenas that it is allocated from, and their limits."""

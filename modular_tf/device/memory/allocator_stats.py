@@ -1,4 +1,4 @@
-"""What a device says of its memory."""
+"""Statistics of a device's memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class MemoryUsage(NamedTuple):
-    """Bytes of a device's memory now."""
+    """The free and total bytes of a device's memory."""
 
     free: int
     total: int
@@ -15,7 +15,7 @@ class MemoryUsage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStats:
-    """What a plugin counts (SP_AllocatorStats). Sizes in bytes.
+    """The figures of an allocator (SP_AllocatorStats). Sizes are in bytes.
 
     Attributes:
         num_allocs: Allocations so far.

@@ -25,7 +25,7 @@ _LARGEST_ADDRESS = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class ArenaStats:
-    """What an arena has done and holds; the fields of `SP_AllocatorStats`, in bytes but for counts.
+    """The figures of an arena, as in `SP_AllocatorStats`; sizes are in bytes.
 
     Attributes:
         num_allocs: Allocations ever made.
@@ -51,7 +51,7 @@ class ArenaStats:
 
 
 class Arena:
-    """Cuts regions into allocations. [any thread]
+    """Allocates chunks out of larger regions. [any thread]
 
     Sizes and addresses are multiples of 256 bytes. The numbers are those of TensorFlow's allocator
     for devices: the first region has 2 MiB and each further one twice as much, a region that the
@@ -78,7 +78,7 @@ class Arena:
         garbage_collection: bool = True,
         name: str = "arena",
     ) -> None:
-        """Make an arena; the source is first asked when an allocation needs it.
+        """Create an arena; the source is called when an allocation needs a region.
 
         Args:
             source: Where regions come from; it is kept alive.
@@ -147,9 +147,9 @@ class Arena:
         return int(address[0])
 
     def free(self, address: int) -> None:
-        """Take an allocation back; it may be given out again at once.
+        """Free an allocation; its memory may be used again at once.
 
-        The caller sees to it that the device has done with the memory.
+        The device must not use the memory any more.
 
         Raises:
             FailedPreconditionError: It was freed before.
@@ -169,13 +169,13 @@ class Arena:
         return lib.mtf_arena_allocated_bytes(self._arena, address)
 
     def stats(self) -> ArenaStats:
-        """Return all figures as of one moment."""
+        """Return all figures of one moment."""
         stats = ffi.new("mtf_arena_stats *")
         lib.mtf_arena_get_stats(self._arena, stats)
         return ArenaStats(*(getattr(stats, name) for name in ArenaStats.__slots__))
 
     def picture(self) -> str:
-        """Return regions, sizes of chunks and what is in use, as text for people.
+        """Return a text that shows the regions, their chunks and what is in use.
 
         Raises:
             OutOfMemoryError: The host has no memory for the text.
@@ -186,7 +186,7 @@ class Arena:
         return decode(ffi.string(text))
 
     def close(self) -> None:
-        """Refuse further allocations; return the regions now or with the last live allocation.
+        """Refuse further allocations; free the regions now or after the last live allocation.
 
         Closing twice is allowed.
 

@@ -1,4 +1,4 @@
-"""Where the regions of an arena come from: a pair of C functions and what they work on."""
+"""The sources of an arena's regions: a pair of C functions with their context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_LIMIT = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class RegionSource:
-    """What an arena asks for regions; it may be called from any thread, without the GIL.
+    """A source of regions; its functions are called on any thread, without the GIL.
 
     It serves any number of arenas.
 
@@ -46,7 +46,7 @@ class HostMemory:
     __slots__ = ("_bytes_limit", "_memory")
 
     def __init__(self, bytes_limit: int | None = None, *, alignment: int = ARENA_ALIGNMENT) -> None:
-        """Make a source that holds nothing yet.
+        """Create a source without regions.
 
         Args:
             bytes_limit: Regions together are never larger; None for no limit.
@@ -77,7 +77,7 @@ class HostMemory:
 
     @property
     def source(self) -> RegionSource:
-        """Itself, as arenas take it."""
+        """The `RegionSource` for arenas."""
         return RegionSource(
             ffi.addressof(lib, "mtf_host_memory_allocate"),
             ffi.addressof(lib, "mtf_host_memory_free"),

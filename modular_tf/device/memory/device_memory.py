@@ -42,7 +42,7 @@ class DeviceMemory(NativeObject):
 
     @property
     def address(self) -> int:
-        """What the plugin calls it; for most an address, which the host may not read.
+        """The plugin's handle; for most plugins an address, which the host may not read.
 
         Raises:
             ClosedError: The memory, or its device, was closed.
@@ -89,7 +89,7 @@ class DeviceMemory(NativeObject):
         )
 
     def close(self) -> None:
-        """Give the memory back as soon as no copy uses it any more. Safe to call twice."""
+        """Release the memory after the last copy that uses it. Safe to call twice."""
         self.native = None
         self.hold = None
 
@@ -98,7 +98,7 @@ class DeviceMemory(NativeObject):
 
 
 class HostMemory:
-    """Host memory that the plugin allocated, for copies that run beside the host. [any thread]
+    """Host memory that the plugin allocated, for asynchronous copies. [any thread]
 
     Views of `view` keep the memory, and with it the device, even when the service is closed.
 
@@ -129,7 +129,7 @@ class HostMemory:
 
     @property
     def view(self) -> memoryview:
-        """The bytes, writable; a new view each time, so that who releases it releases no other.
+        """The bytes, writable; each call returns a new view, which can be released separately.
 
         Raises:
             ClosedError: The memory was closed.
@@ -200,7 +200,7 @@ class UnifiedMemory(DeviceMemory):
 
 
 def held(memory: DeviceMemory) -> tuple[Any, Any]:
-    """Return the native part of a memory, and what keeps it though others close the memory.
+    """Return the native part of a memory, and an object that keeps it after a close.
 
     Raises:
         ClosedError: It was closed.
@@ -214,7 +214,7 @@ def held(memory: DeviceMemory) -> tuple[Any, Any]:
 
 
 def host_memory_end(executor: Executor) -> Callable[[Any], None]:
-    """Return what frees a native host memory, which may be NULL, and lets go of a closed device."""
+    """Return a function that frees a native host memory (or NULL) and releases a closed device."""
     free = lib.mtf_memory_free_of_host
 
     def end(native: Any) -> None:

@@ -1,4 +1,4 @@
-"""Arenas over the memory of a device: what a plugin with `use_bfc_allocator` wants."""
+"""Arenas over the memory of a device, for plugins with `use_bfc_allocator`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_LIMIT = 1 << 62
 
 
 class ExecutorArena:
-    """One kind of a device's memory by way of an arena. [any thread]
+    """An arena over one kind of a device's memory. [any thread]
 
     The plugin is asked for regions only. Memory returns to the arena when nothing, a copy in
     flight included, uses it any more, and at the latest when the device is closed; the plugin gets
@@ -36,7 +36,7 @@ class ExecutorArena:
         growth: bool = True,
         garbage_collection: bool = True,
     ) -> None:
-        """Make an arena; the plugin is first asked when an allocation needs it.
+        """Create an arena; the plugin is called when an allocation needs a region.
 
         Args:
             executor: Of the device.

@@ -1,4 +1,4 @@
-"""The arenas of one executor, for a plugin that wants its memory cut by the host."""
+"""The arenas of one executor, for a plugin whose memory the host manages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExecutorArenas:
     def __init__(
         self, executor: Executor, settings: MemorySettings, *, force_growth: bool = False
     ) -> None:
-        """Make no arena yet.
+        """Create the object without arenas.
 
         Args:
             executor: Of the device.
@@ -68,7 +68,7 @@ class ExecutorArenas:
             self._executor,
             lib.MTF_DEVICE_MEMORY,
             limit,
-            growth=growth or limit is None,  # nobody can ask for all of what is not known
+            growth=growth or limit is None,  # without a known size not all can be taken at once
             garbage_collection=garbage_collection(self._settings),
         )
 

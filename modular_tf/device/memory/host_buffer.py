@@ -1,4 +1,4 @@
-"""Host memory that copies read and write, by Python's buffer protocol."""
+"""Access to host memory for copies, by Python's buffer protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pinned memory."""
 
 
 def host_buffer(found: HostBuffer) -> Any:
-    """Return the bytes of an object; the result keeps them where they are.
+    """Return the bytes of an object; they stay in place as long as the result lives.
 
     Raises:
         InvalidArgumentError: They are not contiguous.
@@ -27,7 +27,7 @@ def host_buffer(found: HostBuffer) -> Any:
 
 
 def writable_host_buffer(found: HostBuffer) -> Any:
-    """Return the bytes of an object, to be written; the result keeps them where they are.
+    """Return the writable bytes of an object; they stay in place as long as the result lives.
 
     Raises:
         InvalidArgumentError: They are read-only or not contiguous.
@@ -46,7 +46,7 @@ def _bytes_of(found: Any, *, writable: bool) -> Any:
 
 
 def release(data: Any) -> None:
-    """Let go of the bytes of a copy that failed.
+    """Release the bytes of a copy that failed.
 
     The traceback keeps what the functions on its way had. Python before 3.11.9 and 3.12.3 crashes
     when its collector finds a memoryview there together with what uses its bytes (gh-77894).
@@ -58,7 +58,7 @@ def checked_size(n_bytes: int | None, data: Any) -> int:
     """Return how many bytes of a host buffer to copy: all where `n_bytes` is None.
 
     Raises:
-        InvalidArgumentError: It has not so many.
+        InvalidArgumentError: The buffer is smaller.
     """
     available = len(data)
     if n_bytes is None:

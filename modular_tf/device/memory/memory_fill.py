@@ -1,4 +1,4 @@
-"""Filling device memory: the plugin's ways, and copies, for those without one of them."""
+"""Filling device memory: by the plugin's functions, or by copies if it has none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class Fill(NamedTuple):
-    """A way to fill memory.
+    """One function of plugins that fills memory.
 
     Attributes:
         name: Of the plugin's function.

@@ -1,4 +1,4 @@
-"""How much memory an arena may take, and how: by configuration and TensorFlow's environment.
+"""The limits of arenas, by the configuration and TensorFlow's environment variables.
 
 The rules and numbers are those that TensorFlow 2.21 applies to the devices of plugins. Functions
 know nothing but their arguments, the environment included. [any thread]
@@ -38,7 +38,7 @@ _log = EventLog("device")
 
 
 def system_reserve(free_bytes: int) -> int:
-    """Return what is left to the system and to other processes of a device's free memory."""
+    """Return the part of a device's free memory that is left to the system, in bytes."""
     if free_bytes >= _LARGE_DEVICE:
         return max(_LEAST_RESERVE_OF_LARGE, free_bytes * _PERCENT_OF_LARGE // 100)
     return _RESERVE_OF_SMALL if free_bytes > _RESERVE_OF_SMALL else 0
@@ -79,7 +79,7 @@ def device_bytes_limit(
 
 
 def environment_settings(environment: Mapping[str, str]) -> MemorySettings:
-    """Return what TensorFlow's environment variables say; what cannot be read is logged."""
+    """Return the settings in TensorFlow's environment variables; invalid ones are logged."""
     return MemorySettings(
         growth=_flag(environment, GROWTH_VARIABLE, _GROWTH_WORDS),
         garbage_collection=_flag(environment, GARBAGE_COLLECTION_VARIABLE, _SWITCH_WORDS),

@@ -1,4 +1,4 @@
-"""What a user decides about the memory of devices."""
+"""The user's settings of the memory of devices."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ MEMORY_KEYS: Mapping[str, Key] = {
 
 @dataclass(frozen=True, slots=True)
 class MemorySettings:
-    """How much of a device's memory an arena may take, and how; None where nothing is said.
+    """The settings of the arenas of a device; None for what is not set.
 
-    They matter for plugins that ask the host to cut their memory (`use_bfc_allocator`, or the
+    They apply to plugins that let the host manage their memory (`use_bfc_allocator`, or the
     RFC's `create_allocator`), and for no others.
 
     Attributes:
@@ -70,7 +70,7 @@ class MemorySettings:
             )
 
     def over(self, others: MemorySettings) -> MemorySettings:
-        """Return these settings, and those of others where nothing is said here."""
+        """Return these settings, completed by others where a field is None."""
         values: dict[str, Any] = {}
         for entry in fields(self):
             own = getattr(self, entry.name)
@@ -83,7 +83,7 @@ class MemorySettings:
 
 
 def parse_memory(table: object) -> dict[str, MemorySettings]:
-    """Read the `memory` table of a configuration.
+    """Return the settings in the `memory` table of a configuration.
 
     Args:
         table: Settings, and tables of them by device type.
@@ -120,7 +120,7 @@ def _parse(values: Mapping[str, object], where: str) -> MemorySettings:
 
 
 def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> MemorySettings:
-    """Return what is decided for a device type: its own settings over those for all."""
+    """Return the settings of a device type: its own, completed by those for all types."""
     nothing = MemorySettings()
     return memory.get(device_type, nothing).over(memory.get("", nothing))
 
@@ -128,6 +128,6 @@ def settings_of(memory: Mapping[str, MemorySettings], device_type: str) -> Memor
 def all_under(
     memory: Mapping[str, MemorySettings], upper: MemorySettings
 ) -> dict[str, MemorySettings]:
-    """Return the settings of all types with `upper` over each of them."""
+    """Return the settings of all types, each overridden by `upper`."""
     found = {"": MemorySettings(), **memory}
     return {device_type: upper.over(settings) for device_type, settings in found.items()}

@@ -37,7 +37,7 @@ class DeviceContext:
     """
 
     def __init__(self, executor: Executor, n_device_to_device: int = 1) -> None:
-        """Make a context that has no streams yet.
+        """Create a context without streams.
 
         Args:
             executor: Of the device.
@@ -106,7 +106,7 @@ class DeviceContext:
     def copy_host_to_device(
         self, target: DeviceMemory, source: HostBuffer, n_bytes: int | None = None, offset: int = 0
     ) -> Event:
-        """Copy to the device behind the work that the compute stream holds; see `Stream`.
+        """Copy to the device after the present work of the compute stream; see `Stream`.
 
         Returns:
             The event of the copy's end; without a byte to copy too.
@@ -122,7 +122,7 @@ class DeviceContext:
     def copy_device_to_host(
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
     ) -> Event:
-        """Copy from the device when it has done all its work; see `Stream`.
+        """Copy from the device after all its present work; see `Stream`.
 
         Returns:
             The event of the copy's end; without a byte to copy too.
@@ -153,7 +153,7 @@ class DeviceContext:
         source: DeviceMemory,
         n_bytes: int | None = None,
     ) -> Event:
-        """Copy to another device; through the host where that is one of another plugin.
+        """Copy to another device; through the host if it belongs to another plugin.
 
         Args:
             other: The target's context.
@@ -180,7 +180,7 @@ class DeviceContext:
     def _copy_through_host(
         self, other: DeviceContext, target: DeviceMemory, source: DeviceMemory, n_bytes: int | None
     ) -> Event:
-        """Copy piece by piece: one comes from here while the piece before it goes there."""
+        """Copy in pieces: one is read while the one before it is written."""
         size = source.size if n_bytes is None else n_bytes
         fits = 0 <= size <= min(source.size, target.size)
         if not fits:  # or else the first pieces would be there

@@ -18,7 +18,7 @@ SLICE_NS = 50_000_000
 
 
 class EventStatus(IntEnum):
-    """What a plugin says of an event (SE_EventStatus)."""
+    """The status of an event (SE_EventStatus)."""
 
     UNKNOWN = 0
     ERROR = 1
@@ -55,7 +55,7 @@ class Event(NativeObject):
 
     @property
     def status(self) -> EventStatus:
-        """What the plugin says now; a number that it must not say is UNKNOWN.
+        """The status now, from the plugin; an invalid number counts as UNKNOWN.
 
         Raises:
             ModularTFError: The plugin threw.
@@ -101,7 +101,7 @@ class Event(NativeObject):
                 )
 
     def block(self) -> None:
-        """Wait by the plugin's own block_host_for_event, which no signal interrupts.
+        """Wait by the plugin's block_host_for_event, which no signal interrupts.
 
         Raises:
             ModularTFError: The plugin's own status.

@@ -77,7 +77,7 @@ class EventManager:
     def _work(self) -> None:
         with running_as(self._executor):
             while self._await_work():
-                self._look()
+                self._poll()
 
     def _await_work(self) -> bool:
         is_idle = False
@@ -100,8 +100,8 @@ class EventManager:
             return True
         return False
 
-    def _look(self) -> None:
-        """Poll every event once; wait a little for the first, which mostly is done first."""
+    def _poll(self) -> None:
+        """Poll every event once; wait a little for the first one, which is mostly done first."""
         waiting = list(self._waiting)
         native = waiting[0][0].native
         if native is not None:

@@ -5,7 +5,7 @@
    waits. That thread never enters Python.
 3. The worker runs the function, catches whatever it raises, and reports a code and a message.
 4. The plugin's thread goes on; the stream's work behind the callback starts.
-A plugin that calls from inside `add` (streams that run at once) is answered at once, and `add`
+A plugin that calls from inside `add` (streams that run at once) gets its result at once, and `add`
 runs the function itself.
 """
 
@@ -53,7 +53,7 @@ class HostCallbacks:
         executor.keep_callbacks(self)
 
     def add(self, stream: Any, function: Callable[[], object]) -> None:
-        """Have a native stream call a function when it gets there.
+        """Enqueue the call of a function in a native stream.
 
         Raises:
             ModularTFError: The plugin failed or refused.
@@ -79,7 +79,7 @@ class HostCallbacks:
             raise self._refusal()
 
     def cancel_all(self) -> None:
-        """Drop what no stream will call any more."""
+        """Drop the callbacks that no stream will call any more."""
         for job in list(self._functions):
             lib.mtf_callback_cancel(job)
             self._take(job)
@@ -93,7 +93,7 @@ class HostCallbacks:
         )
 
     def _file(self, job: int, function: Callable[[], object], stream: Any) -> None:
-        """See to it that a worker waits; keep the function, and the stream until it is called."""
+        """Start the worker if needed; keep the function and the stream until it is called."""
         with self._lock:
             self._worker.ensure(self._work, f"callbacks of {self._executor.name}")
             self._functions[job] = function, stream
@@ -116,7 +116,9 @@ class HostCallbacks:
             code, message = _as_status(self._run(function))
         finally:
             lib.mtf_callback_done(job, code, message)
-            self._take(job)  # drops the stream, perhaps for good, when nobody waits for us any more
+            self._take(
+                job
+            )  # may drop the last reference to the stream; no thread waits for this one then
             del stream
 
     def _may_leave(self) -> bool:
@@ -171,7 +173,7 @@ def running_as(executor: Executor) -> Iterator[None]:
 
 
 def running_executor() -> Executor | None:
-    """Return whose callback this thread runs, if it does."""
+    """Return the executor whose callback this thread runs, None for none."""
     return getattr(_running, "executor", None)
 
 
@@ -180,6 +182,6 @@ _ended = threading.Event()
 
 @atexit.register
 def _end() -> None:
-    """Let no plugin wait for a worker that will not run any more."""
+    """Release the plugin threads that wait for a worker, at the end of the interpreter."""
     _ended.set()
     lib.mtf_callbacks_end()

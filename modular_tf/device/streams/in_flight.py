@@ -1,4 +1,4 @@
-"""What a stream's copies use, kept alive until the stream has passed them."""
+"""The memory that a stream's copies use, kept alive until the stream has finished them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class InFlight:
         self._drops = False
 
     def keep(self, batch: Batch, used: Used) -> None:
-        """Hold what an operation uses also where its batch was sealed before it was enqueued.
+        """Keep what an operation uses, also if its batch was sealed before it was enqueued.
 
         Args:
             batch: `self.batch` as it was before the operation was enqueued.
@@ -67,13 +67,13 @@ class InFlight:
             batch.append(used)
 
     def release_rejected(self, used: Used) -> None:
-        """Let go of what an operation would have used that the plugin does not have."""
+        """Release what an operation uses that the plugin has rejected."""
         used.clear()
         with suppress(ValueError):  # sealed meanwhile, with its batch
             self.batch.remove(used)  # or another one without content, whose thread removes this
 
     def end_batch(self, stream: StreamCopies) -> None:
-        """Let the batch be dropped when the stream has passed it, and drop what it has passed."""
+        """Mark the batch for release when the stream has passed it; release those it has passed."""
         self.release_passed()
         self.mark(self.seal(), stream)
 
@@ -93,7 +93,7 @@ class InFlight:
             return sealed
 
     def mark(self, sealed: Sealed | None, stream: StreamCopies) -> None:
-        """Let a sealed batch be dropped when the stream has passed what it holds now."""
+        """Mark a sealed batch for release when the stream has passed its present work."""
         if sealed is None:
             return
         with suppress(ModularTFError):
@@ -115,7 +115,7 @@ class InFlight:
             return None
 
     def release_through(self, sealed: Sealed | None) -> bool:
-        """Let go of a sealed batch and all before it, which the stream has passed.
+        """Release a sealed batch and all before it, which the stream has passed.
 
         Returns:
             Whether there was anything; no where this thread is in the middle of it.
@@ -149,7 +149,7 @@ class InFlight:
         self._sealed.clear()
 
     def is_busy(self) -> bool:
-        """Whether the stream may not have passed all of it yet."""
+        """Return whether the stream may still use any of it."""
         return bool(self.batch or self._sealed)
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ _PENDING = int(EventStatus.PENDING)  # members of an enumeration compare slowly
 
 
 class Stream(StreamCopies):
-    """A queue of work, done in order; streams run beside each other. [any thread]
+    """A queue of work, done in order; streams run in parallel. [any thread]
 
     One thread at a time feeds a stream. Copies return at once; the buffers and memories that they
     use are kept, and must not be written by others, until the stream has passed them. A stream
@@ -60,7 +60,7 @@ class Stream(StreamCopies):
         self._check(error, "wait_for_event")
 
     def add_callback(self, function: Callable[[], object]) -> None:
-        """Have a Python function called when the stream gets there; later work waits for it.
+        """Enqueue a call of a Python function; later work waits for it.
 
         It runs on a thread of Python's, not the plugin's. What it raises becomes the stream's
         error, seen by `status` and raised by `block_until_done`. It must not wait for its own
@@ -161,7 +161,7 @@ class Stream(StreamCopies):
                 raise failure
 
     def finish_passed(self) -> None:
-        """Do what `block_until_done` does, of a stream that is known to be done."""
+        """Release and raise as `block_until_done` does, for a stream that is known to be done."""
         sealed = self._in_flight.seal()
         self._finish(usable(self), sealed)
 

@@ -1,4 +1,4 @@
-"""Copies and fills that a stream does."""
+"""The copies and fills of a stream."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class StreamCopies(NativeObject):
             arguments = self.native, target.native, offset, data, size
             self._enqueue(_memcpy_htod, "memcpy_htod", used, size, arguments)
         except Exception as failure:
-            self._let_go(failure, used, data, [target], [offset])
+            self._release_unused(failure, used, data, [target], [offset])
             raise
 
     def memcpy_dtoh(
@@ -133,7 +133,7 @@ class StreamCopies(NativeObject):
             arguments = self.native, data, source.native, offset, size
             self._enqueue(_memcpy_dtoh, "memcpy_dtoh", used, size, arguments)
         except Exception as failure:
-            self._let_go(failure, used, data, [source], [offset])
+            self._release_unused(failure, used, data, [source], [offset])
             raise
 
     def memcpy_dtod(
@@ -175,7 +175,7 @@ class StreamCopies(NativeObject):
                 raise
         except _MISFITS as failure:
             numbers = [target_offset, source_offset, size]
-            self._let_go(failure, used, None, [target, source], numbers)
+            self._release_unused(failure, used, None, [target, source], numbers)
             raise
         else:
             return
@@ -254,7 +254,7 @@ class StreamCopies(NativeObject):
             if self._has(kind.operation):
                 raise
         except _MISFITS as failure:
-            self._let_go(failure, used, None, [target], [offset, size])
+            self._release_unused(failure, used, None, [target], [offset, size])
             raise
         else:
             return
@@ -273,7 +273,7 @@ class StreamCopies(NativeObject):
         n_bytes: int,
         arguments: tuple[Any, ...],
     ) -> None:
-        """Give the plugin an operation; what that uses is held before the plugin has it.
+        """Enqueue an operation; the memory that it uses is kept first.
 
         Args:
             function: The native core's.
@@ -300,7 +300,7 @@ class StreamCopies(NativeObject):
         in_flight.release_rejected(used)
         raise self._executor.failure(error, operation)
 
-    def _let_go(
+    def _release_unused(
         self,
         failure: Exception,
         used: Used,
@@ -308,7 +308,7 @@ class StreamCopies(NativeObject):
         memories: Sequence[object],
         numbers: Sequence[int],
     ) -> None:
-        """Let go of what the plugin surely does not have.
+        """Release what an operation uses that the plugin did not get.
 
         Args:
             failure: Why: refused, or an argument does not fit, or from a signal handler.
@@ -330,7 +330,7 @@ class StreamCopies(NativeObject):
             raise misfit
 
     def _misfit(self, memories: Sequence[object], numbers: Sequence[int]) -> Exception | None:
-        """Return what is wrong with arguments that the native core did not take."""
+        """Return the error for arguments that the native core rejected."""
         try:
             usable(self)
             for memory in memories:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None]:
-    """Return what destroys a stream: first its copies end, then their buffers are let go.
+    """Return a function that destroys a stream: waits for its copies, then releases their buffers.
 
     Plugins may wait for the stream's work in destroy_stream, so a callback, which some of that
     work may wait for, leaves it to a thread.
@@ -50,7 +50,7 @@ def stream_end(in_flight: InFlight, kept: set[InFlight]) -> Callable[[Any], None
 
 
 def _is_done(core: Any, native: Any) -> bool:
-    """Wait for a stream; False where the end of its device does that."""
+    """Return whether the stream is done; False if closing its device waits for it instead."""
     error = core.mtf_stream_block_until_done(native)
     try:
         return not error or not error.closed
@@ -59,7 +59,7 @@ def _is_done(core: Any, native: Any) -> bool:
 
 
 def _leave(end: Callable[[Any], None], native: Any) -> None:
-    """Leave an end to a thread; where there can be none, the stream stays until its device ends."""
+    """Destroy a stream on a thread; without one it stays until its device is closed."""
     thread = threading.Thread(target=end, args=(native,), name="end of a stream", daemon=True)
     with suppress(ResourceExhaustedError):
         start_thread(thread)

@@ -1,4 +1,4 @@
-"""Copies that are done when they return, by the plugin's sync_memcpy functions."""
+"""Synchronous copies, by the plugin's sync_memcpy functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timers: how long the work between two marks of a stream takes."""
+"""Timers, which measure the time between two points of a stream."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Timer(Protocol):
         """The time between the two; waits for the end."""
 
     def close(self) -> None:
-        """Let it go; safe to call twice."""
+        """Destroy the timer; safe to call twice."""
 
     def __enter__(self) -> Self: ...
 
@@ -110,7 +110,7 @@ class HostClockTimer:
     emulated = True
 
     def __init__(self, executor: Executor) -> None:
-        """Make a timer; the plugin is not called."""
+        """Create a timer; the plugin is not called."""
         self._executor = executor
         self._start: _Passage | None = None
         self._end: _Passage | None = None
@@ -145,7 +145,7 @@ class HostClockTimer:
         return max(0, took)
 
     def close(self) -> None:
-        """Forget what was measured. Safe to call twice."""
+        """Drop the measurement. Safe to call twice."""
         self._start = self._end = None
 
     def __enter__(self) -> Self:
@@ -156,7 +156,7 @@ class HostClockTimer:
 
 
 class _Passage:
-    """When a stream passed an event."""
+    """The time at which a stream passed an event."""
 
     def __init__(self, executor: Executor, stream: Stream) -> None:
         self._time = 0

@@ -1,7 +1,7 @@
 """A reader of ELF libraries that trusts none of their bytes.
 
-Every question ends in bounded work and either an answer or an `ElfError`: counts are capped,
-offsets checked, chains cut, and names paid for from a budget.
+Every call does a bounded amount of work and returns a result or raises an `ElfError`: counts,
+chains and the total length of names are limited, and offsets are checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The dynamic section: what the run-time linker is told about a library."""
+"""The dynamic section of a library, which the dynamic linker reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LinkedName(NamedTuple):
 
 
 class DynamicSection:
-    """The tags of a library, read once, and what they say.
+    """The tags of a library's dynamic section, read once.
 
     Attributes:
         strings: The string table that names of libraries and symbols come from.

@@ -1,7 +1,8 @@
-"""One ELF library, opened for questions."""
+"""One ELF library, opened for reading its facts."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf.dynamic import DynamicSection
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["ElfFile"]
+__all__ = ["ElfFile", "wants_executable_stack"]
 
 
 class ElfFile:
-    """An ELF library; nothing of it is executed. [any thread, one at a time].
+    """An ELF library; none of its code is executed. [any thread, one at a time]
 
-    A context manager. Questions that need more than a few reads are methods, and most are
-    answered anew each time.
+    A context manager. What needs more than a few reads is a method, and most methods read the
+    file again at each call.
 
     Attributes:
         image: Header and segments.
@@ -37,7 +38,7 @@ class ElfFile:
 
         Raises:
             ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
-            ShortageError: Nothing can be said of it now.
+            ShortageError: This process has too few descriptors or too little memory now.
         """
         self._source = ByteSource(path)
         try:
@@ -166,3 +167,13 @@ class ElfFile:
         if image.dynamic is None or not image.loads:
             return "without a dynamic section, as debug information files are"
         return ""
+
+
+def wants_executable_stack(path: str) -> bool:
+    """Return whether loading a library makes the process's stacks executable, by its headers.
+
+    Raises:
+        ElfError: It is not a readable, whole ELF file (LD-002 to LD-005).
+    """
+    with closing(ByteSource(path)) as source:
+        return Image(source).wants_executable_stack

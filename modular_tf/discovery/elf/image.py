@@ -1,4 +1,4 @@
-"""The frame of an ELF file: identification, header and segments."""
+"""The header and the segments of an ELF file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_SECTIONS = 65_280
 
 
 class Image:
-    """The frame of an open ELF file: which bytes of memory come from which bytes of the file.
+    """The header and segments of an open ELF file, which map its bytes to addresses.
 
     Attributes:
         source: The bytes.
@@ -61,7 +61,7 @@ class Image:
     )
 
     def __init__(self, source: ByteSource) -> None:
-        """Read the frame.
+        """Read header and segments.
 
         Raises:
             ElfError: Not ELF (LD-004) or damaged (LD-005).
@@ -71,7 +71,7 @@ class Image:
         self._read_header()
 
     def offset_of(self, address: int, n_bytes: int, what: str) -> int:
-        """Return where in the file the memory `address` .. `address + n_bytes` comes from.
+        """Return the offset in the file of the memory `address` .. `address + n_bytes`.
 
         Raises:
             ElfError: No segment holds all of it.
@@ -114,7 +114,7 @@ class Image:
         return None
 
     def has_whole_section_table(self) -> bool:
-        """Return whether the section table says anything, if the header names one.
+        """Return whether the section table is present and not empty, if the header names one.
 
         It comes last in a file: where room was made for a file that is still being written, it
         is a hole.
@@ -166,7 +166,7 @@ class Image:
         self._require_one_dynamic_section()
 
     def _require_one_dynamic_section(self) -> None:
-        """Check that the linker, which goes by the address, reads the same as we by the offset."""
+        """Raise unless the section's address, which the linker uses, has its offset in the file."""
         if self.dynamic is None or not self.loads:
             return
         offset, _ = self.dynamic

@@ -1,4 +1,4 @@
-"""The names of machines, and what a file is that is not ELF."""
+"""The names of machines, and descriptions of files that are not ELF."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def machine_name(number: int, bits: int, order: str) -> str:
 
 
 def content_description(head: bytes) -> str:
-    """Say in words what a file is that begins with `head` and is not ELF."""
+    """Return a description of a file that begins with `head` and is not ELF."""
     if not head:
         return "empty"
     for magic, words in _MAGICS:

@@ -42,7 +42,7 @@ class ByteSource:
 
         Raises:
             ElfError: It is not a regular file (LD-002) or cannot be read (LD-003).
-            ShortageError: Nothing can be said of it now.
+            ShortageError: This process has too few descriptors or too little memory now.
         """
         self.path = path
         self.name = os.path.basename(path) or path
@@ -72,7 +72,7 @@ class ByteSource:
 
         Raises:
             ElfError: They do not all lie inside the file (LD-005), or reading failed (LD-003).
-            ShortageError: Nothing can be said of it now.
+            ShortageError: This process has too few descriptors or too little memory now.
         """
         end = offset + n_bytes
         if offset < 0 or n_bytes < 0 or end > self.size:
@@ -88,11 +88,11 @@ class ByteSource:
         return self.read(offset, max(0, min(n_bytes, self.size - offset)), what)
 
     def damaged(self, what: str) -> ElfError:
-        """Make the error for a file that contradicts itself."""
+        """Return the error for a file that contradicts itself."""
         return self.error(rules.WHOLE_ELF.id, f"is cut off or damaged: {what}")
 
     def error(self, rule: str, what: str) -> ElfError:
-        """Make the error that says `what` of this file."""
+        """Return the error that says `what` of this file."""
         return ElfError(f"{self.name} {what}", path=self.path, rule=rule)
 
     def _read_beyond_head(self, offset: int, n_bytes: int, what: str) -> bytes:

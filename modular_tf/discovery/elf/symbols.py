@@ -1,4 +1,4 @@
-"""The dynamic symbols of a library: what it offers and what it asks for."""
+"""The dynamic symbols of a library: those that it defines and those that it needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HIDDEN_VERSION = 0x8000
 
 
 class SymbolName:
-    """A name with both its hashes, to be looked up in many libraries."""
+    """A symbol's name with both of its hashes, for look-ups in many libraries."""
 
     __slots__ = ("_sysv", "gnu", "raw", "text")
 
@@ -37,14 +37,14 @@ class SymbolName:
 
     @property
     def sysv(self) -> int:
-        """The old hash; rarely wanted, so made on demand."""
+        """The SysV hash; rarely needed, so computed on demand."""
         if self._sysv is None:
             self._sysv = sysv_hash(self.raw)
         return self._sysv
 
 
 class Symbol(NamedTuple):
-    """A symbol that a library defines and offers."""
+    """A symbol that a library defines and exports."""
 
     name: str
     value: int
@@ -53,7 +53,7 @@ class Symbol(NamedTuple):
 
 
 class UndefinedSymbol(NamedTuple):
-    """A symbol that a library leaves to others.
+    """A symbol that a library needs and other libraries must define.
 
     Attributes:
         name: The name, mangled if it is C++.

@@ -1,1 +1,1 @@
-"""What the dynamic linker would do with a library."""
+"""The work of the dynamic linker: finding libraries and resolving symbols, without loading."""

@@ -4,8 +4,7 @@ Following ld.so(8): DT_RPATH of the library and of those that loaded it, unless 
 DT_RUNPATH; LD_LIBRARY_PATH; DT_RUNPATH; the cache; the default directories. In each directory those
 for this processor come first (`linker_properties`).
 
-A directory may be relative, and an empty one is the current directory. What is found by it is told
-by its absolute path.
+A directory may be relative, and an empty one is the current directory. Results have absolute paths.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _TOKEN = re.compile(r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|P
 
 
 class LinkedLibrary(NamedTuple):
-    """A library in the order of loading.
+    """A library that will be loaded.
 
     Attributes:
         name: The name by which it was needed.
         elf: The open file.
         loaded_by: The library that needs it, None for the program itself.
         is_companion: Whether it was found where a library or LD_LIBRARY_PATH pointed to, not where
-            the system keeps libraries. Nobody has made sure that it fits this system.
+            the system keeps libraries; it may not fit this system.
     """
 
     name: str
@@ -59,7 +58,7 @@ class LinkedLibrary(NamedTuple):
 
 @dataclass(slots=True)
 class SearchTrail:
-    """Where libraries were looked for, in one closure.
+    """The places that were searched for one plugin's libraries.
 
     Attributes:
         places_left: At how many more places they are looked for.
@@ -73,11 +72,10 @@ class SearchTrail:
 
 
 class LibrarySearch:
-    """Where libraries for one kind of machine are found on this system.
+    """Finds libraries for one kind of machine on this system, as the linker does.
 
     The system's libraries are opened once, since most plugins need the same ones, and stay open
-    until `close`; what a library brought along belongs to who asked for it. [any thread, one at a
-    time]
+    until `close`; other libraries belong to the caller. [any thread, one at a time]
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class LibrarySearch:
         default_directories: tuple[str, ...] | None = None,
         properties: LinkerProperties | None = None,
     ) -> None:
-        """Prepare a search.
+        """Create a search for libraries.
 
         Args:
             target: Word size, byte order and machine number that libraries must have.
@@ -123,14 +121,14 @@ class LibrarySearch:
     def find(
         self, name: str, needed_by: LinkedLibrary, trail: SearchTrail | None = None
     ) -> LinkedLibrary | None:
-        """Open the library that the linker would take for `name`; None if there is none.
+        """Return the open library that the linker would load for `name`; None if there is none.
 
-        Like the linker it passes over files for other machines; damaged ones as well.
+        Like the linker it skips files for other machines; damaged ones as well.
 
         Args:
             name: As DT_NEEDED has it.
             needed_by: The library that needs it.
-            trail: Gets where was looked, and says for how long.
+            trail: Records the searched places, and limits their number.
         """
         trail = trail or SearchTrail(sys.maxsize)
         trail.places_left -= 1  # a search without places takes its time too
@@ -148,7 +146,7 @@ class LibrarySearch:
     def _places(
         self, name: str, needed_by: LinkedLibrary, trail: SearchTrail
     ) -> Iterator[tuple[str, bool]]:
-        """Yield each path to try, and whether what is there came with the plugin."""
+        """Yield each path to try, and whether a library there is a companion."""
         if "/" in name:
             for path in self._expand(name, needed_by.origin):
                 yield path, True
@@ -163,7 +161,7 @@ class LibrarySearch:
                 yield path, False
 
     def _search_path(self, needed_by: LinkedLibrary) -> Iterator[tuple[str, bool]]:
-        """Yield each directory, and whether it is a library that points to it."""
+        """Yield each directory, and whether a library names it."""
         dynamic = needed_by.elf.dynamic
         for directory in () if dynamic.has_runpath else self._rpaths(needed_by):
             yield directory, True
@@ -174,7 +172,7 @@ class LibrarySearch:
                 yield directory, True
 
     def _in(self, directory: str, name: str, trail: SearchTrail) -> Iterator[str]:
-        """Yield where a library of this name may be in a directory, the best first."""
+        """Yield the paths that a library of this name may have in a directory, the best first."""
         below, absent = self._subdirectories(directory)
         trail.skipped_paths.update(dict.fromkeys(absent))
         for path in below:
@@ -182,7 +180,7 @@ class LibrarySearch:
         yield os.path.join(directory, name)
 
     def _subdirectories(self, directory: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the directories for this processor, and the highest of those that are absent."""
+        """Return the subdirectories for this processor, and the highest one that does not exist."""
         if directory in self._below:
             return self._below[directory]
         present: list[str] = []
@@ -205,7 +203,7 @@ class LibrarySearch:
                 yield from self._expand(template, self._program_origin)
 
     def _rpaths(self, library: LinkedLibrary | None) -> Iterator[str]:
-        """Yield the DT_RPATH directories of a library and of all that led to it."""
+        """Yield the DT_RPATH directories of a library and of those that loaded it."""
         while library is not None:
             if not library.elf.dynamic.has_runpath:
                 for template in library.elf.dynamic.rpath:
@@ -213,7 +211,7 @@ class LibrarySearch:
             library = library.loaded_by
 
     def _of_cache(self, name: str, needed_by: LinkedLibrary) -> Iterator[str]:
-        """Yield what the linker's cache has for this processor, the best first."""
+        """Yield the paths in the linker's cache for this processor, the best first."""
         paths = self._cache.get(name, ())
         if any(f"/{HWCAPS}/" in path for path in paths):
             levels = self._linker().subdirectories
@@ -259,7 +257,7 @@ class LibrarySearch:
 
 
 def _first_absent(directory: str, name: str) -> str | None:
-    """Return the highest directory that is absent on the way to one below another."""
+    """Return the highest directory that does not exist between a directory and one below it."""
     path = directory or "."
     if not os.path.isdir(path):
         return path
@@ -271,7 +269,7 @@ def _first_absent(directory: str, name: str) -> str | None:
 
 
 def _rank(path: str, levels: tuple[str, ...]) -> int:
-    """Return how early the linker takes a path of its cache; -1 if not on this processor."""
+    """Return the rank of a path in the linker's cache; -1 if it is not for this processor."""
     _, is_for_some, rest = path.partition(f"/{HWCAPS}/")
     level = f"{HWCAPS}/{rest.partition('/')[0]}"
     if not is_for_some:
@@ -282,8 +280,8 @@ def _rank(path: str, levels: tuple[str, ...]) -> int:
 def expand(template: str, origin: str, linker: LinkerProperties | None = None) -> Iterator[str]:
     """Yield a path with `$ORIGIN`, `$LIB` and `$PLATFORM` filled in.
 
-    What `$LIB` stands for was fixed when the linker was built; where that is not known, each custom
-    is tried.
+    The value of `$LIB` was fixed when the linker was built; if it is unknown, all usual values are
+    tried.
 
     Args:
         template: The path.

@@ -1,4 +1,4 @@
-"""Whether a library could be linked into this process: libraries, versions, symbols."""
+"""A check whether a library could be linked into this process: libraries, versions, symbols."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class MissingSymbol(NamedTuple):
         name: The name, mangled if it is C++.
         readable: The plain part of a mangled name.
         version: The symbol version asked for.
-        family: Who could provide it.
-        needed_by: Name of the library that asks for it: the plugin or a companion.
+        family: The kind of library that could define it.
+        needed_by: Name of the library that needs it: the plugin or a companion.
     """
 
     name: str
@@ -91,7 +91,7 @@ class LinkCheck(NamedTuple):
 def check_link(
     elf: ElfFile, host: HostExports, process: ProcessScope, *, is_device_plugin: bool = False
 ) -> LinkCheck:
-    """Check a library against what this process, this system and the host offer.
+    """Return whether a library can be linked with this process, this system and the host.
 
     Companions are checked with it: they were made for it, not for this system. Libraries of
     the system are taken to be whole.
@@ -144,7 +144,7 @@ def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
 
 
 def _excess(own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope) -> str | None:
-    """Return what makes linking take more work than is done for any plugin, in words."""
+    """Return why linking would take more work than is allowed, None if it would not."""
     if scope.excess is not None:
         return scope.excess
     left = _MAX_LOOK_UPS // (len(scope.libraries) + len(process.libraries))
@@ -204,7 +204,7 @@ def _is_newer(need: VersionNeed, running: str | None) -> bool:
 
 
 def _is_version_offered(need: VersionNeed, scope: LinkScope, host: HostExports) -> bool:
-    """Return whether the named library defines the version; an unversioned one serves them all."""
+    """Return whether the named library defines the version; an unversioned one defines all."""
     if need.library in host.sonames:
         return not host.versions or need.version in host.versions
     provider = scope.library(need.library)
@@ -228,7 +228,7 @@ def _missing_symbols(
 
 
 def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
-    """Return whether a symbol may well be there though nothing that was read offers it."""
+    """Return whether a symbol may be defined though no library that was read defines it."""
     if family is SymbolFamily.PYTHON:
         return True  # Python may be embedded, its library opened later than the program
     # With a library missing, symbols of unknown origin are most likely its own.
@@ -238,7 +238,7 @@ def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
 def _symbol_problems(
     missing: Sequence[MissingSymbol], *, is_device_plugin: bool
 ) -> Iterator[Problem]:
-    """Yield one problem for each library and family, since each has a remedy of its own."""
+    """Yield one problem for each library and family, which have remedies of their own."""
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
         groups[symbol.needed_by, symbol.family].append(symbol)
@@ -254,7 +254,7 @@ def _symbol_problems(
 
 
 def _takes_stand_ins() -> bool:
-    """Return whether a library can name functions that lie elsewhere (`loading.stub_library`)."""
+    """Return whether a stub library can define functions here (`loading.stub_library`)."""
     return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 
 

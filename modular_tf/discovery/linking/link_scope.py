@@ -1,4 +1,4 @@
-"""The libraries that symbols of a plugin are looked up in."""
+"""The scope of a plugin: the libraries in which its symbols are looked up."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LinkScope:
         Args:
             root: The library to start from; the scope does not close it.
             search: Where to look.
-            offered: Names that somebody else stands in for; they are not looked for.
+            offered: Names that the host replaces; they are not searched for.
             outer: A scope that is loaded already.
             preloaded: Names of libraries that come before those that are needed; like the linker it
                 goes on without those that are not found.
@@ -86,7 +86,7 @@ class LinkScope:
             raise
 
     def close(self) -> None:
-        """Close what was brought along; a second call does nothing.
+        """Close the companions; a second call does nothing.
 
         The system's libraries belong to the search.
         """
@@ -141,7 +141,7 @@ class LinkScope:
         offered: Collection[str],
         missing: dict[str, MissingLibrary],
     ) -> None:
-        """Find what one library needs, and its filters, which come before it from `at` on."""
+        """Find the libraries that one library needs, and its filters, which come before it."""
         linked = library.elf.dynamic.linked
         self._note_excess(len(linked))
         for name, is_filter, is_optional in linked:
@@ -166,7 +166,7 @@ class LinkScope:
         return False
 
     def _note_excess(self, libraries: int) -> None:
-        """Record what is more than is looked at, if so many libraries are needed."""
+        """Record that too many libraries are needed, if so."""
         if libraries > MAX_LIBRARIES:
             self.excess = f"more than {MAX_LIBRARIES} libraries"
         elif self._trail.places_left <= 0:
@@ -195,7 +195,7 @@ class LinkScope:
         return found or self._by_file.get(identity)
 
     def _remember(self, library: LinkedLibrary, name: str) -> None:
-        """A library answers to the names it was found by and to its SONAME."""
+        """Record a library under the name it was found by and its SONAME."""
         self._by_name.setdefault(name, library)
         self._by_file.setdefault(library.elf.identity, library)
         soname = library.elf.dynamic.soname
@@ -211,11 +211,11 @@ class ProcessScope(LinkScope):
 
         Args:
             library_path: The value of LD_LIBRARY_PATH when the process started.
-            preload: Likewise of LD_PRELOAD.
+            preload: The value of LD_PRELOAD at that time.
 
         Raises:
-            ElfError: That is not possible.
-            ShortageError: Nothing can be said of it now.
+            ElfError: The program cannot be read.
+            ShortageError: This process has too few descriptors or too little memory now.
         """
         self._answers: dict[str, bool] = {}
         self._program = _open_program()
@@ -259,7 +259,7 @@ class ProcessScope(LinkScope):
 
 
 def _open_program() -> ElfFile:
-    """Open the running program; what it is called matters for `$ORIGIN`."""
+    """Return the open file of the running program; its path matters for `$ORIGIN`."""
     try:
         return ElfFile(os.readlink("/proc/self/exe"))
     except (OSError, ElfError) as error:

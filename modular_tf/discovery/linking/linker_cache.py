@@ -1,4 +1,4 @@
-"""The run-time linker's cache: which library of which name is installed where."""
+"""The dynamic linker's cache of library names and paths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_linker_cache(path: str = LINKER_CACHE) -> Mapping[str, tuple[str, ...]]
     damaged cache counts as none, as it does for the linker.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     try:
         with open(path, "rb") as stream:
@@ -52,7 +52,7 @@ def _parse(data: bytes) -> Mapping[str, tuple[str, ...]]:
 
 
 def _start_of_new_format(data: bytes) -> int:
-    """Return where the new format starts: an old cache may stand before it, for old programs."""
+    """Return the start of the new format; an old cache may precede it for old programs."""
     if not data.startswith(_OLD_MAGIC):
         return 0
     head = len(_OLD_MAGIC) + 4

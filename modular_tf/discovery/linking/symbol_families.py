@@ -1,4 +1,4 @@
-"""Who could provide a symbol, told by its name, and names that people can read."""
+"""The kind of library that could define a symbol, and readable forms of symbols' names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SymbolFamily", "family_of", "readable_name"]
 
 
 class SymbolFamily(Enum):
-    """Who could provide a symbol.
+    """A kind of library that could define a symbol.
 
     Each value is (words for messages, remedy when such symbols are missing).
     """
@@ -58,7 +58,7 @@ class SymbolFamily(Enum):
 
     @property
     def words(self) -> str:
-        """The family, as messages put it."""
+        """The family in words, for messages."""
         return self.value[0]
 
     @property
@@ -89,7 +89,7 @@ _SPECIAL_ENDINGS = (("C", "{0}::{0}"), ("D", "{0}::~{0}"))
 
 
 def family_of(symbol: UndefinedSymbol) -> SymbolFamily:
-    """Return who could provide a symbol."""
+    """Return the kind of library that could define a symbol."""
     name, version = symbol.name, symbol.version or ""
     if name.startswith(("TF_", "TFE_", "TSL_")):
         plugin = re.match(_PLUGIN_API, name) is not None

@@ -1,4 +1,4 @@
-"""Where the system keeps libraries, by the customs of distributions and by the linker's cache."""
+"""The system's library directories, by conventions and by the linker's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["default_library_directories", "is_of_system", "library_folders"]
 def is_of_system(path: str) -> bool:
     """Return whether a library lies where the system keeps libraries; links are not followed.
 
-    A path with `..` leads anywhere, whatever it begins with.
+    A path with `..` is none of the system's, whatever it begins with.
 
     Those places are the linker's cache and its default directories, with what they hold for
     particular processors.
@@ -29,7 +29,7 @@ def is_of_system(path: str) -> bool:
 
 @cache
 def default_library_directories() -> tuple[str, ...]:
-    """Return where the linker looks last."""
+    """Return the directories that the linker searches last."""
     return tuple(
         f"{root}/{folder}" for root in ("", "/usr", "/usr/local") for folder in library_folders()
     )
@@ -37,6 +37,6 @@ def default_library_directories() -> tuple[str, ...]:
 
 @cache
 def library_folders() -> tuple[str, ...]:
-    """Return what distributions call their library directories: Debian, Fedora, all others."""
+    """Return the names of library directories in distributions: Debian, Fedora, all others."""
     triplet = getattr(sys.implementation, "_multiarch", "")
     return (*((f"lib/{triplet}",) if triplet else ()), "lib64", "lib")

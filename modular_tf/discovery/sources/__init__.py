@@ -1,1 +1,1 @@
-"""The nine sources of plugin files, and where they look."""
+"""The nine sources of plugin files and the places that they search."""

@@ -1,6 +1,6 @@
 """Source 7: libraries of installed distributions that export an init symbol.
 
-This finds plugins whose authors never heard of us, such as those of tensorflow-io.
+This finds plugins that were not made for this package, such as those of tensorflow-io.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 def search_distributions(
     installation: Installation, log: SearchLog, recall: Callable[[str, Look], bool]
 ) -> None:
-    """Look at the shared libraries that installed distributions list in their RECORD.
+    """Search the shared libraries that installed distributions list in their RECORD.
 
     Args:
         installation: The distributions.
         log: Takes what is found.
-        recall: Tells whether a library is a plugin; it may know, or look.
+        recall: Returns whether a library is a plugin, from what it knows or by reading it.
     """
     hits: Counter[str] = Counter()
     for distribution in installation.distributions:
@@ -60,7 +60,7 @@ def search_distributions(
 
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
-    """Yield the paths in a RECORD that may be plugins, in its order, each as it is written."""
+    """Yield the paths in a RECORD that may be plugins, in its order, unchanged."""
     for row in rows_that_name(record, b".so"):
         if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
             yield row.path
@@ -90,8 +90,7 @@ def _plugins_of(
 def _is_plugin(path: str, recall: Callable[[str, Look], bool]) -> bool:
     """Return whether a library is a plugin; what cannot be read is none.
 
-    A library that a distribution brings for its own use is nobody's plugin, so that it is
-    missing or damaged is not ours to report.
+    If a library that is no plugin is missing or damaged, that is not reported.
     """
     try:
         return recall(path, exports_init_symbol)

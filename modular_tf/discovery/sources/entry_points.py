@@ -39,11 +39,11 @@ class _UnusableEntryPointError(Exception):
 
 
 def search_entry_points(installation: Installation, log: SearchLog) -> None:
-    """Look at what each entry point of the group names; a bad one becomes a problem."""
+    """Search what each entry point of the group names; a bad one becomes a problem."""
     for distribution in installation.distributions:
         try:
             entries = _entries(installation.entry_points(distribution))
-        except Exception as error:  # noqa: BLE001  (somebody else's metadata: anything may come)
+        except Exception as error:  # noqa: BLE001  (metadata of other packages: anything may come)
             raise_shortage(error)
             _report(distribution, "entry_points.txt", rules.RECORD_READABLE, str(error), log)
             continue
@@ -89,7 +89,7 @@ def _report(
 
 
 def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, str]:
-    """Return where a package lies when links are followed.
+    """Return the real places of a package, links resolved.
 
     Some installers put links in the place of all files of a distribution, also of its metadata.
     """
@@ -135,12 +135,12 @@ def _roots(distribution: InstalledDistribution, top: str) -> Iterator[str]:
 
 
 def _located(top: str) -> list[str]:
-    """Ask the import system for a top-level package, which locates it without importing it."""
+    """Yield the places of a top-level package, from the import system; nothing is imported."""
     from importlib.util import find_spec  # noqa: PLC0415
 
     try:
         spec = find_spec(top)
-    except Exception as error:  # noqa: BLE001  (finders of editable installs are somebody else's)
+    except Exception as error:  # noqa: BLE001  (finders of editable installs may raise anything)
         raise_shortage(error)
         return []
     if spec is None:

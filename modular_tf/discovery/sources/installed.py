@@ -89,7 +89,7 @@ def installed_distributions(python_path: Iterable[str]) -> Iterator[InstalledDis
     """Yield the distributions on `python_path`; of one name only the first, as import does.
 
     Raises:
-        ShortageError: Nothing can be said of it now.
+        ShortageError: This process has too few descriptors or too little memory now.
     """
     seen = set()
     for location in python_path:

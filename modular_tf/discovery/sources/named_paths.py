@@ -27,7 +27,7 @@ IGNORED_AS_PRIVILEGED = "the process has rights that its user lacks (setuid or s
 
 
 def search_arguments(paths: SearchPaths, log: SearchLog) -> None:
-    """Look at the files and directories that the caller names."""
+    """Search the files and directories that the caller names."""
     for path in paths.arguments:
         log.look_at(path, Source.ARGUMENT, "argument", required=True)
 

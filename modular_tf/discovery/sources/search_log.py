@@ -75,7 +75,7 @@ class SearchLog:
         required: bool = False,
         keep: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """Look at a file, which counts whatever it is called, or at a directory.
+        """Search a file with any name, or a directory.
 
         Args:
             path: The place; `~` and relative paths are resolved.
@@ -112,7 +112,7 @@ class SearchLog:
         hits: int,
         ignored: str | None = None,
     ) -> None:
-        """Remember a place that was looked at, or ignored."""
+        """Record a place that was searched or ignored."""
         self.places.append(SearchedPlace(path, source, origin, exists, hits, ignored))
 
     def _note_homeless(self, path: str, source: Source, origin: str) -> None:

@@ -1,4 +1,4 @@
-"""Where to search: everything that discovery reads from its surroundings, as one value."""
+"""The paths to search: everything that discovery reads from the process, as one value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["SearchPaths", "installation_prefixes", "package_directories", "pytho
 
 @dataclass(frozen=True, slots=True)
 class SearchPaths:
-    """What discovery searches; `of_process` fills it for the running process.
+    """The paths that discovery searches; `of_process` returns those of the running process.
 
     Attributes:
         arguments: Files and directories that the caller names.

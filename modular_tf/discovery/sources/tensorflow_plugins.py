@@ -21,7 +21,7 @@ DIRECTORY_NAME = "tensorflow-plugins"
 
 
 def search_tensorflow_plugins(paths: SearchPaths, log: SearchLog) -> None:
-    """Look into `tensorflow-plugins` of every site-packages directory."""
+    """Search `tensorflow-plugins` in every site-packages directory."""
     for site in paths.site_directories:
         path = os.path.join(site, DIRECTORY_NAME)
         log.look_at(path, Source.TENSORFLOW_PLUGINS, path)

@@ -1,8 +1,8 @@
-"""Who else may write to a file by its POSIX access control list.
+"""The users and groups that may write to a file by its POSIX access control list.
 
 Where a file has such a list, the group bits of its mode are the list's mask: without write
-permission for the group nobody in the list has any. So only files that a group seems to be able
-to write to need this look.
+permission for the group no entry of the list grants it. So only files with group permission to
+write need this check.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_LIST = (errno.ENODATA, errno.ENOTSUP)
 
 
 class ListedWriters(NamedTuple):
-    """Those who may write besides the owner.
+    """The users and groups that may write besides the owner.
 
     Attributes:
         owning_group: Whether the file's group may.

@@ -1,4 +1,4 @@
-"""Whether plugins may be opened, decided on who could have changed them and on their bytes."""
+"""Trust: whether plugins may be opened, by who could have changed them and by their bytes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ __all__ = ["TrustJudge"]
 
 
 class TrustJudge:
-    """Judges candidates in one pass; what it learned of directories holds for that pass.
+    """Decides whether candidates are trusted; results about directories are kept for one pass.
 
     [any thread, one at a time]
 
-    Each judgement may raise `ShortageError`, where nothing can be said of a file now.
+    Each method may raise `ShortageError`, if this process has too few descriptors.
 
     Args:
         policy: What the user decided.
@@ -48,7 +48,7 @@ class TrustJudge:
         python_path: Directories whose installed distributions count, as in `sys.path`.
         known_sha256: Returns the hash of a file's bytes for its path and identity, where that is
             known. What is not is worked out where a rule asks for it.
-        writers: Who may change files; by default whom the policy and this process trust.
+        writers: Who may change files; by default the users that the policy and this process trust.
     """
 
     def __init__(
@@ -69,10 +69,9 @@ class TrustJudge:
         self._unchanged_by_others = f"nobody can change it but {rights.writers}"
 
     def judge(self, candidate: Candidate, seen: SeenFile | None = None) -> TrustVerdict:
-        """Judge a candidate's own file; nothing of it is run or mapped.
+        """Return the verdict on a candidate's own file; it is neither run nor mapped.
 
-        Where there is no file, nothing speaks against it and nothing is `checked`; the probe has
-        rules for that.
+        A missing file is accepted with nothing `checked`; the probe has rules for that.
 
         Args:
             candidate: The candidate.
@@ -92,7 +91,7 @@ class TrustJudge:
         return verdict
 
     def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
-        """Refuse a candidate that strangers could change, without reading it; None for any other.
+        """Return the refusal of a file that untrusted users can change, None for any other.
 
         What cannot be found out is left to `judge`.
         """
@@ -106,14 +105,14 @@ class TrustJudge:
         return None if offence is None else TrustVerdict.of_problem(offence)
 
     def judge_unread(self, candidate: Candidate) -> TrustVerdict:
-        """Judge a candidate that the probe refused before its bytes were read, without them."""
+        """Return the verdict on a candidate that the probe rejected before its bytes were read."""
         accepted = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
         return self.refusal_by_rights(candidate) or accepted
 
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
     ) -> TrustVerdict:
-        """Judge the libraries that an accepted candidate brings along, since their code runs too.
+        """Return the verdict on an accepted candidate with its companions, whose code runs too.
 
         Args:
             candidate: The candidate.
@@ -139,7 +138,7 @@ class TrustJudge:
         return verdict.on(tuple(checked))
 
     def judge_stacks(self, verdict: TrustVerdict, libraries: Sequence[str]) -> TrustVerdict:
-        """Refuse an accepted candidate for libraries that ask for an executable stack.
+        """Return the verdict on an accepted candidate whose libraries need an executable stack.
 
         Args:
             verdict: What was said of it and its companions.
@@ -151,9 +150,9 @@ class TrustJudge:
         return verdict
 
     def _judge_stack(self, verdict: TrustVerdict, path: str) -> TrustVerdict:
-        """Judge an accepted library that was not probed, by its file."""
+        """Return the verdict on the stack of an accepted library that was not probed."""
         # What reads libraries is imported where one is read; known plugins are not.
-        from modular_tf.discovery.elf.stack import wants_executable_stack  # noqa: PLC0415
+        from modular_tf.discovery.elf.file import wants_executable_stack  # noqa: PLC0415
 
         try:
             return self.judge_stacks(verdict, (path,) if wants_executable_stack(path) else ())
@@ -166,7 +165,7 @@ class TrustJudge:
     def judge_opened(
         self, candidate: Candidate, verdict: TrustVerdict, opened: Sequence[SeenFile]
     ) -> TrustVerdict:
-        """Judge the libraries that code of an accepted candidate opened when it was tried.
+        """Return the verdict on an accepted candidate with the libraries that its code opened.
 
         Args:
             candidate: The candidate.
@@ -183,7 +182,7 @@ class TrustJudge:
     def judge_environment_libraries(
         self, candidate: Candidate, verdict: TrustVerdict
     ) -> TrustVerdict:
-        """Judge the libraries that the linker's variables brought into this process.
+        """Return the verdict on a candidate with the libraries that the linker's variables added.
 
         What comes with this package is judged by them only where plugins are frozen.
 
@@ -212,7 +211,7 @@ class TrustJudge:
         files: Iterable[tuple[str, int | None]],
         how: str,
     ) -> TrustVerdict:
-        """Judge libraries that are no companions: each a file, and its size if that is known."""
+        """Return the verdict with more libraries: each a file, and its size if that is known."""
         if not verdict.checked:
             return verdict
         checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
@@ -233,7 +232,7 @@ class TrustJudge:
     def judge_mapped(
         self, path: str, *, of: str, distribution: str | None = None, size: int | None = None
     ) -> TrustVerdict:
-        """Judge a library that is mapped with a plugin and is no companion that the probe found.
+        """Return the verdict on a library that is mapped with a plugin and is no companion.
 
         Args:
             path: Its file.
@@ -272,7 +271,7 @@ class TrustJudge:
         *,
         of: str | None = None,
     ) -> TrustVerdict:
-        """Judge a plugin's library, or a companion of the library with the hash `of`."""
+        """Return the verdict on a plugin's library, or on a companion of the library `of`."""
         try:
             verdict = self._by_rights(file, offence, candidate)
             if verdict.accepted and self._lock is not None:

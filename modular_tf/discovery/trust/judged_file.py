@@ -1,4 +1,4 @@
-"""One file under judgement, and its bytes, read only where a rule asks for them."""
+"""One file whose trust is checked, and its bytes, read only if a rule needs them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _AT_ONCE = 1 << 20
 
 
 class JudgedFile:
-    """A file. [any thread, one at a time]
+    """A file whose trust is checked. [any thread, one at a time]
 
     Attributes:
-        path: As it was given.
+        path: The path that was given.
         real_path: The same without links.
         identity: Which file was looked at, and when that changed last.
 
@@ -41,7 +41,7 @@ class JudgedFile:
         self._sha256 = known_sha256(path, self.identity) if known_sha256 else None
 
     def seen(self) -> SeenFile:
-        """Return what the mapped file is compared with; with the hash if that is known or needed.
+        """Return the state to compare the mapped file with; with the hash if known or needed.
 
         Raises:
             OSError: As in `sha256`.
@@ -71,7 +71,7 @@ class JudgedFile:
 
 
 def _boot_of(path: str) -> str:
-    """Return during which start of the machine an image's file is the same (`SeenFile.boot`)."""
+    """Return the start of the machine for a file of an image (`SeenFile.boot`)."""
     return "" if os.statvfs(path).f_flag & os.ST_RDONLY else boot_id()
 
 

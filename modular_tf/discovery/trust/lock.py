@@ -1,4 +1,4 @@
-"""Whether plugins are in the lock file, where they are frozen."""
+"""A check whether plugins are in the lock file, for frozen plugins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Lock"]
 
 
 class Lock:
-    """The lock file of one pass, read when it is asked for.
+    """The lock file, read at its first use.
 
     Args:
-        path: Where it is; None for nowhere, where nothing is in it.
-        paths: Judges the file itself: what strangers can change vouches for nothing.
+        path: Its path; None for none, which accepts nothing.
+        paths: Checks the lock file itself: one that untrusted users can change is not used.
     """
 
     def __init__(self, path: str | None, paths: PathJudge) -> None:
@@ -32,7 +32,7 @@ class Lock:
         self._read: LockFile | Problem | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
-        """Return whether a file is in the lock file.
+        """Return the verdict on a file by the lock file.
 
         Args:
             file: A plugin's library, or a companion.

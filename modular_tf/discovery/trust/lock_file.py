@@ -36,7 +36,7 @@ class LockedFile:
     size: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         return {"file": self.file, "sha256": self.sha256, "size": self.size}
 
 
@@ -61,7 +61,7 @@ class LockedPlugin:
     companions: tuple[LockedFile, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         return {
             "name": self.name,
             **self.library.as_dict(),
@@ -84,7 +84,7 @@ class LockFile:
 
     @classmethod
     def of(cls, plugins: Iterable[LockedPlugin]) -> LockFile:
-        """Make one of plugins in any order.
+        """Return the lock file of plugins in any order.
 
         Two with the same bytes are one, with the companions of both.
         """
@@ -97,7 +97,7 @@ class LockFile:
 
     @classmethod
     def parse(cls, text: str | bytes) -> LockFile:
-        """Read the text of a lock file.
+        """Return the lock file with a text.
 
         Raises:
             ValueError: It is none, of another version, or damaged; the message says what and where.

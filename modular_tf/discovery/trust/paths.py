@@ -1,4 +1,4 @@
-"""Everything on the way to a file: each directory above it, each link and where that leads."""
+"""Trust of a path: of each directory above a file, and of each link and its target."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_LINKS = 40  # as the kernel
 
 
 class JudgedPath(NamedTuple):
-    """Where a path leads, and what is wrong on the way.
+    """The real path of a file, and the first thing on it that is not trusted.
 
     Attributes:
         real_path: The same without links.
-        status: Of what lies there.
-        offence: The first thing on the way that a stranger could change; the end is part of it.
+        status: The status of the file.
+        offence: The first directory, link or file that an untrusted user can change, None for none.
     """
 
     real_path: str
@@ -31,7 +31,7 @@ class JudgedPath(NamedTuple):
 
 
 class PathJudge:
-    """Judges paths; what it learned of a directory holds for as long as it lives.
+    """Checks the trust of paths; results about directories are kept as long as it lives.
 
     So it is for one pass over the candidates. [any thread, one at a time]
     """
@@ -77,7 +77,7 @@ class PathJudge:
         return JudgedPath(real_path, status, offence or self._ancestor_offence(real_path))
 
     def _follow(self, path: str) -> JudgedPath:
-        """Walk a path, judging the links on it and all directories but the end."""
+        """Follow a path; check the links on it and all directories but the last."""
         at, offence = "/", None
         pending = _parts(path)
         n_links = 0

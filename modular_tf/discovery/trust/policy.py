@@ -1,4 +1,4 @@
-"""What a user decides about trust: the table `[trust]` of the configuration."""
+"""The user's settings of trust: the table `[trust]` of the configuration."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TRUST_KEYS: Mapping[str, Key] = {
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """Whose files are opened, besides root's and those of this process's user. It pickles.
+    """The settings of trust, besides root and this process's user. It pickles.
 
     Attributes:
         owners: Users, by name or number, whose files and directories are as good as root's.
@@ -73,7 +73,7 @@ class TrustPolicy:
 
 
 def parse_policy(value: Any, base: str) -> TrustPolicy:
-    """Make a policy of a table as TOML gives it.
+    """Return the policy in a table of TOML.
 
     Args:
         value: The table.
@@ -114,7 +114,7 @@ def default_lock_path(config_path: str | None) -> str | None:
 
 
 def frozen_by(environment: Mapping[str, str]) -> bool | None:
-    """Return what `MODULAR_TF_FROZEN` says, None where it says nothing.
+    """Return the value of `MODULAR_TF_FROZEN`, None if it is unset.
 
     Raises:
         ValueError: It is neither yes nor no.

@@ -1,4 +1,4 @@
-"""The hashes that installers leave in the RECORD of a distribution."""
+"""The hashes in the RECORDs of distributions, which installers have written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALGORITHMS = ("sha256", "sha384", "sha512")  # weaker ones vouch for nothing
 
 
 class _RecordedHash(NamedTuple):
-    """What a RECORD says of a file.
+    """A file's hash in a RECORD.
 
     Attributes:
         label: Name and version of the distribution.
@@ -45,12 +45,12 @@ class _RecordedHash(NamedTuple):
 
 
 class Records:
-    """The RECORDs of installed distributions, read when they are asked for.
+    """The RECORDs of installed distributions, read at their first use.
 
     Args:
         python_path: Where distributions are installed.
-        paths: Judges the RECORDs themselves, where they are to vouch for others.
-        required: Whether what no RECORD vouches for is refused.
+        paths: Checks the RECORDs themselves, if they are required.
+        required: Whether a file without a hash in a RECORD is rejected.
     """
 
     def __init__(self, python_path: Iterable[str], paths: PathJudge, *, required: bool) -> None:
@@ -63,7 +63,7 @@ class Records:
     def verdict(
         self, file: JudgedFile, distribution: str | None, otherwise: TrustVerdict
     ) -> TrustVerdict:
-        """Return what RECORD says of a file.
+        """Return the verdict on a file by its RECORD.
 
         An editable install lists no libraries, and compiled files may come without a hash.
 
@@ -90,7 +90,7 @@ class Records:
         return _missing(file, remarks) if self._required else otherwise.remark(*remarks)
 
     def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
-        """Yield what the first distribution that says anything has of a file."""
+        """Yield the hashes of a file in the first distribution that lists it."""
         for found in self._distributions(distribution):
             record = os.path.join(found.metadata_directory, "RECORD")
             if self._required and not self._is_safe(record):
@@ -108,7 +108,7 @@ class Records:
                 return
 
     def _distributions(self, name: str | None) -> list[InstalledDistribution]:
-        """Return the one of this name; where a RECORD is needed, the others behind it."""
+        """Return the distribution of this name, and all others after it if a RECORD is required."""
         if name is None and not self._required:
             return []
         if self._installed is None:

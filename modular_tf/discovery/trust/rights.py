@@ -1,4 +1,4 @@
-"""Whether one file, link or directory could have been changed by a stranger."""
+"""A check whether an untrusted user could have changed one file, link or directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Rights"]
 
 
 class Rights:
-    """Judges by owner, mode and access control list. [any thread]
+    """Checks owner, mode and access control list. [any thread]
 
     Args:
         writers: Those who may change files.
@@ -40,15 +40,15 @@ class Rights:
     def ancestor_offence(self, path: str, status: os.stat_result) -> Problem | None:
         """Return what is wrong with a directory above the one that files lie in.
 
-        In a sticky one others can add names, but neither rename nor remove what is not theirs; and
-        what lies on the way to a plugin is not theirs.
+        In a sticky directory others can add names, but can neither rename nor remove the files of
+        other users, as those on the path of a plugin are.
         """
         if status.st_mode & stat.S_ISVTX:
             return self.owner_offence(path, status)
         return self.offence_of(path, status)
 
     def owner_offence(self, path: str, status: os.stat_result) -> Problem | None:
-        """Return what is wrong with the owner, which is all that there is to a link."""
+        """Return what is wrong with the owner of a link, which has no other rights."""
         if status.st_uid in self.writers.users:
             return None
         message = f"{path} belongs to {user_text(status.st_uid)}, expected {self.writers}"

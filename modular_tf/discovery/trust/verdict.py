@@ -1,4 +1,4 @@
-"""What trust decided about a plugin, and by which rule."""
+"""The verdict of trust on a plugin, with the rule that decided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TrustVerdict(NamedTuple):
     """Whether a plugin may be opened.
 
     Attributes:
-        rule: Id of the rule that decided, whichever way.
+        rule: Id of the rule that decided.
         message: How it decided, one sentence without a full stop.
         refused: The broken rule; None if the plugin may be opened.
         checked: The files that were judged, as they were then: what is mapped has to be the same.
@@ -36,15 +36,15 @@ class TrustVerdict(NamedTuple):
 
     @classmethod
     def of_problem(cls, problem: Problem) -> TrustVerdict:
-        """Make the refusal for a broken rule."""
+        """Return the refusal for a broken rule."""
         return cls(problem.rule, problem.message, problem)
 
     def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
-        """Return the same verdict on these files."""
+        """Return the same verdict with these files as `checked`."""
         return self._replace(checked=checked)
 
     def remark(self, *remarks: str) -> TrustVerdict:
-        """Return the same verdict with more that could not be compared."""
+        """Return the same verdict with another remark."""
         message = "; ".join((self.message, *remarks))
         return self._replace(message=message, remarks=(*self.remarks, *remarks))
 

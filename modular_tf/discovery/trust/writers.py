@@ -1,4 +1,4 @@
-"""Who may change files without being a stranger: trusted users and groups.
+"""Trusted users and groups, who may change the files of plugins.
 
 Root is trusted, and the user of this process. So is everybody who can change this package: their
 code runs here already, and to refuse their plugins would protect nothing. That lets containers
@@ -63,7 +63,7 @@ class TrustedWriters:
 
 
 def trusted_writers(policy: TrustPolicy) -> TrustedWriters:
-    """Return whom this process trusts."""
+    """Return the users and groups that this process trusts."""
     chain = [status for path in package_directories() for status in _chain(path)]
     maintainers = (status.st_gid for status in chain if status.st_mode & stat.S_IWGRP)
     return TrustedWriters(
@@ -75,13 +75,13 @@ def trusted_writers(policy: TrustPolicy) -> TrustedWriters:
 
 
 def user_text(number: int) -> str:
-    """Return what to call a user in messages."""
+    """Return a user's name and number for messages."""
     name = _user_name(number)
     return f"{name} (user {number})" if name else f"user {number}"
 
 
 def group_text(number: int) -> str:
-    """Return what to call a group in messages."""
+    """Return a group's name and number for messages."""
     names, _ = _group(number)
     return f"group {names[0]} ({number})" if names else f"group {number}"
 
@@ -113,7 +113,7 @@ def _chain(path: str) -> Iterator[os.stat_result]:
 
 
 def _roots() -> Iterable[int]:
-    """Return the numbers that root's files have here.
+    """Return the user numbers that root's files have here.
 
     In a user namespace without root, all files of users from outside have one number, root's
     among them.

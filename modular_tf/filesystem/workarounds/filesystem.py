@@ -20,9 +20,8 @@ from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.idle_threads import wait_until_idle
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.filesystem.statistics import FileStatistics
-from modular_tf.filesystem.workarounds.descriptor_check import DescriptorCheck
+from modular_tf.filesystem.workarounds.descriptors import DescriptorCheck, LeakedDescriptors
 from modular_tf.filesystem.workarounds.endpoint_check import EndpointCheck
-from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
 from modular_tf.filesystem.workarounds.library_check import LibraryCheck
 from modular_tf.filesystem.workarounds.readers import (
     BlockReader,

@@ -10,7 +10,7 @@ from modular_tf.filesystem.files import WritableFile
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined,unused-ignore]
 
-    from modular_tf.filesystem.workarounds.leaked_descriptors import LeakedDescriptors
+    from modular_tf.filesystem.workarounds.descriptors import LeakedDescriptors
 
 
 class WorkaroundWriter(WritableFile):

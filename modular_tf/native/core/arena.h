@@ -1,4 +1,4 @@
-/* A best-fit allocator with coalescing, over regions that somebody else provides.
+/* A best-fit allocator with coalescing, over regions that a source provides.
  *
  * The numbers are those of TensorFlow's allocator for devices: sizes are rounded up to 256 bytes,
  * free chunks lie in 21 bins of 256 * 2^n bytes, a region grows from 2 MiB by doubling. What the

@@ -13,7 +13,7 @@ struct mtf_plugin {
 
 namespace mtf {
 
-// Lies on the stack of whoever calls. All that it is given outlives it.
+// Lies on the stack of the caller. All that it is given outlives it.
 class CallUnderWay {
  public:
   // `plugin` may be NULL where it is not known yet; `subject` is what the call is about: a path or

@@ -54,7 +54,7 @@ Text& add_call(Text& text, const CallUnderWay& call) {
   return text;
 }
 
-Text end_line, note_path, note;  // of whoever has set `is_told`
+Text end_line, note_path, note;  // used by the thread that has set `is_told`
 Text interrupt_line;             // of the main thread
 
 void leave_note(const CallUnderWay& call, int number, int status) {
@@ -78,7 +78,7 @@ void leave_note(const CallUnderWay& call, int number, int status) {
   close(file);
 }
 
-// A call that is about nothing and of nobody tells nothing.
+// A call without subject and plugin is not reported.
 bool is_nameless(const CallUnderWay& call) {
   return call.plugin == nullptr && call.subject == nullptr;
 }

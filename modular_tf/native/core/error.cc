@@ -20,7 +20,7 @@ mtf_error no_memory = {kResourceExhausted, 0, 0, no_memory_text, 0};
 
 std::atomic<int64_t> alive{0};
 
-// All fields are set here: nobody may change an error later, which may be the one that all share.
+// All fields are set here: an error is never changed later, since it may be the shared one.
 Error make(mtf_error fields, const char* message) {
   auto* error = static_cast<mtf_error*>(std::malloc(sizeof(mtf_error)));
   char* copy = mtf_copied_text(message != nullptr ? message : "");

@@ -38,7 +38,7 @@ void mtf_executor::take_off(mtf::DeviceObject* object) {
 int mtf_executor::account_end(mtf::DeviceObject* object) {
   object->is_ending = false;
   --ending_;
-  if (closed.load()) changed_.notify_all();  // nobody waits before
+  if (closed.load()) changed_.notify_all();  // no thread waits before
   return --alive_[static_cast<int>(object->kind)];
 }
 
@@ -48,8 +48,8 @@ int mtf_executor::end(mtf::DeviceObject* object) {
   mtf::UniqueLock lock(mutex_);
   int left = alive_[static_cast<int>(object->kind)];
   object->is_freed = true;
-  // Whoever destroys it frees it. Once the executor is being closed that is the closer, and not
-  // before all work is done: nobody may take away now what that uses.
+  // The thread that destroys it frees it. While the executor is closed that is the closer, and not
+  // before all work is done, since that may use it.
   const bool is_closers = closed.load() && object->kind != mtf::Kind::kHostMemory;
   if (object->is_ending || (is_closers && object->link != nullptr)) return left;
   if (object->link != nullptr) {

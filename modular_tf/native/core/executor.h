@@ -51,7 +51,7 @@ mtf_error* mtf_executor_set_allocator(mtf_executor* executor, int32_t kind, cons
 /* Refuses further calls on all of them and waits for those that run; has the devices finish their
  * work if there are streams (synchronize_all_activity), and those of other executors whose work uses
  * objects of these; then destroys timers, events, streams and device memory of each, in that order.
- * Host and unified memory stays, since somebody may be looking at it. `errors` gets the failure of
+ * Host and unified memory stays, since it may still be viewed. `errors` gets the failure of
  * each, or NULL; all are destroyed nevertheless. A further call returns when that has been done. */
 void mtf_executors_close(mtf_executor* const* executors, mtf_error** errors, int32_t count);
 /* Refuses further calls, as the first step of `mtf_executors_close`, which has to follow. */
@@ -67,7 +67,7 @@ int mtf_executor_waits_for(mtf_executor* executor, const mtf_executor* other);
 /* How many host and unified memories there are: until they are freed the device must stay. One that
  * is being freed counts until the plugin's function has returned. */
 int64_t mtf_executor_host_memories(mtf_executor* executor);
-/* How many objects somebody holds: streams, events, timers, memory. */
+/* The number of objects in use: streams, events, timers, memory. */
 int64_t mtf_executor_held_objects(mtf_executor* executor);
 /* Gives the caller's reference back; objects keep the executor as long as they need it. */
 void mtf_executor_free(mtf_executor* executor);
@@ -104,7 +104,7 @@ enum { MTF_DEVICE_MEMORY = 0, MTF_HOST_MEMORY = 1, MTF_UNIFIED_MEMORY = 2 };
 
 /* Memory of a kind; 0 bytes are had without the plugin, at address 0. */
 mtf_memory* mtf_memory_new(mtf_executor* executor, int32_t source, uint64_t size);
-/* A piece of memory that somebody else frees. */
+/* A piece of memory that its owner frees. */
 mtf_memory* mtf_memory_borrow(mtf_executor* executor, void* address, uint64_t size,
                               uint64_t payload);
 uintptr_t mtf_memory_address(const mtf_memory* memory);

@@ -52,7 +52,7 @@ void* refuse() {
   return mtf::fail_with(error.release());
 }
 
-// Nobody gives a memory back that is given a second time: the first one does.
+// Memory that is returned a second time is not freed again.
 mtf::Error given_twice(const mtf_memory* region, const char* slot) {
   char message[200];
   std::snprintf(message, sizeof message,

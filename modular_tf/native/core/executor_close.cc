@@ -30,7 +30,7 @@ mtf::Error mtf_executor::finish_work() {
   return std::move(failure_);
 }
 
-// Has the device finish its work if there are streams; whoever comes second waits for the first.
+// Waits for the device's work to finish if there are streams; a second caller waits for the first.
 void mtf_executor::make_quiet() {
   mtf::UniqueLock lock(mutex_);
   if (stage_ != mtf::Stage::kOpen) {
@@ -47,13 +47,13 @@ void mtf_executor::make_quiet() {
   changed_.notify_all();
 }
 
-// Waits for what was enqueued so far, by whoever closes another executor.
+// Waits for what was enqueued so far; called by the thread that closes another executor.
 void mtf_executor::await_work() {
   {
     const mtf::ExecutorUse use(this);
     if (use) return mtf::drop(synchronize(this));
   }
-  // Somebody closes it, or began to and was interrupted.
+  // Another thread closes it, or an interrupted call has begun to.
   await_calls();
   make_quiet();
 }

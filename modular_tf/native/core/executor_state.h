@@ -117,7 +117,7 @@ struct mtf_memory final : mtf::DeviceObject {
   explicit mtf_memory(mtf_executor* executor, mtf::Kind its_kind = mtf::Kind::kMemory)
       : DeviceObject(executor, its_kind) {}
   void destroy() override;
-  int32_t source = -1;  // MTF_*_MEMORY; -1: somebody else frees it
+  int32_t source = -1;  // MTF_*_MEMORY; -1: its owner frees it
   mtf_arena* arena = nullptr;  // which gave it, and is kept
   SP_DeviceMemoryBase base = {SP_DEVICE_MEMORY_BASE_STRUCT_SIZE, nullptr, nullptr, 0, 0};
 };
@@ -137,7 +137,7 @@ struct mtf_stream final : mtf::DeviceObject {
   explicit mtf_stream(mtf_executor* executor) : DeviceObject(executor, mtf::Kind::kStream) {}
   void destroy() override;
   SP_Stream handle = nullptr;
-  std::atomic<mtf_event*> mark{nullptr};  // for waits; whoever waits takes it meanwhile
+  std::atomic<mtf_event*> mark{nullptr};  // for waits; the waiting thread takes it meanwhile
 };
 
 struct mtf_event final : mtf::DeviceObject {

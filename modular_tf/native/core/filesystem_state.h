@@ -99,7 +99,7 @@ class FilesystemUse {
   bool open_;
 };
 
-// A path as the plugin wants it, freed by whoever allocated it.
+// A path as the plugin wants it, freed by its allocator.
 class TranslatedPath {
  public:
   TranslatedPath() = default;

@@ -12,7 +12,7 @@ namespace mtf {
 namespace {
 
 constexpr uint32_t kHeld = 1;
-constexpr uint32_t kWanted = 2;  // somebody sleeps until it is free
+constexpr uint32_t kWanted = 2;  // a thread sleeps until it is free
 constexpr uint32_t kBits = kHeld | kWanted;
 
 std::atomic<unsigned> forks{0};
@@ -50,7 +50,7 @@ void Lock::lock() {
   const uint32_t ours = free_here();
   uint32_t seen = ours;
   if (state_.compare_exchange_strong(seen, ours | kHeld, std::memory_order_acquire)) return;
-  uint32_t taken = ours | kHeld;  // how it is taken: whoever has slept may not be the only one
+  uint32_t taken = ours | kHeld;  // how it is taken: other threads may be sleeping too
   for (;;) {
     if ((seen & ~kBits) != ours || (seen & kHeld) == 0) {
       if (!state_.compare_exchange_weak(seen, taken, std::memory_order_acquire)) continue;

@@ -1,7 +1,7 @@
 // Locks that a forked child never finds taken by a thread of its parent.
 //
 // The word of a lock says in which process it was taken: fork_generation() differs in a child. What
-// another process took is free here, since nobody is there who could release it. So a lock may be in
+// another process took is free here, since no thread is left to release it. So a lock may be in
 // any object, nothing has to be done at a fork, and no fork waits for a lock. What the lock protects
 // is found as it was at that moment, perhaps half changed: is_abandoned() tells.
 #ifndef MODULAR_TF_CORE_FORK_LOCK_H_

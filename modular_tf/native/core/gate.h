@@ -27,7 +27,7 @@ class Gate {
   bool is_closed() const { return (state_.load() & kClosed) != 0; }
   bool has_ended() const { return (state_.load() & kEnded) != 0; }
 
-  // A use that lasts and runs no code, such as memory that somebody looks at: begins, and ends.
+  // A lasting use that runs no code, such as memory that is viewed: begins, and ends.
   void rest() { state_.fetch_add(kResting); }
   // Makes it an ordinary use again, which must leave(). False: the object was ended in spite of it.
   bool wake() {
@@ -56,7 +56,7 @@ class Gate {
     const uint64_t ended = resting == 0 ? (state & kClosed) * kEnded : state & kEnded;
     state_ = resting * (kResting + kUse) | (state & kClosed) | ended;
   }
-  // It belongs to somebody else now: nobody may use it here, or end it.
+  // It belongs to another process now: it must not be used or closed here.
   void abandon() { state_ = kClosed | kEnded; }
 
  private:

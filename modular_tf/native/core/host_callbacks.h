@@ -38,7 +38,7 @@ mtf_error* mtf_callback_enqueue(mtf_stream* stream, uint64_t job, int32_t* outco
 uint64_t mtf_callback_next(mtf_callback_queue* queue, uint64_t nanoseconds);
 /* Ends a job that `mtf_callback_next` has returned; code 0 is success. */
 void mtf_callback_done(uint64_t job, int32_t code, const char* message);
-/* Ends a job that nobody has called, and that nobody will run. */
+/* Ends a job that was not called and will not be run. */
 void mtf_callback_cancel(uint64_t job);
 /* The interpreter ends: jobs that are called from now on fail as cancelled, and so do those that
  * wait for a worker. */

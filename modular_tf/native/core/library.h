@@ -50,7 +50,7 @@ int mtf_try_read(const void* source, void* destination, size_t size);
  * longer. */
 int64_t mtf_try_strlen(const char* source, size_t limit);
 
-/* Stands in the place of functions that nobody has, whatever their arguments: returns 0. */
+/* Replaces functions that are not defined anywhere, whatever their arguments: returns 0. */
 void* mtf_absent_function(void);
 
 /* Copies `size` bytes to fresh pages and write-protects them: a later write faults. */

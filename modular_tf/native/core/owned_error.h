@@ -1,4 +1,4 @@
-// An mtf_error with an owner: it is freed at its end unless somebody takes it over.
+// An mtf_error with an owner: it is freed at its end unless ownership is passed on.
 #ifndef MODULAR_TF_CORE_OWNED_ERROR_H_
 #define MODULAR_TF_CORE_OWNED_ERROR_H_
 
@@ -35,11 +35,11 @@ class [[nodiscard]] Error {
   mtf_error* error_ = nullptr;
 };
 
-// What is done with an error that nobody can be told.
+// What is done with an error that cannot be reported.
 inline void drop(Error) {}
 
 // Makes an error with a copy of `message`. Where there is no memory for it, the error says that; it
-// is one for all, and nobody may write to it.
+// is one for all, and is never written to.
 Error make_error(int code, const char* message);
 
 // The error of a use after close. `message` says what is closed.

@@ -93,7 +93,7 @@ Message* take_first(Queue& its) {
   return message;
 }
 
-// Writes what nobody has fetched to stderr, but for the message `except`.
+// Writes the messages that were not fetched to stderr, except for the message `except`.
 void write_out_rest(Queue& its, const Message* except) {
   while (Message* message = take_first(its)) {
     if (message != except) write_out(*message);

@@ -12,7 +12,7 @@ namespace mtf {
 Error join_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin,
                        TF_Filesystem* handle);
 
-// Calls cleanup if nobody else uses it.
+// Calls cleanup after the last use.
 Error leave_shared_init(const TF_FilesystemOps& table, const mtf_plugin* plugin);
 
 // In a forked child, before it has threads: the first caller calls init anew.

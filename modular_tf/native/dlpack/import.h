@@ -7,7 +7,7 @@
 /* A tensor that owns the managed one; NULL with an exception, and then the caller still does. */
 Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed);
 
-/* Frees what nobody took, and keeps the exception that says why. */
+/* Frees what was not taken over, and keeps the exception with the reason. */
 void mtf_discard_versioned(DLManagedTensorVersioned* managed);
 
 /* consume(capsule): takes over what an unconsumed capsule of either kind holds, and renames it. On

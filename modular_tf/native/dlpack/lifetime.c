@@ -7,7 +7,7 @@ enum { MOST_NESTED = 16 };
 
 typedef struct {
   int depth;
-  Tensor* postponed; /* linked by dl.data, which nobody needs any more */
+  Tensor* postponed; /* linked by dl.data, which is not used any more */
 } Nesting;
 
 static _Thread_local Nesting nesting;

@@ -2,7 +2,7 @@
  *
  * Uses of it are counted: managed tensors and buffers of consumers, views, and calls that export or
  * copy. Where Python code may run, or another thread, a use begins before that. `_end_memory` lets the
- * owner go with the last use; a tensor that nobody ends keeps it until it is destroyed itself. */
+ * owner go with the last use; a tensor that is not ended keeps it until it is destroyed itself. */
 #ifndef MODULAR_TF_DLPACK_LIFETIME_H_
 #define MODULAR_TF_DLPACK_LIFETIME_H_
 

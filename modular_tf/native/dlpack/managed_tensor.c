@@ -11,7 +11,7 @@ const char mtf_used_legacy_name[] = "used_dltensor";
 const char mtf_versioned_name[] = "dltensor_versioned";
 const char mtf_used_versioned_name[] = "used_dltensor_versioned";
 
-/* Leaks where nobody can run Python any more. */
+/* Leaks if Python cannot run any more. */
 static void release(void* managed, Tensor* tensor) {
   if (!mtf_can_take_gil()) return;
   const PyGILState_STATE state = PyGILState_Ensure();

@@ -1,4 +1,4 @@
-/* What owns memory of C until nobody has it: a capsule, which the collector neither finalizes nor clears.
+/* The owner of C memory: a capsule, which the collector neither finalizes nor clears.
  *
  * Finalizers of a cycle run in any order. A stream's may write what it has buffered after that of a
  * cffi pointer (`ffi.gc`) has freed the file. A capsule is freed when all finalizers have run. */

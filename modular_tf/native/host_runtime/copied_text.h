@@ -1,4 +1,4 @@
-/* Copies of strings that somebody else may change meanwhile, as a plugin may its own: the length is
+/* Copies of strings that another thread may change, such as those of a plugin: the length is
  * measured once, that many bytes are copied, and the NUL at the end is ours. (strdup copies the NUL
  * that it saw, which may be gone; what is measured a second time may have grown.) */
 #ifndef MODULAR_TF_HOST_RUNTIME_COPIED_TEXT_H_

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* One log line of a plugin. Whoever is handed it copies what it keeps. */
+/* One log line of a plugin. The receiver copies what it keeps. */
 typedef struct mtf_plugin_line {
   int32_t level;       /* 0..3 for info, warning, error and fatal, -1 - n for VLOG(n) */
   int32_t line;        /* of the source file; 0 where the plugin does not say */

@@ -1,4 +1,4 @@
-/* Libraries that a plugin loads by itself. They stay mapped: nobody knows who still points in. */
+/* Libraries that a plugin loads by itself. They stay mapped: pointers into them may exist. */
 #include <dlfcn.h>
 
 #include "modular_tf/env.h"

@@ -1,1 +1,1 @@
-"""What lasts between runs."""
+"""State that is kept between runs: caches, quarantine, marks."""

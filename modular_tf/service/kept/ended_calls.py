@@ -1,7 +1,7 @@
-"""Calls into plugins in which processes ended: told when it happens, and known to the next process.
+"""Calls into plugins in which a process ended: reported at once, and to the next process.
 
-The native core does both in a signal handler (`native/core/ended_calls.h`). What it leaves is a
-file for each such call, which is read and removed by the process after it.
+The native core does both in a signal handler (`native/core/ended_calls.h`). It writes a file for
+each such call, which the next process reads and removes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EndedCall(NamedTuple):
     time: int
 
     def incident(self) -> Incident:
-        """Return what is kept of it (LD-130)."""
+        """Return the incident for the quarantine (LD-130)."""
         about = f" of {self.subject!r}" if self.subject else ""
         how = signal_name(self.signal) if self.signal else f"exit({self.status})"
         message = f"{self.call}{about}: process {self.pid} ended in it by {how}"
@@ -67,10 +67,10 @@ class EndedCall(NamedTuple):
 
 @cache
 def report_ended_calls(*, leave_notes: bool) -> None:
-    """From now on, tell on standard error of a call in which this process ends. [any thread]
+    """Report on standard error a call in which this process ends, from now on. [any thread]
 
     Args:
-        leave_notes: Leave a note of it too, where the plugin has a record.
+        leave_notes: Also write a note for the next process, if the plugin has a record.
     """
     from modular_tf.native.ffi import lib  # noqa: PLC0415  (who only reads notes needs none)
 
@@ -79,7 +79,7 @@ def report_ended_calls(*, leave_notes: bool) -> None:
 
 
 def record_of(plugin: str, path: str, sha256: str) -> str:
-    """Return what a note of a plugin's call begins with."""
+    """Return the first part of the notes of a plugin's calls."""
     known = {"plugin": plugin, "path": path, "sha256": sha256, "machine": _machine()}
     return json.dumps(known).removesuffix("}")
 
@@ -117,7 +117,7 @@ def _machine() -> str:
 
 
 def _note(data: bytes | None) -> dict[str, Any] | None:
-    """Return what a note says, None if it says nothing: the process may have ended in it."""
+    """Return the call in a note, None if the note is incomplete."""
     try:
         note = json.loads(data or b"")
         if type(note) is not dict or any(type(note.get(key)) is not _TYPES[key] for key in _TYPES):

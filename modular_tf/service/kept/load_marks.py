@@ -1,8 +1,8 @@
-"""Marks of what is being loaded into a process, for the processes after it.
+"""Marks of plugins that are being loaded, for later processes if this one ends.
 
-Not everything can be tried in a process of its own first, and where the system does not let a trial
-be secluded, a trial may end this process too. So a small file says what begins to run here, and is
-removed when it came back. A file whose process is gone names the culprit.
+Not everything can be tried in a process of its own first, and a trial that cannot be secluded may
+end this process too. So a small file names what begins to run, and is removed when that returns. A
+file whose process is gone names the culprit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FOREIGN_S = 30 * 24 * 3600.0
 
 
 class Culprit(NamedTuple):
-    """What a process was loading when it ended.
+    """A plugin that a process was loading when it ended.
 
     Attributes:
         plugin: The plugin's name for users.
@@ -48,8 +48,8 @@ class Culprit(NamedTuple):
         what: What had begun.
         pid: The process that ended.
         time: When it had begun, in seconds since 1970.
-        is_certain: Whether nothing else can be what ended it: a trial, and all who watched over it
-            ended as suddenly, while the machine went on.
+        is_certain: Whether nothing else can have ended the process: it was a trial, whose watchers
+            ended as well, while the machine went on.
     """
 
     plugin: str
@@ -61,7 +61,7 @@ class Culprit(NamedTuple):
     is_certain: bool = False
 
     def incident(self) -> Incident:
-        """Return what quarantine keeps of it (LD-070)."""
+        """Return the incident for the quarantine (LD-070)."""
         message = (
             f"{self.what}: process {self.pid} ended while it did that; perhaps for another reason, "
             "such as SIGKILL or a power cut"
@@ -70,7 +70,7 @@ class Culprit(NamedTuple):
 
 
 class LoadMarks:
-    """The marks of this user's processes.
+    """The load marks of this user's processes.
 
     Where nothing can be written, there are none. [any thread]
     """
@@ -90,12 +90,12 @@ class LoadMarks:
         return cls(PrivateDirectory(None if place is None else os.path.join(place, "marks")))
 
     def around_trial(self, plugin: str, path: str, sha256: str) -> AbstractContextManager[str]:
-        """Mark what is tried in another process that may end this one; see `around`."""
+        """Mark a trial in another process, which may end this one; see `around`."""
         return self.around(plugin, path, f"{_TRYING}{path}", sha256)
 
     @contextmanager
     def around(self, plugin: str, path: str, what: str, sha256: str) -> Iterator[str]:
-        """Mark what may end this process, for as long as it runs. [any thread]
+        """Keep a mark while something runs that may end this process. [any thread]
 
         Args:
             plugin: The plugin's name for users.
@@ -124,7 +124,7 @@ class LoadMarks:
                 self._directory.remove(f"{name}{WITNESSED}")
 
     def culprits(self) -> list[Culprit]:
-        """Return what processes were loading that are gone, each to one caller only. [any thread]
+        """Return what ended processes were loading, each to one caller only. [any thread]
 
         Processes from before the last start of this machine count. Those of other machines and
         containers do not: for all that can be seen from here, they may still run.
@@ -150,7 +150,7 @@ class LoadMarks:
 
 
 class _Process(NamedTuple):
-    """What tells a process from all others, of other times, machines and containers too.
+    """The identity of a process among those of all times, machines and containers.
 
     Attributes:
         pid: Its number.
@@ -188,7 +188,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _life_s(mark: dict[str, Any] | None) -> float:
-    """Return how old a mark may become: 0 if its process is gone, for ever if it runs."""
+    """Return the maximum age of a mark: 0 if its process is gone, infinite if it runs."""
     if mark is None:
         return _UNFINISHED_S  # it is being written, or its writing was cut off
     here = _this_process(os.getpid())
@@ -202,7 +202,7 @@ def _life_s(mark: dict[str, Any] | None) -> float:
 
 
 def _mark(data: bytes | None) -> dict[str, Any] | None:
-    """Return what a mark says, None if it says nothing."""
+    """Return the content of a mark, None if it is incomplete."""
     try:
         mark = json.loads(data or b"")
     except (ValueError, RecursionError):

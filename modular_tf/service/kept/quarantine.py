@@ -1,7 +1,7 @@
 """The plugins that took a process down, kept until their bytes or the host change.
 
-Where there is no room for all, those stay whose deed no trial would find again, then the newest:
-so nobody can put the memory of a plugin out by adding many that do harm.
+If there is no room for all, those are kept whose incident no trial would show again, then the
+newest: so an entry cannot be removed by adding many harmful plugins.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     host: Mapping[str, str]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         return {
             "sha256": self.sha256,
             "name": self.name,
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
     @classmethod
     def from_dict(cls, value: Any) -> Entry:
-        """Read what `as_dict` gives.
+        """Return the entry that `as_dict` has written.
 
         Raises:
             ValueError: It has another shape.
@@ -92,12 +92,12 @@ class Entry(NamedTuple):
 class QuarantineStore:
     """The quarantine of this user on this machine.
 
-    Each change is on the disk when the call returns, if that is possible, and else lasts as long as
-    this object. Nothing of it raises. [any thread, one at a time]
+    Each change is on the disk when the call returns if possible, and otherwise lasts as long as
+    this object. No method raises. [any thread, one at a time]
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
-        """Read it; `of_process` finds out where it is.
+        """Read the quarantine; `of_process` finds its directory.
 
         Args:
             directory: Where it is.
@@ -120,12 +120,12 @@ class QuarantineStore:
         return cls(PrivateDirectory(place), host_fingerprint())
 
     def refresh(self) -> None:
-        """See what other processes did to it."""
+        """Read the changes of other processes."""
         self._records.refresh()
 
     @property
     def shortage(self) -> ShortageError | None:
-        """Why it could not be read the last time, for what this process has too little of."""
+        """The shortage because of which it could not be read the last time, None for none."""
         return self._records.shortage
 
     def recall(self, sha256: str) -> Entry | None:
@@ -144,7 +144,7 @@ class QuarantineStore:
         return None
 
     def remember(self, sha256: str, name: str, path: str, incident: Incident) -> Entry:
-        """Put bytes into quarantine, on this host, from now on.
+        """Quarantine a plugin by its bytes, on this host.
 
         Args:
             sha256: Of the plugin's bytes.
@@ -160,11 +160,11 @@ class QuarantineStore:
         return entry
 
     def add_culprits(self, culprits: Iterable[Culprit]) -> None:
-        """Suspect what processes were loading when they ended; the second time, quarantine it.
+        """Suspect the plugins that ended processes were loading; quarantine them the second time.
 
-        Somebody may have stopped such a process, which says nothing of the plugin. So a suspect is
-        tried anew before it runs again. Of one that does no harm then, and ends the next process
-        all the same, it is believed (LD-070), and so is what nothing else explains.
+        A user may have stopped such a process, so a suspect is tried again before it runs. One
+        that does no harm then, but ends the next process too, is quarantined (LD-070), and so is
+        a culprit that is certain.
         """
         for culprit in culprits:
             suspicion = self.suspicion(culprit.sha256)
@@ -176,7 +176,7 @@ class QuarantineStore:
                 self.remember(culprit.sha256, culprit.plugin, culprit.path, culprit.incident())
 
     def add_ended_calls(self, calls: Iterable[EndedCall]) -> None:
-        """Keep the calls in which processes ended (LD-130); a plugin's third quarantines it."""
+        """Record calls in which processes ended (LD-130); a plugin's third one quarantines it."""
         for call in calls:
             texts = (call.sha256, call.plugin, call.path)
             number = len(self.ended_calls(call.sha256)) + 1
@@ -189,7 +189,7 @@ class QuarantineStore:
             self._records.save()
 
     def ended_calls(self, sha256: str) -> list[Entry]:
-        """Return the calls of these bytes in which processes ended on this host as it is."""
+        """Return the recorded calls of a plugin in which processes ended on this host."""
         keys = (_ended_key(sha256, number) for number in range(1, _CALLS_TO_QUARANTINE))
         found = (_entry(sha256, self._records.get(key)) for key in keys)
         return [entry for entry in found if entry and not self._host.changes_since(entry.host)]
@@ -218,7 +218,7 @@ class QuarantineStore:
         self._records.save()
 
     def release(self, sha256: str) -> bool:
-        """Take bytes out of quarantine; return whether they were in it.
+        """Release a plugin from quarantine; return whether it was in it.
 
         What ended a process stays suspect until it has been loaded.
         """
@@ -238,7 +238,7 @@ class QuarantineStore:
         return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.time)
 
     def named(self, name: str) -> list[Entry]:
-        """Return the entries that a name, a path or the first digits of a SHA-256 mean."""
+        """Return the entries with a name, a path or the first digits of a SHA-256."""
         path = os.path.abspath(name)
         return [
             entry
@@ -249,7 +249,7 @@ class QuarantineStore:
         ]
 
     def changes_since(self, entry: Entry) -> list[str]:
-        """Return what of the host changed since an entry was made, in words; empty for nothing."""
+        """Return the changes of the host since an entry was made, in words; empty for none."""
         return self._host.changes_since(entry.host)
 
 
@@ -270,7 +270,7 @@ def _machine_of(host: HostFingerprint) -> tuple[str | None, ...]:
 
 
 def _rank(value: Any) -> int:
-    """Return 1 for what no trial would find again, else 0."""
+    """Return 1 for an incident that no trial would show again, else 0."""
     try:
         return int(value["incident"]["rule"] in _FOUND_BY_NO_TRIAL)
     except (TypeError, KeyError, IndexError):
@@ -278,7 +278,7 @@ def _rank(value: Any) -> int:
 
 
 def _entry(sha256: str, value: Any) -> Entry | None:
-    """Return what the file says of these bytes, None if it says nothing, or of others."""
+    """Return the entry in a record, None if it is damaged or of another plugin."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Showing the structured log, and hearing what plugins log."""
+"""Output of the structured log, and collecting plugins' log messages."""
 
 from modular_tf.service.log_output.configuring import (
     LEVELS,

@@ -35,7 +35,7 @@ _decided: list[str] = []  # the environment is followed once, and never after a 
 def configure_logging(
     output: str = "pretty", *, level: str = "info", stream: TextIO | None = None
 ) -> None:
-    """Decide what becomes of this package's log, plugins' own messages included. [any thread]
+    """Set the output of this package's log, with plugins' own messages. [any thread]
 
     Until this is called the package is silent, unless the application has given a handler or a
     level to the logger `modular_tf`, and plugins write to standard error as TensorFlow's do.
@@ -68,7 +68,7 @@ def configure_logging(
 
 
 def _show(output: str, level: int, stream: TextIO) -> None:
-    """Replace this package's handler, or take it away."""
+    """Replace or remove this package's handler."""
     while _own_handlers:
         _logger.removeHandler(_own_handlers.pop())
     EventLog.shown_by_us = output in {"pretty", "json"}
@@ -94,7 +94,7 @@ def _handler(output: str, stream: TextIO) -> logging.Handler:
 
 
 def follow_environment(environment: Mapping[str, str] | None = None) -> None:
-    """Do what `MODULAR_TF_LOG` says: `OUTPUT` or `OUTPUT:LEVEL`; nothing after `configure_logging`.
+    """Configure the log by `MODULAR_TF_LOG`, `OUTPUT` or `OUTPUT:LEVEL`, unless it is configured.
 
     What cannot be understood counts as "pretty", and is the first event there: who sets the
     variable wants to see something. A process with rights that its user lacks ignores the variable.

@@ -1,4 +1,4 @@
-"""Hearing what plugins log: the thread that turns their messages into events.
+"""The thread that turns plugins' log messages into events.
 
 It exists only while there is a listener. It stops before a fork and starts again in the parent and
 in the child, so that no process is forked while the thread is running.
@@ -33,7 +33,7 @@ class Listener:
     def __init__(self) -> None:
         self._lock = ForkLock()
         self._thread: threading.Thread | None = None
-        self._level: int | None = None  # None: nobody listens
+        self._level: int | None = None  # None: there is no listener
         self._is_hearing = False  # else no thread could be started
         self._is_stopping = False
         self._ending = False  # the thread shall end when nothing waits
@@ -52,7 +52,7 @@ class Listener:
                 self._start(after=self._thread)
 
     def stop(self) -> None:
-        """Log what was heard so far, and let plugins write to standard error again.
+        """Log the messages received so far, and let plugins write to standard error again.
 
         A handler of the application's that blocks is waited for no longer than a few seconds.
         """
@@ -80,7 +80,7 @@ class Listener:
             self._start(after=self._thread)
 
     def after_fork_in_child(self) -> None:
-        """Listen in the child as well; what the parent heard is the parent's."""
+        """Listen in the child as well, without the parent's messages."""
         self._thread = None
         if self._level is not None:
             _native().open_messages(_least_level(self._level))
@@ -99,7 +99,7 @@ class Listener:
         self._ending = False
         self._is_hearing = False
         thread = threading.Thread(
-            target=self._hear, args=(after,), name="modular_tf plugin messages", daemon=True
+            target=self._receive, args=(after,), name="modular_tf plugin messages", daemon=True
         )
         former, self._thread = self._thread, thread  # an interrupt may come when it runs already
         try:
@@ -120,20 +120,20 @@ class Listener:
             n_heard = self._n_heard
             thread.join(_PATIENCE_S)
 
-    def _hear(self, former: threading.Thread | None) -> None:
+    def _receive(self, former: threading.Thread | None) -> None:
         """Log messages until told to end."""
         # A handler kept it busy; messages are fetched by one at a time.
         if former is not None and former.is_alive():  # one whose start was interrupted is not
             former.join()
         while True:
-            message = self._hear_some()
+            message = self._receive_some()
             if dropped := _native().dropped_messages():
                 _log.warning("plugin.messages_dropped", count=dropped)
             if message is None and self._ending:
                 return
 
-    def _hear_some(self) -> PluginMessage | None:
-        """Log messages until none waits, but not so many that drops are told too late."""
+    def _receive_some(self) -> PluginMessage | None:
+        """Log waiting messages, but not so many that dropped ones are reported too late."""
         native = _native()
         for _ in range(native.MOST_WAITING):
             message: PluginMessage | None = native.next_message()

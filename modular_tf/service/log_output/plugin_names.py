@@ -1,4 +1,4 @@
-"""Whose code an address is: the plugin, by the name under which users know it."""
+"""The plugin whose code is at an address, by its name for users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _paths: dict[int, str] = {}
 
 
 def name_library(path: str, plugin: str) -> None:
-    """Call what the library at `path` logs by the name of a plugin. [any thread]
+    """Set the plugin name for messages of the library at `path`. [any thread]
 
     Without this, messages are called after the library's file, as most plugins are. Where services
     know one file under two names, the last one counts.

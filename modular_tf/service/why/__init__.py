@@ -1,4 +1,4 @@
-"""Why a name serves, does not serve, or is not there: one answer for people and programs."""
+"""Explanations why a name is served, is not served, or does not exist."""
 
 from modular_tf.service.why.answer import Explanation, Fact
 from modular_tf.service.why.explain import explain

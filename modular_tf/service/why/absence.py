@@ -1,4 +1,4 @@
-"""What to say of a name that nothing goes by: what brings it, what is near, what was searched."""
+"""Facts about an unknown name: packages that bring it, similar names, what was searched."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def about_absence(service: PluginService, name: str, scheme: str) -> Iterator[Fa
     """
     subject = f"name {scheme}"
     kinds = "no plugin, file, scheme, device type or distribution"
-    text = (
-        f"nothing goes by the name {scheme!r}: {kinds}" if scheme else "nobody serves local paths"
-    )
+    text = f"nothing is named {scheme!r}: {kinds}" if scheme else "no plugin serves local paths"
     yield Fact(subject, ABSENT, text)
     yield from _scheme(service, subject, scheme)
     yield from _device_type(subject, _type_in(name))
@@ -93,14 +91,14 @@ def _device_type(subject: str, device_type: str) -> Iterator[Fact]:
 
 
 def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
-    """Suggest names that differ by little; those that differ by case alone first."""
+    """Yield similar names; those that differ by case only come first."""
     known = _known_names(service)
     told = canonical_scheme(name)
     same = [given for given in known if given.lower() == name.lower() and given != told]
     for given in same:
         text = f"there is {known[given]} {given}; upper and lower case differ"
         yield Fact(subject, "suggestion", text)
-    if same or told != name or name in known:  # known, but nobody here has it
+    if same or told != name or name in known:  # known, but not served here
         return
     by_lower_case = {given.lower(): given for given in known}
     for near in get_close_matches(name.lower(), by_lower_case, n=3, cutoff=_LEAST_ALIKE):
@@ -109,7 +107,7 @@ def _near(service: PluginService, subject: str, name: str) -> Iterator[Fact]:
 
 
 def _known_names(service: PluginService) -> dict[str, str]:
-    """Return all names that lead somewhere, each with what it names."""
+    """Return all known names, each with what it names."""
     known = {record.name: "plugin" for record in service.plugins()}
     known |= {package.name: "the package" for package in known_packages()}
     known |= {scheme: "scheme" for package in known_packages() for scheme in package.schemes}
@@ -134,7 +132,7 @@ def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:
 
 
 def _idle(subject: str, records: Sequence[PluginRecord]) -> Iterator[Fact]:
-    """Name plugins that serve nothing: the name might be theirs."""
+    """Yield the plugins that serve nothing: the name may be theirs."""
     idle = [record for record in records if record.reason and not serves(record)]
     for record in idle[:_MOST_IDLE]:
         yield outcome(subject, "problem", record)

@@ -66,7 +66,7 @@ class Explanation:
         return tuple(line for fact in self.facts for line in fact.lines())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return it as values of JSON."""
         return {
             "name": self.name,
             "known": self.known,

@@ -1,4 +1,4 @@
-"""What is known of a device type or a device: who serves it, who else would, what decided."""
+"""Facts about a device type or a device: its plugin, competing plugins, what decided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def about_device(service: PluginService, name: str) -> Iterator[Fact]:
-    """Yield what is known of a device type, or of a device in any of the forms of its name."""
+    """Yield facts about a device type, or a device in any form of its name."""
     asked = _device(name)
     device_type = asked.device_type if asked is not None else name
     statuses = factories_of(service, device_type)

@@ -1,4 +1,4 @@
-"""What is known of an installed distribution, or of one that is known to bring plugins."""
+"""Facts about an installed distribution, or one that is known to bring plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def about_distribution(service: PluginService, name: str) -> Iterator[Fact]:
-    """Yield what is known of a distribution of that name; spellings of one name are alike."""
+    """Yield facts about the distribution with a name, in any spelling."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         return
     wanted = re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""Finding out what a name may mean, and asking those who know about each meaning."""
+"""Finding out what a name can mean, and collecting the facts about each meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def explain(service: PluginService, name: str) -> Explanation:
-    """Explain a plugin, a file or directory, a scheme or URI, a device or its type, a distribution.
+    """Return the explanation of a name: plugin, path, scheme, URI, device, type or distribution.
 
     Plugins are searched for if they were not yet, and a file that no search found is looked at.
     Nothing is loaded, except for a device with a number: its plugin is asked how many there are.

@@ -1,4 +1,4 @@
-"""What is known of a file or a directory."""
+"""Facts about a file or a directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def about_path(service: PluginService, name: str) -> Iterator[Fact]:
-    """Yield what is known of the file or directory of that name, if it looks like one."""
+    """Yield facts about the file or directory with a name, if it looks like a path."""
     if not _exists(name) and (os.sep not in name or scheme_of(name) or _is_device_name(name)):
         return
     path = os.path.abspath(expand_home(name) or name)

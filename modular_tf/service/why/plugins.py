@@ -1,4 +1,4 @@
-"""What is known of one plugin: its state, where it comes from, what decided, what to do next."""
+"""Facts about one plugin: its state, its origin, what decided, what to do next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HAVE_IT_SEARCHED = (
 
 
 def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]:
-    """Yield all that is known of a plugin."""
+    """Yield all facts about a plugin."""
     subject = f"plugin {record.name}"
     where = record.path or "registered by Python code"
     yield Fact(subject, STATE, f"{subject} is {record.state}: {where}")
@@ -41,7 +41,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
     yield from _serves(subject, service, record)
     if entry is not None:
         yield from _origin(subject, service, entry)
-        yield from _namesakes(subject, service, record)
+        yield from _same_name(subject, service, record)
     yield from _way(subject, record)
     yield from _next(subject, record, entry)
 
@@ -68,7 +68,7 @@ def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
 
 
 def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
-    """Tell what it did, beyond the reason."""
+    """Yield facts about its incident, beyond the reason."""
     incident = entry.incident
     if incident is None:
         return
@@ -93,7 +93,7 @@ def _when(seconds: float) -> str:
 
 
 def _serves(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
-    """Tell what it serves, and whom it leaves without that."""
+    """Yield what it serves, and which plugins did not get that."""
     for scheme in record.schemes:
         yield Fact(subject, "serves", f"{scheme}://" if scheme else "local paths")
         for other, reason in refused_scheme(service, scheme, record.name):
@@ -110,7 +110,7 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
 def _served_type(
     subject: str, device_type: str, statuses: list[FactoryStatus], plugin: str
 ) -> Fact:
-    """Tell that a plugin serves a device type, as far as its devices were counted."""
+    """Yield that a plugin serves a device type, with the number of devices if known."""
     own = next((status for status in statuses if status.registration.plugin == plugin), None)
     if own is not None and count_of(own) == 0:
         return Fact(subject, "problem", f"it serves no device: it has none of type {device_type}")
@@ -141,7 +141,7 @@ def _is_searched(service: PluginService, candidate: Candidate) -> bool:
     return candidate.source is not Source.ARGUMENT or bool(searched & named)
 
 
-def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
+def _same_name(subject: str, service: PluginService, record: PluginRecord) -> Iterator[Fact]:
     """Yield facts about other plugin files of the same name."""
     stem = file_stem(record.path or "")
     for other in service.plugins():
@@ -151,7 +151,7 @@ def _namesakes(subject: str, service: PluginService, record: PluginRecord) -> It
 
 
 def _way(subject: str, record: PluginRecord) -> Iterator[Fact]:
-    """Tell the steps that it passed; those that refused it are among the reasons."""
+    """Yield the steps that it passed; those that rejected it are among the reasons."""
     told = {(reason.stage, reason.message) for reason in (*record.reasons, *record.warnings)}
     for decision in record.decisions:
         if (decision.stage, decision.text) not in told:

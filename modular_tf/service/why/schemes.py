@@ -1,4 +1,4 @@
-"""What is known of a scheme: who serves it, who else would, and what decided."""
+"""Facts about a scheme: its plugin, competing plugins, and what decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hardware by the files that show it; rows of data (`visible_hardware.toml`)."""
+"""Hardware of this machine, detected by files (`visible_hardware.toml`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Hardware(NamedTuple):
     install: str | None
 
     def shown_by(self, root: str = "/") -> str | None:
-        """Return the file that shows it here, None where nothing does.
+        """Return the file that shows that the hardware is present, None if none does.
 
         Args:
             root: The directory that stands in the place of the root.
@@ -48,7 +48,7 @@ class Hardware(NamedTuple):
 
 
 def hardware_of(device_type: str) -> Iterator[Hardware]:
-    """Yield the kinds of hardware whose devices are called that."""
+    """Yield the kinds of hardware with a device type."""
     return (row for row in _rows() if device_type in row.device_types)
 
 

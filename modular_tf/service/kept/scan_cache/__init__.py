@@ -1,4 +1,4 @@
-"""What was found out about libraries, kept between runs, so that most are not opened again."""
+"""The results of probing and trying libraries, kept between runs."""
 
 from __future__ import annotations
 

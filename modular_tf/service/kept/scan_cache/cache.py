@@ -1,8 +1,8 @@
-"""The scan cache: what was found out about a library holds as long as its bytes do.
+"""The scan cache: the results for a library, valid as long as its bytes are the same.
 
-An entry is believed when the library and everything that its verdict rests on are as they were
-seen. It belongs to one state of the host; another has a file of its own. What may become right at
-any time, such as a library that is missing, is not kept.
+An entry is valid if the library and all files that its verdict depends on are unchanged. It belongs
+to one state of the host; each state has a file of its own. A result that can change at any time,
+such as a missing library, is not kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _BY_BYTES = frozenset(
 
 
 class ScanCache:
-    """What this user's processes on this host know of libraries.
+    """The results of this user's processes on this host.
 
     Where nothing can be read or written, nothing is remembered beyond this process. What looks at
     libraries may raise `ShortageError`: nothing can be said of them now. [any thread, one at a
@@ -66,7 +66,7 @@ class ScanCache:
     """
 
     def __init__(self, directory: PrivateDirectory, host: HostFingerprint) -> None:
-        """Read the cache; `of_process` finds out where it is.
+        """Read the cache; `of_process` finds its directory.
 
         Args:
             directory: Where it is.
@@ -93,7 +93,7 @@ class ScanCache:
         return cls(PrivateDirectory(place), host)
 
     def refresh(self) -> None:
-        """Begin a new pass over libraries: see what other processes remembered, and all files anew.
+        """Start a new pass over libraries: read other processes' entries, look at all files again.
 
         Within one pass a file that several libraries depend on is looked at once.
         """
@@ -101,7 +101,7 @@ class ScanCache:
         self._dependencies = Dependencies(self._records)
 
     def recall(self, path: str) -> CacheEntry | None:
-        """Return what is known of a library, if that still holds.
+        """Return the entry of a library, if it is still valid.
 
         It costs one `stat`, and reads the library only where its identity does not tell enough:
         it has another one, or changed right before it was seen.
@@ -124,11 +124,11 @@ class ScanCache:
         ):
             tried = found.tried and finding is not None
             found = CacheEntry(seen, found.facts, dependencies, tried, finding)
-            self._note(found)  # so that nobody has to read the bytes again
+            self._note(found)  # so that the bytes need not be read again
         return found
 
     def _still_true(self, finding: Finding | None) -> Finding | None:
-        """Return a finding as long as the libraries that code opened are as they were."""
+        """Return a finding if the libraries that the plugin's code opened are unchanged."""
         if finding is None or not finding.opened:
             return finding
         opened = self._dependencies.see_again(finding.opened)
@@ -163,7 +163,7 @@ class ScanCache:
         return seen.identity is not None and see_again(seen) is seen
 
     def describe(self, probe: Probe, seen: SeenFile) -> CacheEntry:
-        """Make what is to be remembered of a probe.
+        """Return the new entry for a probe.
 
         Args:
             probe: The probe, made since this pass began.
@@ -192,11 +192,11 @@ class ScanCache:
         return True
 
     def forget(self, path: str) -> None:
-        """Drop what is known of a library."""
+        """Remove the entry of a library."""
         self._records.drop(path)
 
     def finding_for(self, known: CacheEntry) -> Finding | None:
-        """Return what was found when the same bytes were tried with the same libraries.
+        """Return the finding of the same bytes with the same libraries, None if there is none.
 
         The library may have been at another path then; or what the linker would find was in
         doubt and is as it was. From another folder its code may open other files, so a finding
@@ -223,7 +223,7 @@ class ScanCache:
         return Claims(self._records.directory, f"{self._records.name} {subject}")
 
     def save(self) -> bool:
-        """Write what was remembered for other processes; return whether that was possible."""
+        """Write the entries for other processes; return whether that was possible."""
         saved = self._records.save()
         if saved:
             self._prune()
@@ -232,7 +232,7 @@ class ScanCache:
     # -- the file -------------------------------------------------------------------------------
 
     def _noted(self, path: str) -> CacheEntry | None:
-        """Return what the file says of a library, whether it still holds or not."""
+        """Return the entry of a library, valid or not."""
         value = self._records.get(path)
         if value is None:
             return None
@@ -246,7 +246,7 @@ class ScanCache:
         self._records.put(remembered.seen.path, remembered.as_json(name))
 
     def _prune(self) -> None:
-        """Remove the files of hosts that have not been for the longest time."""
+        """Remove the files of the states of the host that were not used for the longest time."""
         directory = self._records.directory
         directory.remove_unfinished()
         caches = {
@@ -259,12 +259,12 @@ class ScanCache:
 
 
 def _lasts(problem: Problem, seen: SeenFile) -> bool:
-    """Return whether a library stays refused for what is wrong with it as long as its bytes do."""
+    """Return whether a problem remains as long as the library's bytes are the same."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
 
 
 def _is_still_there(seen: SeenFile) -> bool:
-    """Return whether a file did not change: else what was probed may be the one or the other."""
+    """Return whether a file is unchanged since it was probed."""
     try:
         return see_again(seen) is not None
     except ShortageError:
@@ -276,7 +276,7 @@ def _are_neighbours(one: str, other: str) -> bool:
 
 
 def _same_bytes(one: CacheEntry, other: CacheEntry) -> bool:
-    """Return whether library and dependencies have the same bytes, by what is known of them."""
+    """Return whether two entries have the same bytes of library and dependencies."""
     return one.sha256 == other.sha256 and _libraries_of(one) == _libraries_of(other)
 
 

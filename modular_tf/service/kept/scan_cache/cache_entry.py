@@ -1,4 +1,4 @@
-"""What is kept of one library, as a value and as JSON."""
+"""One entry of the scan cache, as a value and as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class CacheEntry(NamedTuple):
-    """What is known of one library.
+    """The results for one library.
 
     Attributes:
         seen: The library as it was seen before it was probed.
@@ -60,7 +60,7 @@ class CacheEntry(NamedTuple):
         return self.seen.sha256 or ""
 
     def as_json(self, dependencies: str) -> list[Any]:
-        """Return it as JSON knows it.
+        """Return it as values of JSON.
 
         Args:
             dependencies: What to write for them; most libraries of one installation have the same.
@@ -82,7 +82,7 @@ class CacheEntry(NamedTuple):
 def entry_from_json(
     path: str, value: Any, dependencies: Callable[[str], tuple[SeenFile, ...]]
 ) -> CacheEntry:
-    """Read what `as_json` gives.
+    """Return the entry that `as_json` has written.
 
     Args:
         path: Where the library is.
@@ -116,12 +116,12 @@ def entry_from_json(
 
 
 def dependencies_as_json(dependencies: Iterable[SeenFile]) -> list[Any]:
-    """Return dependencies as JSON knows them."""
+    """Return dependencies as values of JSON."""
     return [file.as_row() for file in dependencies]
 
 
 def dependencies_from_json(value: Any) -> tuple[SeenFile, ...]:
-    """Read what `dependencies_as_json` gives.
+    """Return the dependencies that `dependencies_as_json` has written.
 
     Raises:
         ValueError: It has another shape.

@@ -1,4 +1,4 @@
-"""The files that a verdict rests on beside the library itself, each looked at once in a pass."""
+"""The other files that the verdict on a library depends on, each looked at once in a pass."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Dependencies:
     def seen_at(
         self, libraries: Sequence[str], others: Sequence[str]
     ) -> tuple[SeenFile, ...] | None:
-        """Look at what a probe of this pass rests on.
+        """Return the state of the files that a probe of this pass depends on.
 
         Args:
             libraries: Files that it read.
@@ -96,7 +96,7 @@ class Dependencies:
         return self._sets[name]
 
     def name_of(self, dependencies: tuple[SeenFile, ...]) -> str:
-        """Return the name of dependencies, and see to it that they are kept."""
+        """Return the name of dependencies, and store them under it."""
         if dependencies not in self._names:
             from hashlib import sha256  # noqa: PLC0415  (loads OpenSSL; needed for new libraries)
 

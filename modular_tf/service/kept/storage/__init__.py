@@ -1,1 +1,1 @@
-"""What this package keeps on disk: where, and how processes share it without harm."""
+"""Files of this package: their directories, formats, and sharing between processes."""

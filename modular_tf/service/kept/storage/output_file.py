@@ -1,7 +1,7 @@
-"""Writing a file that the user named: as a whole, and to nothing but a regular file.
+"""Writing a file that the user named: atomically, and regular files only.
 
-What else may stand at the path (a link, a device, a FIFO, a directory) is there by mistake, or
-because somebody else put it there. It is neither replaced nor written through.
+Anything else at the path (a link, a device, a FIFO, a directory) is neither replaced nor written
+to: it is a mistake, or another user's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEW_FILE = 0o644
 
 
 def refuse_special(path: str) -> int | None:
-    """Check that `write_output` would write there, as far as what stands there tells.
+    """Raise if `write_output` could not write there because of what is there now.
 
     Returns:
         The permissions of the file; None where there is none yet.

@@ -1,10 +1,10 @@
 """A directory for files that only this user and root can have written.
 
-What is read here decides which plugins run untried, so a file counts only if nobody but this user
-and the administrator can have written it. Everything is done relative to the opened directory.
-A directory that is missing, read-only, full, locked or another user's is one in which nothing is
-kept, and nothing here raises for it. Only who reads is told of a shortage: that nothing could be
-read does not mean that nothing is there.
+The files decide which plugins run untried, so a file counts only if no other user can have written
+it. All operations are relative to the opened directory.
+A directory that is missing, read-only, full, locked or another user's holds nothing, and
+raises nothing. Only reading raises for a shortage: that nothing could be read does not mean that
+nothing is there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PrivateDirectory:
     """One directory and the files in it. [any thread]
 
     Attributes:
-        path: Where it is, or would be made; None for nowhere, which holds nothing for ever.
+        path: Its path, existing or not; None for a directory that never holds anything.
     """
 
     __slots__ = ("_judged", "path")
@@ -54,7 +54,7 @@ class PrivateDirectory:
         self._judged: os.stat_result | None = None
 
     def read(self, name: str, most: int) -> bytes | None:
-        """Return the bytes of a file; None if there is none that can be believed.
+        """Return the bytes of a file; None if there is none, or it cannot be trusted.
 
         Args:
             name: Its name in the directory.
@@ -74,12 +74,12 @@ class PrivateDirectory:
                 return None
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new file, in place; return whether it is there as a whole."""
+        """Write a new file; return whether it was written completely."""
         with self._opened(make=True) as directory:
             return directory is not None and self._create(directory, name, data)
 
     def replace(self, name: str, data: bytes) -> bool:
-        """Let a file have these bytes from one moment to the next; return whether it has.
+        """Replace a file atomically; return whether that was possible.
 
         A reader sees the old or the new bytes. It may have neither after a power cut: the bytes
         are not forced to the disk, which would cost more than all that is kept here is worth.
@@ -98,7 +98,7 @@ class PrivateDirectory:
             return True
 
     def made(self) -> str | None:
-        """Return its path, made where it is missing; None if it is not there or not our own."""
+        """Return the path, created if missing; None if it cannot be created or is not trusted."""
         with self._opened(make=True) as directory:
             return None if directory is None else self.path
 
@@ -119,7 +119,7 @@ class PrivateDirectory:
         return found
 
     def remove_unfinished(self) -> None:
-        """Remove what processes left that ended while they wrote."""
+        """Remove the files of processes that ended while they were writing."""
         oldest = time() - _UNFINISHED_LIFE_S
         for name, changed in self.changed_at().items():
             if name.endswith(_UNFINISHED) and changed < oldest:
@@ -127,7 +127,7 @@ class PrivateDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[bool]:
-        """Keep other processes from changing files here meanwhile; return whether that is so.
+        """Lock the directory against other processes; yields whether that was possible.
 
         Where there are no locks, or somebody holds this one for seconds, the caller goes on
         without: then the last of two changes wins.
@@ -158,7 +158,7 @@ class PrivateDirectory:
 
     @contextmanager
     def _opened(self, *, make: bool = False, tells_shortage: bool = False) -> Iterator[int | None]:
-        """Yield a descriptor of the directory, or None if it is not there or not our own."""
+        """Yield a descriptor of the directory, None if it does not exist or is not trusted."""
         try:
             opened = None if self.path is None else self._open(self.path, make=make)
         except ShortageError:

@@ -1,8 +1,7 @@
 """A file of records that many processes read and change: a key and a JSON value in each line.
 
-Each line carries a checksum over the file's title, its key and its value, so that whatever
-happens to the file, a record that is read was written as it is, under that very title. Damage
-costs the lines it hits. Readers take no lock; a writer merges what it changed into what is there.
+Each line has a checksum over the file's title, its key and its value, so that damage to the file
+costs only the damaged lines. Readers take no lock; a writer merges its changes into the file.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ _MOST_RECORDS = 16384  # ten times as many plugins as a large installation has
 
 
 class RecordFile:
-    """The records of one file, as they were when it was read last, and what was changed since.
+    """The records of one file when it was last read, with the changes since.
 
-    Nothing of it raises, whatever is on the disk. [any thread, one at a time]
+    No method raises, whatever is on the disk. [any thread, one at a time]
 
     Attributes:
         directory: The directory that the file is in.
@@ -68,7 +67,7 @@ class RecordFile:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the file anew; changes that were not saved stay, and in a shortage all does."""
+        """Read the file again; unsaved changes are kept, and everything in a shortage."""
         try:
             self._lines = self._read()
         except ShortageError as error:
@@ -120,7 +119,7 @@ class RecordFile:
         self._change(_text(key), encoded if small else None)
 
     def renew(self, key: str) -> None:
-        """Let a key that was put here be the newest."""
+        """Make a key the newest one."""
         encoded = _text(key)
         if encoded in self._changes:
             self._change(encoded, self._changes[encoded])
@@ -130,7 +129,7 @@ class RecordFile:
         self._change(_text(key), None)
 
     def save(self) -> bool:
-        """Merge what was changed into the file; return whether that was possible.
+        """Merge the changes into the file; return whether that was possible.
 
         What cannot be written is kept for this process and the next `save`.
         """

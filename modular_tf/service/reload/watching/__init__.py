@@ -1,1 +1,1 @@
-"""Which plugin files appear, change and go while the process runs; nothing of theirs is run."""
+"""Watching plugin files: they appear, change and go; none of their code runs here."""

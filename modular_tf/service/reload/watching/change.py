@@ -1,4 +1,4 @@
-"""What happened to a file in a watched place."""
+"""A change of a file in a watched place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling a whole library from one that is still being written, by its bytes."""
+"""A check by its bytes whether a library is complete or still being written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["why_incomplete"]
 
 
 def why_incomplete(path: str) -> str | None:
-    """Return why a file may still be on its way; None where its bytes do not say so. [any thread]
+    """Return why a file seems incomplete; None if it does not. [any thread]
 
     Cut off libraries, files that begin like one or with nothing, and those with room for what is
     not there yet. What is no library at all is not waited for.

@@ -1,7 +1,7 @@
 """Hints from the kernel that something may have happened, through watchdog.
 
-They make the watcher look at once instead of a little later. None of them is relied on: an event
-that is lost, late or told twice costs time at most.
+They make the watcher look at once instead of later. It does not depend on them: an event that is
+lost, late or repeated costs time only.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class InotifyHints(FileSystemEventHandler):
         self._observer.start()
 
     def follow(self, points: WatchPoints) -> bool:
-        """Watch these directories from now on, and no others.
+        """Watch exactly these directories from now on.
 
         Returns:
             Whether one of them was not watched until now, so that a change in it may have been
@@ -96,7 +96,7 @@ class InotifyHints(FileSystemEventHandler):
         self._observer.join()
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Take an event; called by watchdog."""
+        """Handle an event; called by watchdog."""
         source, target = os.fsdecode(event.src_path), os.fsdecode(event.dest_path)
         with self._lock:
             if isinstance(event, FileClosedEvent):

@@ -1,4 +1,4 @@
-"""Which file systems tell this machine of every change, and which must be asked."""
+"""The mounted file systems, and whether they report every change or must be polled."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def is_open_for_writing(path: str) -> bool | None:
-    """Ask the kernel by taking a read lease for an instant, see fcntl(2). [any thread]
+    """Return whether a file is open for writing, by a read lease (fcntl(2)). [any thread]
 
     A lease on a file is refused while anybody has it open for writing or maps it so. It is for the
     file's owner to take, and on local file systems only.

@@ -1,7 +1,7 @@
-"""From one snapshot after another to changes of whole files.
+"""Computes changes of whole files from successive snapshots.
 
-What events say is a hint at most: every decision is made by comparing what is there with what was
-reported last, so nothing is lost with an event and nothing is told twice.
+Events are hints only: each decision compares the present snapshot with what was reported last, so
+no change is lost or reported twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COARSE_CLOCK_S = 2.1
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How long to wait for what.
+    """How long to wait before a change is reported.
 
     Attributes:
         settled_s: A file that did not change for so long may be whole.

@@ -1,4 +1,4 @@
-"""What lies in watched places at one moment."""
+"""The files in watched places at one moment."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Snapshot = dict[str, FileIdentity]
 
 
 def take_snapshot(places: Iterable[str]) -> Snapshot:
-    """Look at files and directories; what is missing or cannot be read is left out. [any thread]
+    """Return the files in places; what is missing or unreadable is left out. [any thread]
 
     Args:
         places: Absolute paths. A file counts whatever it is called, in a directory those with a

@@ -1,4 +1,4 @@
-"""Which directories tell of what happens at a path, through all links that lead there."""
+"""The directories to watch for changes at a path, with all links that lead there."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class WatchPoints:
             self._follow(link)
 
     def _follow(self, path: str) -> str | None:
-        """Note all links on the way and the end of it; return that if it is a directory."""
+        """Record all links of a path and its end; return the end if it is a directory."""
         directory, left, links = "/", deque(_parts(path)), 0
         while left:
             name = left.popleft()

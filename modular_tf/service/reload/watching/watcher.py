@@ -1,4 +1,4 @@
-"""The thread that looks, waits, and tells of changes."""
+"""The thread that waits for changes and reports them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WatcherSettings:
 
 
 class Watcher:
-    """Tells of each change of whole plugin files. [any thread]
+    """Reports each change of whole plugin files. [any thread]
 
     Args:
         places: Returns the files and directories to watch, absolute, which may change.
@@ -148,7 +148,7 @@ class Watcher:
                 self._calls.get_nowait()
 
     def _guarded_step(self) -> float:
-        """Look once, and return how long to wait; what goes wrong must not end the watch."""
+        """Look once, and return how long to wait; an error does not end the watch."""
         try:
             return self._step()
         except Exception as error:  # noqa: BLE001  (the receiver may raise anything)
@@ -205,7 +205,7 @@ class Watcher:
         _log.warning("watch.polling", reason=reason, interval_s=self._settings.poll_interval_s)
 
     def _follow(self, places: list[str]) -> bool:
-        """Have the kernel tell of these places; return whether one of them is new to it."""
+        """Watch the directories of these places; return whether one of them is new."""
         if self._hints is None:
             return False
         try:
