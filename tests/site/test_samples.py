@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +68,25 @@ def test_the_number_of_checks_is_right():
 @pytest.mark.parametrize("page", WITH_SAMPLES, ids=lambda path: path.relative_to(DOCS).as_posix())
 def test_samples_run_and_print_what_is_said(page, tmp_path, wild_plugins, s3_store):
     run_samples(page.read_text(encoding="utf-8"), tmp_path, wild_plugins, s3_store)
+
+
+@pytest.mark.wild
+def test_the_picture_of_a_terminal_shows_what_commands_print_now(tmp_path, wild_plugins):
+    picture = tmp_path / "terminal.svg"
+    before = os.environ.get("PYTHONPATH")
+    places = [*([before] if before else []), str(wild_plugins.site_dir)]
+    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
+    subprocess.run(
+        [sys.executable, DOCS.parent / "scripts" / "draw_terminal", picture],
+        env={name: value for name, value in os.environ.items() if name not in left_out}
+        | {"PYTHONPATH": os.pathsep.join(places)},
+        check=True,
+    )
+
+    assert _shown(picture) == _shown(DOCS / "terminal.svg"), "run scripts/draw_terminal"
+
+
+def _shown(picture: Path) -> list[str]:
+    """Return the lines of text in a picture."""
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
+    return [html.unescape(text).replace("\N{NO-BREAK SPACE}", " ") for text in drawn]
