@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FILE_NAME = "modular-tf-check.toml"
 DEFAULT_LEVEL = Level.ROBUST
 
-_KEYS: Mapping[str, type[object]] = {
+KEYS: Mapping[str, type[object]] = {
     "level": int,
     "profile": str,
     "root": str,
@@ -124,7 +124,7 @@ def load_settings(path: str, *, profile: str | None = None) -> CheckSettings:
         ConfigError: It cannot be read, or a key is unknown or has the wrong shape.
     """
     table = read_table(path)
-    require_keys(table, _KEYS, path)
+    require_keys(table, KEYS, path)
     return CheckSettings(
         level=level_from(table.get("level", int(DEFAULT_LEVEL)), path),
         profile=_profile(profile or table.get("profile", DEFAULT_PROFILE), table, path),

@@ -11,7 +11,7 @@ from modular_tf.rules.keys import unknown_keys
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SHAPES: Mapping[type[object], str] = {
+SHAPES: Mapping[type[object], str] = {
     dict: "a table",
     int: "a whole number",
     list: "a list",
@@ -51,5 +51,5 @@ def require_keys(table: Mapping[str, Any], kinds: Mapping[str, type[object]], wh
         raise ConfigError(f"{where}: {wrong}")
     for key, value in table.items():
         if type(value) is not kinds[key]:
-            expected = _SHAPES[kinds[key]]
+            expected = SHAPES[kinds[key]]
             raise ConfigError(f"{where}: {key}: expected {expected}, found {value!r:.100}")

@@ -84,6 +84,14 @@ def _look_up(parser: argparse.ArgumentParser, verbs: Mapping[str, Verb], name: s
 def _parse_verb(
     program: str, verb: Verb, words: Sequence[str], options: argparse.Namespace
 ) -> Command:
+    parser = own_parser(program, verb)
+    add_global_options(parser)
+    parser.parse_args(words, namespace=options)
+    return Command(import_module(verb.module), options)
+
+
+def own_parser(program: str, verb: Verb) -> argparse.ArgumentParser:
+    """Return the parser of a verb's own arguments, without the global options."""
     module = import_module(verb.module)
     parser = argparse.ArgumentParser(
         prog=program,
@@ -93,9 +101,7 @@ def _parse_verb(
         conflict_handler="resolve",  # `-h` is the sizes of `fs ls`, and `--help` is still the help
     )
     module.add_arguments(parser)
-    _add_global_options(parser)
-    parser.parse_args(words, namespace=options)
-    return Command(module, options)
+    return parser
 
 
 def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.ArgumentParser:
@@ -110,11 +116,11 @@ def _family_parser(program: str, verbs: Mapping[str, Verb]) -> argparse.Argument
     )
     parser.add_argument("command", metavar="COMMAND", nargs=argparse.PARSER)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    _add_global_options(parser)
+    add_global_options(parser)
     return parser
 
 
-def _add_global_options(parser: argparse.ArgumentParser) -> None:
+def add_global_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every verb; without default, so that earlier values stay."""
     group = parser.add_argument_group("global options")
     left_alone = argparse.SUPPRESS

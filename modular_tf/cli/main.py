@@ -74,7 +74,7 @@ def _execute(command: Command) -> int:
 
 def _unexpected(error: Exception, *, traceback_wanted: bool) -> Exit:
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(_CHECK):
-        complain(f"this needs the conformance kit, which is not installed: no package {_CHECK}")
+        report_error(f"this needs the conformance kit, which is not installed: no package {_CHECK}")
         return Exit.NO
     if traceback_wanted:
         from traceback import print_exception  # noqa: PLC0415  (costs start-up time)

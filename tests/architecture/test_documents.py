@@ -17,6 +17,8 @@ DOCUMENTS = sorted(
     for pattern in ("*.md", "benchmarks/*.md", "contrib/*/*.md", "plugin_dirs/*.md")
     for path in CHECKOUT.glob(pattern)
 )
+# Their links may lead to generated pages: tests/site builds the site, which checks them.
+PAGES = sorted(path.relative_to(CHECKOUT) for path in CHECKOUT.glob("docs/**/*.md"))
 FOLDERS = ("modular_tf", "tests", "scripts", "contrib", "benchmarks", "plugin_dirs")
 INCLUDE = CHECKOUT / "modular_tf" / "include"  # C files name headers from here
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
@@ -42,7 +44,7 @@ def test_links_lead_somewhere(document):
     assert missing == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+@pytest.mark.parametrize("document", [*DOCUMENTS, *PAGES], ids=str)
 def test_files_that_are_named_exist(document):
     """A quoted name that starts with a folder of the checkout, or of the package, is a file."""
     named = [

@@ -1,0 +1,52 @@
+"""What MkDocs calls while it builds the site: adds the pages that are made of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+from site_pages import (
+    commands,
+    configuration,
+    documents,
+    environment,
+    exit_statuses,
+    headers,
+    rules,
+)
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+PAGES = {
+    "architecture.md": documents.architecture,
+    "changelog.md": documents.changelog,
+    "contributing.md": documents.contributing,
+    "reference/check-settings.md": configuration.check_settings,
+    "reference/commands.md": commands.page,
+    "reference/configuration.md": configuration.configuration,
+    "reference/environment-variables.md": environment.page,
+    "reference/exit-statuses.md": exit_statuses.page,
+    "reference/headers.md": headers.page,
+    "reference/rules.md": rules.page,
+}
+"""The function that writes each generated page."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the pages on rules, which have generators of their own, in the navigation."""
+    folder = Path(config.docs_dir, "checks")
+    pages = [f"checks/{path.name}" for path in sorted(folder.glob("*.md"))]
+    section = next(entry for entry in config.nav if isinstance(entry, dict) and "Rules" in entry)
+    section["Rules"] = [*section["Rules"], *pages]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made of the code."""
+    for name, page in PAGES.items():
+        files.append(File.generated(config, name, content=page()))
+    return files

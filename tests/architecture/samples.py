@@ -1,0 +1,85 @@
+"""Running the samples of a document, with the plugins and the store that they need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.architecture.document import Block, Reader, blocks
+
+if TYPE_CHECKING:
+    from tests.fixtures.emulators import Store
+    from tests.fixtures.wild import WildPlugins
+
+AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md"
+SALES = b"city,items\nOslo,3\nLima,5\n"
+_INSTALLATION = "pip install --no-deps tensorflow-io"
+_PLUGIN = "libhello.so"
+
+
+def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store: Store) -> None:
+    """Run the blocks of a document in a folder, in a user's environment, top to bottom."""
+    _create_bucket(s3_store.endpoint)
+    environment = {
+        **_of_a_user(folder / "home"),
+        **s3_store.environment,
+        "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+    }
+    reader = Reader(folder, environment)
+    if _needs_plugins_from_the_start(markdown):
+        _install(wild_plugins, environment)
+    found = blocks(markdown)
+    if _PLUGIN in markdown and not any(block.language == "c" for block in found):
+        _build_plugin(reader)
+    for block, following in zip(found, [*found[1:], Block("", "", 0)], strict=True):
+        if _INSTALLATION in block.text:  # the fixture has installed what is told here
+            _install(wild_plugins, environment)
+        elif block.language == "console":
+            reader.console(block)
+        elif block.language == "c":
+            reader.c(block)
+        elif block.language == "python":
+            reader.python(block, following.text if following.language == "text" else None)
+
+
+def _needs_plugins_from_the_start(markdown: str) -> bool:
+    return _INSTALLATION not in markdown and (
+        "s3://my-bucket" in markdown or "tensorflow-io disabled" in markdown
+    )
+
+
+def _install(wild_plugins: WildPlugins, environment: dict[str, str]) -> None:
+    before = os.environ.get("PYTHONPATH")
+    places = [before, str(wild_plugins.site_dir)] if before else [str(wild_plugins.site_dir)]
+    environment["PYTHONPATH"] = os.pathsep.join(places)
+
+
+def _build_plugin(reader: Reader) -> None:
+    """Build the plugin of the page for plugin authors, which other pages use."""
+    found = blocks(AUTHORS_PAGE.read_text(encoding="utf-8"))
+    reader.c(next(block for block in found if block.language == "c"))
+    reader.console(next(block for block in found if _PLUGIN in block.text))
+
+
+def _of_a_user(home: Path) -> dict[str, str]:
+    """Return the environment without what the tests have instead of first contact."""
+    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return {**kept, "XDG_CACHE_HOME": str(home), "XDG_STATE_HOME": str(home)}
+
+
+def _create_bucket(endpoint: str) -> None:
+    import boto3
+
+    client = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="nobody",
+        aws_secret_access_key="secret",
+    )
+    client.create_bucket(Bucket="my-bucket")
+    client.put_object(Bucket="my-bucket", Key="sales/may.csv", Body=SALES)
+    client.close()

@@ -1,0 +1,92 @@
+"""The samples on the pages of the site run, and print what the pages say."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from tests.architecture.document import blocks
+from tests.architecture.samples import run_samples
+
+DOCS = Path(__file__).parents[2] / "docs"
+# What a page shows but no test types, each with the file that does run it.
+RUN_ELSEWHERE = {
+    'pip install ".[fsspec,cli]"': "scripts/make_environment",
+    "pip install --no-deps tensorflow-io tensorflow-io-gcs-filesystem": "tests/fixtures/wild.py",
+    "modular-tf new filesystem my_store": "tests/project_template/test_project.py",
+    "modular-tf new device my_chip": "tests/project_template/test_project.py",
+    "modular-tf lock": "tests/trust/test_frozen.py",
+    "modular-tf --frozen list": "tests/trust/test_frozen.py",
+    "modular-tf quarantine list": "tests/quarantine/test_whole_way.py",
+    "modular-tf quarantine retry NAME": "tests/quarantine/test_whole_way.py",
+}
+WITH_SAMPLES = [
+    path
+    for path in sorted(DOCS.rglob("*.md"))
+    if {"console", "python"} & {block.language for block in blocks(path.read_text("utf-8"))}
+]
+
+
+def test_what_is_only_told_is_run_elsewhere():
+    told = {
+        line
+        for path in DOCS.rglob("*.md")
+        for block in blocks(path.read_text(encoding="utf-8"))
+        if block.language == "sh"
+        for line in block.text.split("\n")
+    }
+
+    assert told - {""} == RUN_ELSEWHERE.keys()
+    for name in RUN_ELSEWHERE.values():
+        assert (DOCS.parent / name).exists()
+
+
+def test_every_start_page_has_samples():
+    assert {path.stem for path in WITH_SAMPLES if path.parent.name == "start"} == {
+        "data-engineers",
+        "tensorflow-users",
+        "plugin-authors",
+        "runtime-builders",
+    }
+
+
+def test_the_number_of_checks_is_right():
+    text = (DOCS / "how-to" / "check-a-plugin.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"(\d+) numbered checks", text) == [str(len(all_checks()))]
+
+
+@pytest.mark.wild
+@pytest.mark.emulator
+@pytest.mark.parametrize("page", WITH_SAMPLES, ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_samples_run_and_print_what_is_said(page, tmp_path, wild_plugins, s3_store):
+    run_samples(page.read_text(encoding="utf-8"), tmp_path, wild_plugins, s3_store)
+
+
+@pytest.mark.wild
+def test_the_picture_of_a_terminal_shows_what_commands_print_now(tmp_path, wild_plugins):
+    picture = tmp_path / "terminal.svg"
+    before = os.environ.get("PYTHONPATH")
+    places = [*([before] if before else []), str(wild_plugins.site_dir)]
+    left_out = ("MODULAR_TF_FIRST_CONTACT", "MODULAR_TF_LOAD")
+    subprocess.run(
+        [sys.executable, DOCS.parent / "scripts" / "draw_terminal", picture],
+        env={name: value for name, value in os.environ.items() if name not in left_out}
+        | {"PYTHONPATH": os.pathsep.join(places)},
+        check=True,
+    )
+
+    assert _shown(picture) == _shown(DOCS / "terminal.svg"), "run scripts/draw_terminal"
+
+
+def _shown(picture: Path) -> list[str]:
+    """Return the lines of text in a picture."""
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", picture.read_text(encoding="utf-8"))
+    return [html.unescape(text).replace("\N{NO-BREAK SPACE}", " ") for text in drawn]

@@ -1,0 +1,162 @@
+"""The documentation site is built without a warning, and its generated pages list everything."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.settings import KEYS as CHECK_KEYS
+from modular_tf.cli.exit_codes import Exit
+from modular_tf.cli.verbs import VERBS
+from modular_tf.headers import include_directory
+from modular_tf.rules import all_rules
+from modular_tf.service.configuration import Config
+from modular_tf.service.configuration_keys import KEYS
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGE = CHECKOUT / "modular_tf"
+START_PAGES = ("data-engineers", "tensorflow-users", "plugin-authors", "runtime-builders")
+_VARIABLE = re.compile(
+    r'"((?:MODULAR_TF|TF|XDG|LD|GLIBC|NO|[AUT]+SAN)_[A-Z_]+|COLUMNS|HOME|(?:TEST_)?TMP(?:DIR)?)"'
+)
+# Literals of that shape that are no variables of the environment.
+NO_VARIABLES = {
+    "GLIBC_", "GLIBC_NEW_ENOUGH", "MODULAR_TF_", "NO_ANSWERS", "NO_HOME", "TF_",
+    "TF_LIBRARY_PATH_VARIABLE",
+}  # fmt: skip
+
+pytestmark = pytest.mark.xdist_group("documentation site")  # it is built once
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder of the built site."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, CHECKOUT / "scripts" / "build_docs", folder],
+        env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def text_of(page: Path) -> str:
+    """Return a page's text without its markup."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
+
+
+def codes_of(page: Path) -> set[str]:
+    """Return what a page shows as code."""
+    return set(map(html.unescape, re.findall(r"<code>([^<]+)</code>", page.read_text("utf-8"))))
+
+
+def ids_of(page: Path) -> set[str]:
+    return set(re.findall(r'id="([^"]+)"', page.read_text(encoding="utf-8")))
+
+
+def test_every_kind_of_reader_has_a_start_page(site):
+    index = (site / "index.html").read_text(encoding="utf-8")
+
+    for name in START_PAGES:
+        assert f'href="start/{name}.html"' in index
+
+
+def test_no_page_loads_anything_from_another_host(site):
+    loaded = [
+        (page.name, found)
+        for page in site.rglob("*.html")
+        for found in re.findall(
+            r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text("utf-8")
+        )
+        if "canonical" not in found
+    ]
+
+    assert loaded == []
+
+
+def test_every_key_of_the_configuration_is_there(site):
+    page = site / "reference" / "configuration.html"
+
+    assert KEYS.keys() - ids_of(page) == set()
+    for key in KEYS.values():
+        assert key.expected in text_of(page)
+    assert len(re.findall("default: ", text_of(page))) == len(KEYS)
+
+
+def test_the_table_of_keys_has_every_field_of_the_configuration():
+    named = {name.partition(".")[0] for name in KEYS}
+
+    assert named == {*Config.__dataclass_fields__} - {"path"}
+
+
+def test_every_key_of_the_settings_of_checks_is_there(site):
+    assert CHECK_KEYS.keys() - ids_of(site / "reference" / "check-settings.html") == set()
+
+
+def test_every_variable_that_the_code_names_is_there(site):
+    named = {
+        name
+        for path in PACKAGE.rglob("*")
+        if path.suffix in {".py", ".c", ".cc"}
+        for name in _VARIABLE.findall(path.read_text(encoding="utf-8"))
+    }
+
+    listed = codes_of(site / "reference" / "environment-variables.html")
+    assert {"MODULAR_TF_CONFIG", "MODULAR_TF_FROZEN", "TF_CPP_VMODULE"} <= named
+    assert named - NO_VARIABLES - listed == set()
+
+
+def test_every_exit_status_is_there(site):
+    page = site / "reference" / "exit-statuses.html"
+
+    assert {str(int(status)) for status in Exit} <= codes_of(page)
+    for status in Exit:
+        assert status.name in text_of(page)
+
+
+def test_every_command_is_there(site):
+    expected = {
+        f"modular-tf-{name}{'-' if verb.family else ''}{member}"
+        for name, verb in VERBS.items()
+        for member in verb.family or [""]
+    }
+
+    assert expected - ids_of(site / "reference" / "commands.html") == set()
+
+
+def test_every_option_of_a_command_is_there(site):
+    done = subprocess.run(
+        [sys.executable, "-m", "modular_tf", "check", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    listed = text_of(site / "reference" / "commands.html")
+
+    for option in set(re.findall(r"--[a-z-]+", done.stdout)) - {"--help"}:
+        assert option in listed
+
+
+def test_every_rule_is_there(site):
+    listed = text_of(site / "reference" / "rules.html")
+
+    for rule_id in {*all_rules(), *(check.rule.id for check in all_checks().values())}:
+        assert rule_id in listed
+
+
+def test_every_header_is_there(site):
+    listed = text_of(site / "reference" / "headers.html")
+
+    for header in Path(include_directory()).rglob("*.h"):
+        assert f"modular_tf/{header.name}" in listed
