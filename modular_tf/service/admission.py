@@ -169,7 +169,7 @@ class Admission:
         return "" if not is_kept or self._suspicion(entry) else entry.sha256 or ""
 
     def recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
-        """Do as `recall`, with what other processes have found or done since."""
+        """Recall plugins once more, by what other processes have found since; see `recall`."""
         self._cache.refresh()
         self._memory().add_culprits(self._marks.culprits())  # what has killed them since
         return self.recall(entries)

@@ -78,12 +78,12 @@ class PluginSearch:
         self._run(again=True)
 
     def run_once(self) -> None:
-        """Do that, unless it was done before."""
+        """Search all sources, unless that was done before."""
         if not self.was_run:
             self._run(again=False)
 
     def run_for(self, names_or_paths: Sequence[str]) -> None:
-        """Do that once, if the sources decide what something means; none means all plugins."""
+        """Search all sources once, if they decide what is named; no name means all plugins."""
         if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
             self.run_once()
 
