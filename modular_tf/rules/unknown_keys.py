@@ -1,4 +1,4 @@
-"""What is said of a table that has keys which mean nothing there."""
+"""Messages about unknown keys in a table."""
 
 from __future__ import annotations
 
