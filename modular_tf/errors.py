@@ -172,7 +172,7 @@ class NotFoundError(ModularTFError, FileNotFoundError):
 
 
 class AlreadyExistsError(ModularTFError, FileExistsError):
-    """What was to be created is there already."""
+    """The object to create exists already."""
 
     default_code = Code.ALREADY_EXISTS
     default_errno = errno.EEXIST

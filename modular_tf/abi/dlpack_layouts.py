@@ -11,7 +11,7 @@ DLPACK_VERSION = (1, 3)
 
 @dataclass(frozen=True)
 class StructLayout:
-    """Where the fields of one struct lie.
+    """The size and the offsets of one struct.
 
     Attributes:
         name: In C.

@@ -1,4 +1,4 @@
-"""How a C struct of the plugin interfaces lies in memory: names, offsets and sizes, no behaviour.
+"""The memory layout of a C struct of the plugin interfaces: names, offsets and sizes.
 
 All numbers are bytes on LP64 (Linux on x86-64 and aarch64).
 """
@@ -12,7 +12,7 @@ POINTER_SIZE = 8
 
 
 class Kind(Enum):
-    """What a field holds, as far as a reader of its bytes must know."""
+    """The kind of value in a field, as a reader of its bytes needs it."""
 
     POINTER = "pointer"
     """To data: a string, a struct, or something only its owner understands."""

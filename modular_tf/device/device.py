@@ -98,7 +98,7 @@ class Device:
 
     @property
     def vendor(self) -> str | None:
-        """Who made it; raises as `details` does."""
+        """The maker of the hardware; raises as `details` does."""
         return self.details.vendor
 
     @property

@@ -115,7 +115,7 @@ class Executor:
         self.native = owned(new, free, arguments, self, "the executor")
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
-            self.check(allocator.give_to(self.native), "the allocator")
+            self.check(allocator.attach_to(self.native), "the allocator")
         self.arenas = None if arenas is None else arenas(self)
 
     # -- memory -----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class Executor:
 
     @property
     def host_memories(self) -> int:
-        """How many host and unified memories are still viewed."""
+        """The number of host and unified memories that are still viewed."""
         return int(lib.mtf_executor_host_memories(self.native))
 
     @property

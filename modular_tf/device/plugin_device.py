@@ -102,7 +102,7 @@ class PluginDevice:
 
     @cached_property
     def details(self) -> DeviceDetails:
-        """What the plugin knows; asked once."""
+        """The details that the plugin knows, requested once."""
         texts = {
             name: self._text(field)
             for name, field in (

@@ -149,7 +149,7 @@ class DeviceRegistry:
         self._check_platform(entering.factory, entering.plugin, besides=instead_of)
 
     def fulfil(self, registration: Registration, factory: DeviceFactory) -> None:
-        """Let another factory of its plugin serve in the place of the one that is registered.
+        """Replace a registered factory by another one of its plugin.
 
         Raises:
             AlreadyExistsError: Its platform's name is taken (rule SE-050); nothing has changed.

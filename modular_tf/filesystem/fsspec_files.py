@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def translated_errors(operation: str, path: str) -> Iterator[None]:
-    """Let our errors out only, whatever fsspec's implementation raises within."""
+    """Translate every exception of fsspec's implementation in the body of `with` to our errors."""
     try:
         yield
     except Exception as error:

@@ -15,7 +15,7 @@ _OF_THE_PAGE = ("?", "#")
 
 
 class FsspecNames:
-    """What an fsspec filesystem calls the files of a scheme. [any thread]
+    """The names of a scheme's files in an fsspec filesystem. [any thread]
 
     A URI whose scheme is a protocol of the filesystem means what it means to fsspec. Of any other
     URI, what follows `scheme://` is the path. Where paths are whole URLs, as over HTTP, a URI of

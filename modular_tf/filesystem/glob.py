@@ -27,7 +27,7 @@ def has_magic(pattern: str) -> bool:
 
 
 def require_plain_host(fs: Filesystem, pattern: str) -> None:
-    """Refuse a pattern that leaves open where the store is.
+    """Raise if a pattern has a glob character before its path.
 
     Raises:
         InvalidArgumentError: A glob character stands in the scheme or host.

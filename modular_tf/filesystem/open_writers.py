@@ -53,7 +53,7 @@ class OpenWriters:
                 stream.close()
 
     def abandon(self) -> None:
-        """Forget all of them, in a forked child: what they hold is the parent's to write.
+        """Drop all of them in a forked child: the parent writes their buffers.
 
         A thread that was writing to one does not exist here and would never give it back.
         """

@@ -354,11 +354,11 @@ class PluginFilesystem(PluginSettings):
 
     @property
     def open_count(self) -> int:
-        """How many files and regions are open."""
+        """The number of open files and regions."""
         return int(lib.mtf_filesystem_open_count(self._handle))
 
     def after_fork_in_child(self, *, reinitialise: bool = False) -> None:
-        """Forget the parent's open files and locks.
+        """Drop the parent's open files and locks.
 
         Args:
             reinitialise: Also call `init` anew, for a plugin whose threads stayed in the parent.

@@ -1,4 +1,4 @@
-"""What operations tell of files."""
+"""The statistics of files, and counts of a deletion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FileStatistics(NamedTuple):
 
 
 class DeletedCounts(NamedTuple):
-    """What `delete_recursively` had to leave behind; both are 0 after full success."""
+    """The numbers of files and directories that `delete_recursively` could not delete."""
 
     undeleted_files: int
     undeleted_dirs: int

@@ -50,7 +50,7 @@ class ReaderStream(io.RawIOBase):
         return count
 
     def write(self, data: Buffer) -> int:  # noqa: ARG002  (io's signature)
-        """Refuse: it is a file to read."""
+        """Raise: the stream is read-only."""
         self._check_open()
         raise io.UnsupportedOperation("not writable")
 

@@ -25,13 +25,13 @@ class ParsedURI(NamedTuple):
 
 
 def parse_uri(uri: str) -> ParsedURI:
-    """Split a URI. [any thread]"""
+    """Return the parts of a URI. [any thread]"""
     match = _URI.fullmatch(uri)
     return ParsedURI(*match.groups()) if match else ParsedURI("", "", uri)
 
 
 def create_uri(scheme: str, host: str, path: str) -> str:
-    """Put a URI together; an empty scheme gives the path alone."""
+    """Return the URI of its parts; with an empty scheme, the path only."""
     return f"{scheme}://{host}{path}" if scheme else path
 
 
@@ -48,7 +48,7 @@ def clean_path(path: str) -> str:
 
 
 def join_path(left: str, right: str) -> str:
-    """Join with exactly one slash between; an absolute `right` does not win."""
+    """Return two paths joined by exactly one slash, also if `right` is absolute."""
     if not left or not right:
         return left or right
     between = "" if left.endswith("/") else "/"

@@ -47,7 +47,7 @@ class WriterStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int:  # noqa: ARG002  (io's signature)
-        """Refuse: it is a file to write."""
+        """Raise: the stream is write-only."""
         self._check_open()
         raise io.UnsupportedOperation("not readable")
 
@@ -180,7 +180,7 @@ class StreamWriter(io.BufferedWriter):
                 raise
 
     def prepare_close(self) -> None:
-        """Ask the plugin for no flush from now on; its close delivers everything."""
+        """Skip the plugin's flush from now on, since its close writes everything."""
         self._stream.is_ending = True
 
 
@@ -201,5 +201,5 @@ class TextWriter(io.TextIOWrapper):
         super().close()
 
     def prepare_close(self) -> None:
-        """Ask the plugin for no flush from now on."""
+        """Skip the plugin's flush from now on."""
         self._writer.prepare_close()

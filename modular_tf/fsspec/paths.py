@@ -1,4 +1,4 @@
-"""How a URI of a plugin and a path of fsspec map onto each other.
+"""The mapping between URIs of plugins and paths of fsspec.
 
 fsspec takes the protocol off: `s3://bucket/key` is `bucket/key`, the bucket stays in the path.
 `file` is the one scheme whose paths begin at a root of the machine and may be relative to the

@@ -1,1 +1,1 @@
-"""From a probed library to a mapped one, and to checked, write-protected tables."""
+"""Mapping a probed library, and copying, checking and protecting its tables."""

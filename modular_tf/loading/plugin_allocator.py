@@ -114,7 +114,7 @@ class PluginAllocator:
         """Whether it allocates unified memory; a custom allocator does not."""
         return not self.is_custom and self._struct.table().has("supports_unified_memory")
 
-    def give_to(self, executor: Any) -> Any:
+    def attach_to(self, executor: Any) -> Any:
         """Make a new native executor use this allocator; return the native error."""
         return lib.mtf_executor_set_allocator(
             executor,

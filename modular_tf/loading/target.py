@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LinkNames(NamedTuple):
-    """What a library tells the dynamic linker.
+    """The names in a library that the dynamic linker reads.
 
     Attributes:
         soname: Its own name, None if it has none.

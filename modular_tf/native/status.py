@@ -1,4 +1,4 @@
-"""From a failed call to an exception: the only place where native errors are freed.
+"""Exceptions for failed native calls; native errors are freed only here.
 
 A native call returns an error or NULL. The next statement hands it to one of the functions here,
 and none of them leaves it to the caller again.

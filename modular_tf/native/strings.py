@@ -1,4 +1,4 @@
-"""How text crosses the C boundary: NUL-terminated bytes of no stated encoding.
+"""Conversion of text at the C boundary: NUL-terminated bytes without a stated encoding.
 
 UTF-8 with surrogateescape both ways, so that every name a plugin gives can be handed back to it.
 """

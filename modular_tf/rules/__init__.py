@@ -19,7 +19,7 @@ __all__ = ["Rule", "Severity", "Violation", "loader_rules", "rule", "rules_by_id
 
 
 class Severity(Enum):
-    """What breaking a rule does."""
+    """The effect of breaking a rule."""
 
     ERROR = "error"  # the plugin, or the one registration, is refused
     WARNING = "warning"  # it is accepted, and the report says so

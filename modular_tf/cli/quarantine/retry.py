@@ -50,7 +50,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _try_again(path: str) -> PluginRecord:
-    """Take one plugin the whole way, as if nothing were known of it.
+    """Return the record of a plugin that is probed, tried and loaded again.
 
     Raises:
         NotFoundError: The file is not there any more.

@@ -118,7 +118,7 @@ class HostMemory:
 
     @property
     def address(self) -> int:
-        """Where it lies.
+        """The address of its first byte.
 
         Raises:
             ClosedError: The memory was closed.
@@ -145,7 +145,7 @@ class HostMemory:
         return self._view is None
 
     def close(self) -> None:
-        """Give the memory back as soon as no view and no copy uses it. Safe to call twice."""
+        """Release the memory after the last view or copy that uses it. Safe to call twice."""
         self._view = None
 
     def __enter__(self) -> Self:
@@ -177,7 +177,7 @@ class UnifiedMemory(DeviceMemory):
 
     @property
     def address(self) -> int:
-        """Where it lies, for both; the host may go on when the device was closed.
+        """The address on both; the host may still use it after the device was closed.
 
         Raises:
             ClosedError: The memory was closed.
@@ -194,7 +194,7 @@ class UnifiedMemory(DeviceMemory):
         return self._host.view
 
     def close(self) -> None:
-        """Give the memory back as soon as no view and no copy uses it. Safe to call twice."""
+        """Release the memory after the last view or copy that uses it. Safe to call twice."""
         super().close()
         self._host.close()
 

@@ -75,12 +75,12 @@ class DeviceContext:
 
     @property
     def n_streams(self) -> int:
-        """How many streams there are, or will be; creates none."""
+        """The number of streams once they are created; creates none."""
         return 3 + self._n_device_to_device
 
     @property
     def n_created(self) -> int:
-        """How many streams there are by now."""
+        """The number of streams that exist now."""
         return len(self._streams)
 
     @property

@@ -79,7 +79,7 @@ class Stream(StreamCopies):
 
     @property
     def error(self) -> ModularTFError | None:
-        """What went wrong on the stream so far, None for nothing; does not wait.
+        """The first error of the stream so far, None for none; does not wait.
 
         A callback's exception is there first; then the plugin is asked, by get_stream_status.
 

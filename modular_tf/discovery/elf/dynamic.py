@@ -93,7 +93,7 @@ class DynamicSection:
 
     @property
     def linked(self) -> tuple[LinkedName, ...]:
-        """What the linker maps with this library, in its order: what it needs, and its filters."""
+        """The libraries that the linker maps with this one, in order: needed ones and filters."""
         return tuple(
             LinkedName(self.strings.text(at), tag != _NEEDED, tag == _AUXILIARY)
             for tag, at in self._linking
@@ -135,7 +135,7 @@ class DynamicSection:
 
     @property
     def searches_system(self) -> bool:
-        """Whether what it needs may be found in the default directories (no `-z nodefaultlib`)."""
+        """Whether default directories are searched for needed libraries (no `-z nodefaultlib`)."""
         return not self._one(_FLAGS_1) & _DF_1_NODEFLIB
 
     @property

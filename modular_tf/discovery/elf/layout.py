@@ -1,4 +1,4 @@
-"""How the four variants of ELF (32 or 64 bits, little or big endian) lay out their records."""
+"""The record formats of the four variants of ELF (32 or 64 bits, little or big endian)."""
 
 from __future__ import annotations
 

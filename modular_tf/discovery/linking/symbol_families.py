@@ -63,7 +63,7 @@ class SymbolFamily(Enum):
 
     @property
     def remedy(self) -> str:
-        """What to do when symbols of this family are missing."""
+        """The remedy for missing symbols of this family."""
         return self.value[1]
 
 

@@ -33,14 +33,14 @@ def search_arguments(paths: SearchPaths, log: SearchLog) -> None:
 
 
 def search_environment(paths: SearchPaths, log: SearchLog) -> None:
-    """Look at the files and directories of MODULAR_TF_PLUGIN_PATH; empty parts do not count."""
+    """Search the files and directories of MODULAR_TF_PLUGIN_PATH; empty parts do not count."""
     value = paths.environment.get(PLUGIN_PATH_VARIABLE, "")
     for path in filter(None, value.split(os.pathsep)):
         _look_unless_privileged(path, Source.ENVIRONMENT, PLUGIN_PATH_VARIABLE, paths, log)
 
 
 def search_tf_environment(paths: SearchPaths, log: SearchLog) -> None:
-    """Look at TF_PLUGGABLE_DEVICE_LIBRARY_PATH: one file or directory, as in TensorFlow."""
+    """Search TF_PLUGGABLE_DEVICE_LIBRARY_PATH: one file or directory, as in TensorFlow."""
     path = paths.environment.get(TF_LIBRARY_PATH_VARIABLE, "")
     if path:
         origin = TF_LIBRARY_PATH_VARIABLE
@@ -48,7 +48,7 @@ def search_tf_environment(paths: SearchPaths, log: SearchLog) -> None:
 
 
 def search_config(paths: SearchPaths, log: SearchLog) -> None:
-    """Look at the configuration's `plugin_dirs`."""
+    """Search the configuration's `plugin_dirs`."""
     for path in paths.config_directories:
         _look_unless_privileged(path, Source.CONFIG, paths.config_origin, paths, log)
 

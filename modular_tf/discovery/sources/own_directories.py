@@ -29,7 +29,7 @@ _MOST_OF_A_BUILD_FILE = 1 << 20
 
 
 def search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
-    """Look into the user's drop-in directory and, in a source checkout, into `plugin_dirs`."""
+    """Search the user's drop-in directory and, in a source checkout, `plugin_dirs`."""
     source, path = Source.USER_DIRECTORY, paths.user_directory or _USUAL_DIRECTORY
     why_not = IGNORED_AS_PRIVILEGED if paths.privileged else paths.why_no_user_directory
     if paths.user_directory is not None and not paths.privileged:
@@ -44,7 +44,7 @@ def search_user_directories(paths: SearchPaths, log: SearchLog) -> None:
 
 
 def search_bundled(paths: SearchPaths, log: SearchLog) -> None:
-    """Look at the reference plugins that come with this package."""
+    """Search the reference plugins that come with this package."""
     for package in paths.package_directories:
         path = os.path.join(package, "plugins")
         log.look_at(path, Source.BUNDLED, "modular_tf")

@@ -1,4 +1,4 @@
-"""What a discovery saw: files, places looked at, and problems, in the order they came."""
+"""The log of a search: files, places and problems, in the order in which they were found."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class QuarantineStore:
         return _entry(sha256, self._records.get(_suspect_key(sha256)))
 
     def clear_suspicion(self, sha256: str) -> None:
-        """Take note that a process has loaded these bytes and goes on."""
+        """Record that a process has loaded the plugin and continued."""
         self._records.drop(_suspect_key(sha256))
         self._records.save()
 
