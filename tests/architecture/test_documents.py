@@ -94,3 +94,12 @@ def test_the_demo_tells_its_story(wild_plugins, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     for step in ("1. No plugins", "s3 tensorflow_io_plugins", "Lima 5 12 60", "[LD-005]"):
         assert step in " ".join(done.stdout.split())
+
+
+def test_hooks_before_a_commit_check_what_the_test_script_checks():
+    hooks = (CHECKOUT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    script = (CHECKOUT / "scripts" / "test").read_text(encoding="utf-8")
+    steps = re.findall(r'^step "(style|layout|types)" (.*)$', script, re.MULTILINE)
+
+    assert len(steps) == 3
+    assert re.findall(r"id: (\w+),.* entry: ([^,]+),", hooks) == steps

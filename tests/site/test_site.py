@@ -15,6 +15,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.verbs import VERBS
+from modular_tf.events.catalogue import EVENTS
 from modular_tf.headers import include_directory
 from modular_tf.rules import all_rules
 from modular_tf.service.configuration import Config
@@ -123,6 +124,10 @@ def test_every_exit_status_is_there(site):
     assert {str(int(status)) for status in Exit} <= codes_of(page)
     for status in Exit:
         assert status.name in text_of(page)
+
+
+def test_every_event_of_the_log_is_there(site):
+    assert {event.name for event in EVENTS} <= codes_of(site / "reference" / "events.html")
 
 
 def test_every_command_is_there(site):
