@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from typing import NamedTuple
 
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import Library
@@ -83,7 +84,7 @@ def _kill_children() -> None:
             os.kill(child, signal.SIGKILL)
 
 
-class Ended:
+class Ended(NamedTuple):
     """How a child of this process ended.
 
     Attributes:
@@ -91,9 +92,8 @@ class Ended:
         peak: The most memory that it had touched at a time, in bytes.
     """
 
-    def __init__(self, status: int | None = None, peak: int = 0) -> None:
-        self.status = status
-        self.peak = peak
+    status: int | None = None
+    peak: int = 0
 
 
 def end_all(leader: int = 0) -> Ended:
