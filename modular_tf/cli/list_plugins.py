@@ -8,7 +8,8 @@ from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import complain
 from modular_tf.cli.problems import complain_about
 from modular_tf.cli.session import session
-from modular_tf.service.report import Reason, State
+from modular_tf.rules import Violation
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
-_NOT_ASKED = Reason("load", None, "nobody asked to load it", None)
+_NOT_ASKED = Violation(None, "nobody asked to load it", "load")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.rules import Violation
+from modular_tf.rules.mapping import ENVIRONMENT_FITS
 
 if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
@@ -41,5 +42,7 @@ def open_filesystem(
 
     answers = answers_for(path, tables.scheme)
     changes = answers.prepare_environment(os.environ)
-    warnings = tuple(Violation("LD-056", f"{tables.scheme!r}: {change}") for change in changes)
+    warnings = tuple(
+        Violation(ENVIRONMENT_FITS, f"{tables.scheme!r}: {change}") for change in changes
+    )
     return OpenedFilesystem(answered_filesystem(tables, plugin, answers), warnings)

@@ -19,6 +19,8 @@ from modular_tf.first_contact.stopped_watchers import Watchers
 from modular_tf.loading.origin_folder import remove_own_folders
 from modular_tf.native.crash_report import report_crashes
 from modular_tf.native.parent_death import die_with_parent
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import MEMORY_BOUNDED, PROCESS_STATE_KEPT
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.limits import Limits
@@ -80,12 +82,14 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     rehearsal.perform()
     remove_own_folders()  # this process ends without what Python does at its end
     flush_output()
-    changed = [list(change) for change in changes(before, ProcessState.now(), own)]
+    changed = list(changes(before, ProcessState.now(), own))
     if fork_handler_count() > handlers:
-        changed.append(["LD-069", "has functions called at each fork (pthread_atfork)"])
+        text = "has functions called at each fork (pthread_atfork)"
+        changed.append(Violation(PROCESS_STATE_KEPT, text))
         journal.enter("its functions at a fork")
         fork_once()
-    outcome = {"finding": rehearsal.finding().as_dict(), "changes": [*rehearsal.faults, *changed]}
+    told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]
+    outcome = {"finding": rehearsal.finding().as_dict(), "changes": told}
     journal.finish(outcome)
 
 
@@ -98,7 +102,7 @@ def _take_limits(task: Task, limits: Limits) -> None:
     _lower(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
     copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
     _lower(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
-    if "LD-064" not in limits.accept:
+    if MEMORY_BOUNDED not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.
         stacks = _THREADS_OF_A_PROCESSOR * processors * stack_size()
         own = memory_use("self").allocated

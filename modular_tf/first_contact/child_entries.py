@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.first_contact.checked_values import (
     fields_of,
+    known_rule,
     list_of,
     listed,
     number_in,
-    rule_id,
     typed,
 )
 from modular_tf.first_contact.finding import Finding
@@ -170,7 +170,8 @@ def _outcome(value: Any) -> Outcome:
 
 
 def _change(value: Any) -> Violation:
-    rule, what = list_of(value, str, 2)
-    if rule_id(rule) not in RULES_OF_CHANGES:
-        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")
-    return Violation(rule, plain(what, MOST_OF_A_MESSAGE))
+    named, what = list_of(value, str, 2)
+    broken = known_rule(named)
+    if broken not in RULES_OF_CHANGES:
+        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {named}")
+    return Violation(broken, plain(what, MOST_OF_A_MESSAGE))

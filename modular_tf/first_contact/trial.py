@@ -27,6 +27,7 @@ from modular_tf.first_contact.memory_use import MemoryUse, memory_use
 from modular_tf.first_contact.plain_text import MOST_OF_LAST_WORDS
 from modular_tf.first_contact.verdict import Ending, finding_of
 from modular_tf.native.crash_report import QUESTION
+from modular_tf.rules.first_contact import CALLS_RETURN, MEMORY_BOUNDED, NO_PROCESSES_LEFT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
+    from modular_tf.rules import Rule
 
 _LOOK_EVERY_S = 0.01
 _TIME_TO_ANSWER_S = 2.0  # where it is, or where it crashed
@@ -106,18 +108,18 @@ class Trial:
         if ending.outcome is not None or has_ended(self._pid):
             return True
         if ending.killed_for is None and (number := stopped_by(self._pid)) is not None:
-            ending.killed_for, ending.stopped_by = "LD-061", number
+            ending.killed_for, ending.stopped_by = CALLS_RETURN, number
             return True
         if time.monotonic() < self._deadline:
             return ending.killed_for is not None and self._traced
         if ending.killed_for is None and ending.signal is None and ending.exits is None:
-            self._end_for("LD-061")
+            self._end_for(CALLS_RETURN)
             return False
         return True
 
-    def _end_for(self, rule_id: str) -> None:
+    def _end_for(self, broken: Rule) -> None:
         """Ask the process where it is; it is ended when it has answered, or soon."""
-        self._ending.killed_for = rule_id
+        self._ending.killed_for = broken
         self._hurry()
         os.kill(self._pid, QUESTION)  # nobody has waited for it, so the number is still its own
 
@@ -131,10 +133,10 @@ class Trial:
         used = memory_use(self._pid)
         self._pipes.read_on()  # in which call it took that was told before
         self._note_use(used)
-        if self._ending.exceeded_in is None or "LD-064" in self._limits.accept:
+        if self._ending.exceeded_in is None or MEMORY_BOUNDED in self._limits.accept:
             return
         if self._ending.killed_for is None:
-            self._end_for("LD-064")
+            self._end_for(MEMORY_BOUNDED)
 
     def _note_use(self, used: MemoryUse) -> None:
         self._files = max(self._files, used.files)
@@ -152,7 +154,7 @@ class Trial:
         running = self._strays()
         if len(running) > self._limits.processes:
             self._ending.processes = len(running)
-            self._end_for("LD-068")
+            self._end_for(NO_PROCESSES_LEFT)
         for pid in running:
             self._note_use(memory_use(pid))
 

@@ -20,7 +20,6 @@ from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 # What speaks against a library only if it is known to be the plugin's doing. That it is not locked
 # is no such rule: any plugin could start a thread, and nothing would be refused any more.
-_OF_PLUGINS = frozenset({rules.UNCHANGED.id, rules.EXECUTABLE_STACK.id})
+_OF_PLUGINS = frozenset({rules.UNCHANGED, rules.EXECUTABLE_STACK})
 
 
 class _Suspect(NamedTuple):
@@ -95,10 +94,11 @@ def judge_newcomers(
     for suspect in _suspects(came, policy, of=checked[0].sha256 or ""):
         if _must_go(suspect, known, alone=came.alone):
             refused.add(suspect.mapped)
-            message = f"{plugin}: {suspect.message} (rule LD-098)"
-            raise PluginError(message, plugin=plugin, path=suspect.path, rule="LD-098")
+            message = f"{plugin}: {suspect.message}"
+            refusal = Violation(rules.MAPPED_AS_JUDGED, message, path=suspect.path)
+            raise refusal.error(PluginError, plugin=plugin)
         if suspect.needed_by is not None or not suspect.verdict.accepted:
-            remarks.append(Violation(rules.MAPPED_UNEXPECTED.id, suspect.message))
+            remarks.append(Violation(rules.MAPPED_UNEXPECTED, suspect.message))
     return remarks
 
 
@@ -190,7 +190,7 @@ def _suspects(came: Newcomers, policy: TrustPolicy, *, of: str) -> Iterator[_Sus
             continue
         if verdict.accepted and not _is_mapped_from(path, mapped):
             message = f"{path} is not the file that was mapped"
-            verdict = TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message, path=path))
+            verdict = TrustVerdict.of_problem(Violation(rules.UNCHANGED, message, path=path))
         if needed_by is None:
             needed_by, imported = _needed(came.wanted, objects), _imported(objects)
         if mapped in imported and mapped not in needed_by:

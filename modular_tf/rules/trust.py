@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-__all__ = [
-    "EXECUTABLE_STACK",
-    "LOCKED",
-    "LOCK_USABLE",
-    "MAPPED_AS_JUDGED",
-    "MAPPED_UNEXPECTED",
-    "OWNER",
-    "RECORDED",
-    "RECORD_HASH",
-    "RULES",
-    "SHARED_WRITING",
-    "UNCHANGED",
-    "WORLD_WRITABLE",
-]
-
 OWNER = Rule(
     id="LD-075",
     requirement="A plugin, its companions, and every link and directory on the way to them belong "
@@ -125,18 +110,4 @@ EXECUTABLE_STACK = Rule(
     "`patchelf --clear-execstack`; or name its path in `allow_executable_stack` under [trust] in "
     "the configuration.",
     source="ELF, PT_GNU_STACK; ld(1), -z noexecstack; dlopen(3)",
-)
-
-RULES: tuple[Rule, ...] = (
-    OWNER,
-    WORLD_WRITABLE,
-    SHARED_WRITING,
-    RECORD_HASH,
-    RECORDED,
-    LOCKED,
-    LOCK_USABLE,
-    UNCHANGED,
-    MAPPED_AS_JUDGED,
-    MAPPED_UNEXPECTED,
-    EXECUTABLE_STACK,
 )

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.problem import Problem
     from modular_tf.first_contact.finding import Finding
+    from modular_tf.rules import Violation
 
 __all__ = ["ScanCache"]
 
@@ -223,7 +223,7 @@ class ScanCache:
             directory.remove(name)
 
 
-def _lasts(problem: Problem, seen: SeenFile) -> bool:
+def _lasts(problem: Violation, seen: SeenFile) -> bool:
     """Tell whether a library stays refused for what is wrong with it as long as its bytes do."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
 
