@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.rules.pages import demand_of, rule_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 _TITLES = {
     "filesystem": "Checks of filesystem plugins",
     "device": "Checks of device plugins",
-}
-_WORDS = {
-    Severity.ERROR: "must",
-    Severity.WARNING: "should",
-    Severity.NOTE: "worth knowing",
 }
 _MEANINGS = {
     Level.LOADS: "it loads: the library can be mapped, and its entry point called",
@@ -86,7 +81,7 @@ def _entry(check: Check) -> list[str]:
     ways = " and ".join(sorted(reached.value for reached in check.passes))
     facts = [
         f"level {check.level:d}",
-        _WORDS[rule.severity],
+        demand_of(rule),
         f"by {ways}",
         f"source: {rule.source}",
     ]
@@ -96,14 +91,4 @@ def _entry(check: Check) -> list[str]:
         facts.append(f"takes for granted: {', '.join(sorted(check.traits))}")
     if check.needs:
         facts.append(f"needs {', '.join(f'`{slot}`' for slot in check.needs)}")
-    return [
-        f"### {check.id}",
-        "",
-        f"{rule.requirement}",
-        "",
-        f"*{' · '.join(facts)}*",
-        "",
-        f"If not: {rule.consequence}",
-        "",
-        f"Remedy: {rule.remedy}",
-    ]
+    return rule_entry(rule, facts)
