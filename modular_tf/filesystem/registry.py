@@ -14,8 +14,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.scheme import match_scheme, scheme_of
-from modular_tf.rules import Violation
-from modular_tf.rules.filesystem import SCHEME_SPELLING, scheme_taken
+from modular_tf.rules.filesystem import scheme_misspelt, scheme_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -242,6 +241,5 @@ def check_scheme(scheme: str, plugin: str) -> None:
         InvalidArgumentError: Rule FS-007.
     """
     if scheme != "" and scheme_of(f"{scheme}://") != scheme:
-        expected = "expected a letter, then one or more letters, digits or dots"
-        found = Violation(SCHEME_SPELLING, f"scheme {scheme!r} of {plugin}: {expected}")
-        raise found.error(InvalidArgumentError, plugin=plugin)
+        refusal = scheme_misspelt(f"scheme of {plugin}", scheme)
+        raise refusal.error(InvalidArgumentError, plugin=plugin)

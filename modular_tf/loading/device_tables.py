@@ -161,7 +161,7 @@ def check_params(params: DeviceTable) -> Iterator[Violation]:
         (rules.DESTROY_PLATFORM_FNS_SET, "destroy_platform_fns"),
     ):
         if not params.has(slot):
-            yield Violation(broken, f"{params.layout.name}.{slot} is NULL")
+            yield rules.null_field(broken, params.layout.name, slot)
     yield from check_code(params)
 
 
@@ -193,9 +193,9 @@ def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
     missing = [slot.name for slot in fns.layout.slots if not fns.has(slot.name)]
     for name in missing:
         if name != "get_device_count" and name not in _OPTIONAL_FNS:
-            yield Violation(rules.PLATFORM_FNS_SET, f"SP_PlatformFns.{name} is NULL")
+            yield rules.null_field(rules.PLATFORM_FNS_SET, "SP_PlatformFns", name)
     if "get_device_count" in missing:
-        yield Violation(rules.DEVICE_COUNT_SET, "SP_PlatformFns.get_device_count is NULL")
+        yield rules.null_field(rules.DEVICE_COUNT_SET, "SP_PlatformFns", "get_device_count")
     yield from _check_all_or_none(rules.TIMER_FNS_PAIRED, fns, _TIMER_FNS)
     yield from _check_allocators(fns)
     yield from check_code(fns)
@@ -225,19 +225,19 @@ def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[V
     yield from _check_size(executor)
     for slot in executor.layout.slots:
         if slot.name not in _OPTIONAL and not executor.has(slot.name):
-            yield Violation(rules.EXECUTOR_SLOTS_SET, f"SP_StreamExecutor.{slot.name} is NULL")
+            yield rules.null_field(rules.EXECUTOR_SLOTS_SET, "SP_StreamExecutor", slot.name)
     for name in _UNIFIED:
         if unified_memory and not executor.has(name):
-            yield Violation(
-                rules.UNIFIED_MEMORY_PAIRED,
-                f"SP_StreamExecutor.{name} is NULL, but supports_unified_memory is set",
+            though = "supports_unified_memory is set"
+            yield rules.null_field(
+                rules.UNIFIED_MEMORY_PAIRED, "SP_StreamExecutor", name, though=though
             )
     for name in _UNCHECKED_COPIES:
         if not executor.has(name):
-            yield Violation(rules.DEVICE_COPIES_SET, f"SP_StreamExecutor.{name} is NULL")
+            yield rules.null_field(rules.DEVICE_COPIES_SET, "SP_StreamExecutor", name)
     for slot in executor.layout.slots:
         if slot.name in _FILLS and not executor.has(slot.name):
-            yield Violation(rules.FILLS_SET, f"SP_StreamExecutor.{slot.name} is NULL")
+            yield rules.null_field(rules.FILLS_SET, "SP_StreamExecutor", slot.name)
     yield from _check_all_or_none(rules.TIMERS_COMPLETE, executor, _TIMERS)
     yield from check_code(executor)
 

@@ -203,9 +203,7 @@ class _Entry:
             message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
             yield Violation(rules.SCHEME_READABLE, message)
         elif not SCHEME.fullmatch(self.scheme):
-            expected = "expected a letter, then 1 to 999 letters, digits or dots"
-            message = f"TF_FilesystemPluginOps.scheme: {expected}, found {self.scheme!r}"
-            yield Violation(rules.SCHEME_SPELLING, f"{message}, which no URI can name")
+            yield rules.scheme_misspelt("TF_FilesystemPluginOps.scheme", self.scheme)
 
     def check_reference(self, kind: _TableKind) -> Iterator[Violation]:
         if not self._value(kind.field):
@@ -279,8 +277,7 @@ def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
                 yield Violation(broken, _null_slot(table, slot))
         for slot, address in table.slots.items():
             if address and not is_executable(address):
-                message = f"{table.kind}.{slot}: expected a function, found {address:#x}"
-                yield Violation(rules.SLOTS_ARE_CODE, f"{message}, which is not code")
+                yield rules.not_code(f"{table.kind}.{slot}", address)
 
 
 def _null_slot(table: Table, slot: str) -> str:

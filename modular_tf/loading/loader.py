@@ -146,9 +146,8 @@ def _check_info(info: Any) -> list[Violation]:
         if not function:
             message = f"TF_FilesystemPluginInfo.{field}: expected a function, found NULL"
             found.append(Violation(broken, message))
-        elif not is_executable(int(ffi.cast("uintptr_t", function))):
-            message = f"TF_FilesystemPluginInfo.{field}: expected a function, found {function}"
-            found.append(Violation(rules.SLOTS_ARE_CODE, message))
+        elif not is_executable(address := int(ffi.cast("uintptr_t", function))):
+            found.append(rules.not_code(f"TF_FilesystemPluginInfo.{field}", address))
     if info.num_schemes > MAX_SCHEMES:
         message = f"num_schemes: expected at most {MAX_SCHEMES}, found {info.num_schemes}"
         found.append(Violation(rules.SCHEMES_BOUNDED, message))

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import open_owned, owned
 from modular_tf.discovery.file_identity import FileIdentity, sha256_of
 from modular_tf.errors import PluginError
-from modular_tf.rules import Violation
-from modular_tf.rules.trust import UNCHANGED
+from modular_tf.rules.trust import file_changed
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -145,8 +144,7 @@ def require_same(path: str, sha256: str, expected: str | None) -> None:
 
 def changed_since(path: str) -> PluginError:
     """Make the error for a file that is not what was checked."""
-    message = f"{path}: it was replaced or written to after it was checked"
-    return Violation(UNCHANGED, message, path=path).error(PluginError, plugin=path)
+    return file_changed(path).error(PluginError, plugin=path)
 
 
 def _off_standard_streams(file: FileIO) -> FileIO:

@@ -12,7 +12,7 @@ from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
-from modular_tf.rules.device import DESTROY_RETURNS
+from modular_tf.rules.device import DESTROY_RETURNS, null_field
 from modular_tf.rules.device_listing import ALLOCATOR_SLOTS_SET, CREATE_ALLOCATOR_SUCCEEDS
 
 if TYPE_CHECKING:
@@ -161,5 +161,5 @@ def _check(fns: DeviceTable, *, unified: bool) -> Iterator[Violation]:
     name = fns.layout.name
     for slot in fns.layout.slots:
         if not fns.has(slot.name) and (unified or slot.name not in _UNIFIED):
-            yield Violation(ALLOCATOR_SLOTS_SET, f"{name}.{slot.name} is NULL")
+            yield null_field(ALLOCATOR_SLOTS_SET, name, slot.name)
     yield from check_code(fns)

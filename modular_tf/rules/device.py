@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity
+from modular_tf.rules import Rule, Severity, Violation
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
@@ -272,3 +272,15 @@ ALLOCATOR_PAIRED = Rule(
     "RFC of 2020-09-08",
     Severity.WARNING,
 )
+
+
+def null_field(broken: Rule, struct: str, field: str, *, though: str = "") -> Violation:
+    """Return the violation of a struct that has NULL where a rule demands more.
+
+    Args:
+        broken: The rule.
+        struct: Name of the struct.
+        field: Name of the field.
+        though: What else the plugin says that contradicts it.
+    """
+    return Violation(broken, f"{struct}.{field} is NULL" + (f", but {though}" if though else ""))

@@ -192,3 +192,21 @@ def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Viola
     """
     text = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {where}"
     return Violation(SCHEME_FREE, text)
+
+
+def scheme_misspelt(field: str, scheme: str) -> Violation:
+    """Return the violation of a scheme that no URI can name.
+
+    Args:
+        field: Where the scheme stands, or whose it is.
+        scheme: The scheme.
+    """
+    expected = "expected a letter, then 1 to 999 letters, digits or dots"
+    message = f"{field}: {expected}, found {scheme!r}, which no URI can name"
+    return Violation(SCHEME_SPELLING, message)
+
+
+def not_code(field: str, address: int) -> Violation:
+    """Return the violation of a field that holds an address where there is no code."""
+    message = f"{field}: expected a function, found {address:#x}, which is not code"
+    return Violation(SLOTS_ARE_CODE, message)

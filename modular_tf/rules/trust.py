@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity
+from modular_tf.rules import Rule, Severity, Violation
 
 OWNER = Rule(
     id="LD-075",
@@ -111,3 +111,14 @@ EXECUTABLE_STACK = Rule(
     "the configuration.",
     source="ELF, PT_GNU_STACK; ld(1), -z noexecstack; dlopen(3)",
 )
+
+
+def file_changed(path: str, since: str = "checked") -> Violation:
+    """Return the violation of a file that is not what was looked at before.
+
+    Args:
+        path: The file.
+        since: What was done with it then.
+    """
+    message = f"{path}: it was replaced or written to after it was {since}"
+    return Violation(UNCHANGED, message, path=path)

@@ -87,8 +87,7 @@ class TrustJudge:
             return TrustVerdict(rules.OWNER, f"there is no file to judge: {reason}")
         verdict = self._verdict(file, offence, candidate)
         if verdict.accepted and seen is not None and not _is_same(file, seen):
-            message = f"{candidate.path} was replaced or written to after it was probed"
-            return TrustVerdict.of_problem(Violation(rules.UNCHANGED, message))
+            return TrustVerdict.of_problem(rules.file_changed(candidate.path, "probed"))
         return verdict
 
     def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
