@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from modular_tf.device.streams.timer import Timer
     from modular_tf.discovery.candidate import Candidate, Source, Twin
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.problem import Problem
     from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.errors import ModularTFError
@@ -42,14 +41,14 @@ if TYPE_CHECKING:
     from modular_tf.filesystem.statistics import DeletedCounts, FileStatistics
     from modular_tf.filesystem.transactions import Transaction
     from modular_tf.headers import include_directory
-    from modular_tf.rules import Rule, Severity, Violation
+    from modular_tf.rules import Problem, Reason, Rule, Severity, Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.default import default_service
     from modular_tf.service.log_output import configure_logging
     from modular_tf.service.plugin_change import PluginChange
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.reload.watching.change import ChangeKind
-    from modular_tf.service.report import Decision, PluginRecord, Reason, Report, State
+    from modular_tf.service.report import Decision, PluginRecord, Report, State
     from modular_tf.service.service import PluginService
     from modular_tf.service.tensorflow_names import (
         load_pluggable_device_library,
@@ -88,10 +87,10 @@ _ORIGINS = {
     "PluginRecord": "modular_tf.service.report",
     "PluginService": "modular_tf.service.service",
     "Probe": "modular_tf.discovery.probe",
-    "Problem": "modular_tf.discovery.problem",
+    "Problem": "modular_tf.rules",
     "RandomAccessFile": "modular_tf.filesystem.files",
     "ReadOnlyMemoryRegion": "modular_tf.filesystem.files",
-    "Reason": "modular_tf.service.report",
+    "Reason": "modular_tf.rules",
     "Report": "modular_tf.service.report",
     "Rule": "modular_tf.rules",
     "SearchedPlace": "modular_tf.discovery.sources.search_log",

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.problem import Problem
+    from modular_tf.rules import Violation
 
 
 def candidates_of(
     targets: Iterable[str],
-) -> tuple[list[Candidate], list[Problem]]:
+) -> tuple[list[Candidate], list[Violation]]:
     """Return the libraries that names stand for, each once, and what went wrong on the way.
 
     Args:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
-from modular_tf.rules import Severity
+from modular_tf.check.rule_pages import demand_of, rule_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,11 +21,6 @@ _LETTERS = {
     "filesystem": "Messages name paths by letters: F and G files, E an empty file, D an empty "
     "directory, N a directory with a file, X and Y names that do not exist, F/x a name below a "
     "file, X/y a name in a directory that does not exist.",
-}
-_WORDS = {
-    Severity.ERROR: "must",
-    Severity.WARNING: "should",
-    Severity.NOTE: "worth knowing",
 }
 _MEANINGS = {
     Level.LOADS: "it loads: the library can be mapped, and its entry point called",
@@ -92,7 +87,7 @@ def _entry(check: Check) -> list[str]:
     ways = " and ".join(sorted(reached.value for reached in check.passes))
     facts = [
         f"level {check.level:d}",
-        _WORDS[rule.severity],
+        demand_of(rule),
         f"by {ways}",
         f"source: {rule.source}",
     ]
@@ -102,14 +97,4 @@ def _entry(check: Check) -> list[str]:
         facts.append(f"takes for granted: {', '.join(sorted(check.traits))}")
     if check.needs:
         facts.append(f"needs {', '.join(f'`{slot}`' for slot in check.needs)}")
-    return [
-        f"### {check.id}",
-        "",
-        f"{rule.requirement}",
-        "",
-        f"*{' · '.join(facts)}*",
-        "",
-        f"If not: {rule.consequence}",
-        "",
-        f"Remedy: {rule.remedy}",
-    ]
+    return rule_entry(rule, facts)

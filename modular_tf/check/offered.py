@@ -12,7 +12,8 @@ from modular_tf.first_contact.trials import try_plugins
 if TYPE_CHECKING:
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Probe
-    from modular_tf.first_contact.finding import Incident, Note
+    from modular_tf.first_contact.finding import Incident
+    from modular_tf.rules import Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Offered:
     schemes: tuple[str, ...]
     device_type: str | None
     incident: Incident | None
-    notes: tuple[Note, ...]
+    notes: tuple[Violation, ...]
 
 
 def offered_by(probe: Probe, facts: LoadFacts, limits: Limits | None = None) -> Offered:

@@ -15,7 +15,7 @@ from modular_tf.errors import ModularTFError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from modular_tf.discovery.problem import Problem
+    from modular_tf.rules import Violation
 
 EXPECTED = (ModularTFError, OSError)
 """The errors that an operation can fail with; any other is an internal error."""
@@ -72,7 +72,7 @@ class Failures:
         return Exit.NO if self.count else Exit.DONE
 
 
-def report_problems(problems: Iterable[Problem]) -> None:
+def report_problems(problems: Iterable[Violation]) -> None:
     """Write one line for each problem: what, by which rule, and what to do."""
     for problem in problems:
         report_error(" ".join(f"{problem.message} [{problem.rule}] {problem.remedy}".split()))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import report_error, report_problems
 from modular_tf.cli.session import session
-from modular_tf.service.report import Reason, State
+from modular_tf.rules import Violation
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.service.report import PluginRecord
 
 _HEADERS = ("name", "state", "kinds", "serves", "source")
-_NOT_ASKED = Reason("load", None, "nothing has loaded it yet", None)
+_NOT_ASKED = Violation(None, "nothing has loaded it yet", "load")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

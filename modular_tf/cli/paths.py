@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.session import session
+from modular_tf.rules.kept_state import STORAGE_TRUSTED
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -88,7 +89,7 @@ def _show_settings(
     printer.line()
     printer.table(("setting", "value", "decided by"), settings)
     printer.line()
-    notes = {name: f" (not used: {why} [LD-071])" for name, why in unused.items()}
+    notes = {name: f" (not used: {why} [{STORAGE_TRUSTED}])" for name, why in unused.items()}
     printer.facts(
         {name: f"{path or 'nowhere'}{notes.get(name, '')}" for name, path in places.items()}
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from modular_tf.errors import InternalError
+from modular_tf.rules.device_listing import PYTHON_FACTORY_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,9 @@ class DeviceDetails:
         for key, value in values.items():
             if key not in _TEXTS and key not in _NUMBERS:
                 known = ", ".join(_TEXTS + _NUMBERS)
-                raise InternalError(f"unknown device detail {key!r}; known: {known}", rule="SE-055")
+                raise InternalError(
+                    f"unknown device detail {key!r}; known: {known}", rule=PYTHON_FACTORY_RETURNS
+                )
             checked[key] = _text(key, value) if key in _TEXTS else _number(key, value)
         return cls(**checked)  # type: ignore[arg-type]  # checked key by key
 
@@ -71,7 +74,9 @@ def known_or_none(value: float) -> float | None:
 def _text(key: str, value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
-    raise InternalError(f"device detail {key} is {value!r}, expected text or None", rule="SE-055")
+    raise InternalError(
+        f"device detail {key} is {value!r}, expected text or None", rule=PYTHON_FACTORY_RETURNS
+    )
 
 
 def _number(key: str, value: object) -> float | None:
@@ -80,4 +85,6 @@ def _number(key: str, value: object) -> float | None:
     real = isinstance(value, float) and key == "gflops"
     if real or (isinstance(value, int) and not isinstance(value, bool)):
         return known_or_none(value)  # type: ignore[arg-type]  # an int or a float, as just checked
-    raise InternalError(f"device detail {key} is {value!r}, expected a number", rule="SE-055")
+    raise InternalError(
+        f"device detail {key} is {value!r}, expected a number", rule=PYTHON_FACTORY_RETURNS
+    )

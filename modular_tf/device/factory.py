@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from modular_tf.errors import InternalError
+from modular_tf.rules.device_listing import DEVICE_COUNT_BOUNDED
 
 if TYPE_CHECKING:
     from modular_tf.device.details import DeviceDetails
@@ -67,6 +68,6 @@ def checked_count(count: int, *, plugin: str, told_by: str = "get_device_count")
             f"{told_by}: found {count}, expected at most {MAX_DEVICES} (plugin {plugin})",
             plugin=plugin,
             operation=told_by,
-            rule="SE-041",
+            rule=DEVICE_COUNT_BOUNDED,
         )
     return max(count, 0)

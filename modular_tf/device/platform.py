@@ -14,6 +14,7 @@ from modular_tf.device.memory.executor_arenas import ExecutorArenas
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import ClosedError, InternalError
 from modular_tf.loading.device_loader import RefusedDeviceTables
+from modular_tf.rules.device import DESTROY_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,7 +256,9 @@ class DevicePlatform:
         text = "; ".join(failure.message for failure in failures)
         return [
             InternalError(
-                f"closing platform {self.platform}: {text}", plugin=self.plugin, rule="SE-032"
+                f"closing platform {self.platform}: {text}",
+                plugin=self.plugin,
+                rule=DESTROY_RETURNS,
             )
         ]
 

@@ -15,6 +15,8 @@ from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
+from modular_tf.rules import device_listing as rules
+from modular_tf.rules.device import DESTROY_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,17 +89,16 @@ class PluginDevice:
             f"{self.tables.device_type}:{self.ordinal}: {error.message}",
             plugin=self.tables.plugin,
             operation="create_device",
-            rule="SE-042",
+            rule=rules.CREATE_DEVICE_SUCCEEDS,
         )
 
     def _refusal(self, violation: Violation) -> FailedPreconditionError:
-        rule = f"rule {violation.rule_id}: {violation.rule.requirement}"
         return FailedPreconditionError(
-            f"{self.tables.device_type}:{self.ordinal}: {violation.message} ({rule})"
+            f"{self.tables.device_type}:{self.ordinal}: {violation.in_full}"
             f" (plugin {self.tables.plugin})",
             plugin=self.tables.plugin,
             operation="create_device",
-            rule=violation.rule_id,
+            rule=violation.rule,
         )
 
     @cached_property
@@ -125,7 +126,9 @@ class PluginDevice:
     def _text(self, field: str) -> str | None:
         text = read_name(self.table, field)
         if text is None and self.table.has(field):
-            self._warnings.append(Violation("SE-044", f"SP_Device.{field} is no readable string"))
+            self._warnings.append(
+                Violation(rules.DEVICE_STRINGS_READABLE, f"SP_Device.{field} is no readable string")
+            )
         return text or None
 
     def _ask(self, slot: str, call: Callable[..., _Number]) -> float | None:
@@ -135,7 +138,7 @@ class PluginDevice:
         try:
             return known_or_none(call(fns.value(slot), self.address, plugin=self.tables.plugin))
         except ModularTFError as error:
-            self._warnings.append(Violation("SE-045", error.message))
+            self._warnings.append(Violation(rules.DEVICE_FNS_RETURN, error.message))
             return None
 
     def destroy(self) -> list[Violation]:
@@ -157,5 +160,5 @@ class PluginDevice:
                 exists=self._exists,
             )
         except ModularTFError as error:
-            return [Violation("SE-032", error.message)]
+            return [Violation(DESTROY_RETURNS, error.message)]
         return []

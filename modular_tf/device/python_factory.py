@@ -9,6 +9,8 @@ from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.device.details import DeviceDetails
 from modular_tf.device.factory import PLUGIN_PRIORITY, checked_count
 from modular_tf.errors import InternalError, InvalidArgumentError, ModularTFError, NotFoundError
+from modular_tf.rules import Rule, Violation
+from modular_tf.rules.device_listing import PYTHON_FACTORY_COMPLETE, PYTHON_FACTORY_RETURNS
 
 
 class PythonDeviceFactory:
@@ -116,17 +118,13 @@ class PythonDeviceFactory:
         return value
 
     def _refusal(self, problem: str) -> InvalidArgumentError:
-        return InvalidArgumentError(
-            f"device factory {type(self.wrapped).__name__} of {self.plugin}: {problem}"
-            " (rule SE-054)",
-            plugin=self.plugin,
-            rule="SE-054",
-        )
+        found = self._violation(PYTHON_FACTORY_COMPLETE, problem)
+        return found.error(InvalidArgumentError, plugin=self.plugin)
 
     def _broken(self, problem: str) -> InternalError:
-        return InternalError(
-            f"device factory {type(self.wrapped).__name__} of {self.plugin}: {problem}"
-            " (rule SE-055)",
-            plugin=self.plugin,
-            rule="SE-055",
-        )
+        found = self._violation(PYTHON_FACTORY_RETURNS, problem)
+        return found.error(InternalError, plugin=self.plugin)
+
+    def _violation(self, broken: Rule, problem: str) -> Violation:
+        factory = type(self.wrapped).__name__
+        return Violation(broken, f"device factory {factory} of {self.plugin}: {problem}")

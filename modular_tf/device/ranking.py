@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from modular_tf.rules import Violation
+from modular_tf.rules.device_listing import DEVICE_TYPE_ENABLED, HIGHEST_PRIORITY, PRIORITIES_DIFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,11 +87,13 @@ def _status(
     if enabled_types is not None and device_type not in enabled_types:
         found = ",".join(sorted(enabled_types))
         text = f"device type {device_type} is not among TF_ENABLED_DEVICE_TYPES={found}"
-        return FactoryStatus(registration, FactoryState.DISABLED, Violation("SE-053", text))
+        return FactoryStatus(
+            registration, FactoryState.DISABLED, Violation(DEVICE_TYPE_ENABLED, text)
+        )
     if winner is registration:
         return FactoryStatus(registration, FactoryState.SERVING)
     tie = winner.priority == registration.priority
     relation = "was registered first" if tie else "has the higher priority"
     text = f"device type {device_type}: {winner.label} {relation}, not {registration.label}"
-    reason = Violation("SE-051" if tie else "SE-052", text)
+    reason = Violation(PRIORITIES_DIFFER if tie else HIGHEST_PRIORITY, text)
     return FactoryStatus(registration, FactoryState.SHADOWED, reason)

@@ -13,6 +13,8 @@ from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration,
 from modular_tf.device.visible import CPU, VisibleDevices
 from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
 from modular_tf.events import EventLog
+from modular_tf.rules import Violation
+from modular_tf.rules.device_listing import PLATFORM_NAME_FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -196,11 +198,9 @@ class DeviceRegistry:
         name = factory.platform
         for taken in self._registrations:
             if taken is not besides and taken.factory.platform.upper() == name.upper():
-                raise AlreadyExistsError(
-                    f"platform {name} of {plugin} is registered already, by {taken.label}"
-                    " (rule SE-050). Disable one of the two plugins.",
-                    plugin=plugin,
-                    rule="SE-050",
+                message = f"platform {name} of {plugin} is registered already, by {taken.label}"
+                raise Violation(PLATFORM_NAME_FREE, message).error(
+                    AlreadyExistsError, plugin=plugin, hint=". Disable one of the two plugins."
                 )
 
     def _forget_devices(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from modular_tf.discovery.kinds import Kind
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.problem import Problem
+    from modular_tf.rules import Violation
 
 __all__ = ["LoadFacts"]
 
@@ -25,7 +25,7 @@ class LoadFacts(NamedTuple):
     """
 
     kinds: frozenset[Kind]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Violation, ...] = ()
     companions: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     executable_stacks: tuple[str, ...] = ()

@@ -22,8 +22,8 @@ from modular_tf.discovery.linking.link_check import (
 )
 from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.privileges import linker_variable
-from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.errors import ElfError
+from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Probe:
     candidate: Candidate
     kinds: frozenset[Kind]
     elf: ElfFacts | None
-    problems: tuple[Problem, ...]
+    problems: tuple[Violation, ...]
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
     skipped_paths: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ class Prober:
             with ElfFile(candidate.path) as elf:
                 self._examine(elf, found, link=link)
         except ElfError as error:
-            found.problems.append(problem_of(error))
+            found.problems.append(Violation.of_error(error))
         return Probe(
             candidate=candidate,
             kinds=found.kinds,
@@ -164,41 +164,41 @@ def probe(
 class _Findings:
     """What is known of a candidate so far, kept if reading fails later."""
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Violation] = field(default_factory=list)
     kinds: frozenset[Kind] = frozenset()
     facts: ElfFacts | None = None
     link: LinkCheck | None = None
 
 
-def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Problem]:
+def _target_problems(elf: ElfFile, process: ProcessScope) -> list[Violation]:
     """Yield a problem for the first difference between the library's machine and this process's."""
     name = os.path.basename(elf.path)
     (bits, order, machine), (our_bits, our_order, our_machine) = elf.target, process.target
     built = f"{name} is built for {elf.image.machine}"
     if machine != our_machine:
         message = f"{built}, this process runs on {process.machine}"
-        return [Problem.of(rules.MACHINE, message)]
+        return [Violation(rules.MACHINE, message)]
     if bits != our_bits:
         message = f"{built} with {bits} bits, this process has {our_bits}"
-        return [Problem.of(rules.WORD_SIZE, message)]
+        return [Violation(rules.WORD_SIZE, message)]
     if order != our_order:
         orders = f"{_BYTE_ORDERS[order]}, this process is {_BYTE_ORDERS[our_order]}"
-        return [Problem.of(rules.BYTE_ORDER, f"{built}, {orders}")]
+        return [Violation(rules.BYTE_ORDER, f"{built}, {orders}")]
     return []
 
 
 def _init_symbol_problems(
     elf: ElfFile, init_symbols: Mapping[str, tuple[Kind, Symbol]]
-) -> list[Problem]:
+) -> list[Violation]:
     name = os.path.basename(elf.path)
     if not init_symbols:
         message = f"{name} exports neither TF_InitPlugin nor SE_InitPlugin nor another init symbol"
-        return [Problem.of(rules.INIT_SYMBOL, message)]
+        return [Violation(rules.INIT_SYMBOL, message)]
     if not any(kind in SERVED_KINDS for kind, _ in init_symbols.values()):
         message = f"{name} exports only {', '.join(init_symbols)}"
-        return [Problem.of(rules.KIND_SERVED, message)]
+        return [Violation(rules.KIND_SERVED, message)]
     return [
-        Problem.of(rules.INIT_SYMBOL_IS_FUNCTION, f"{symbol} of {name} is data or thread-local")
+        Violation(rules.INIT_SYMBOL_IS_FUNCTION, f"{symbol} of {name} is data or thread-local")
         for symbol, (_, found) in init_symbols.items()
         if not found.is_callable
     ]

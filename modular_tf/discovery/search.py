@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
 from modular_tf.discovery.naming import plugin_names
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.sources.distributions import search_distributions
 from modular_tf.discovery.sources.entry_points import search_entry_points
 from modular_tf.discovery.sources.installed import Installation, installed_distributions
@@ -30,6 +29,7 @@ from modular_tf.discovery.sources.search_paths import (
     python_path,
 )
 from modular_tf.discovery.sources.tensorflow_plugins import search_tensorflow_plugins
+from modular_tf.rules import Violation
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Discovery:
     """
 
     candidates: tuple[Candidate, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Violation, ...]
     searched: tuple[SearchedPlace, ...]
 
 
@@ -90,7 +90,7 @@ def discover(
                 search()
             except ShortageError as error:  # the next search begins anew
                 message = f"plugins of source {source.value!r} cannot be searched now"
-                problem = Problem.of(SHORTAGE, f"{message}: {error.message}", path=error.filename)
+                problem = Violation(SHORTAGE, f"{message}: {error.message}", path=error.filename)
                 log.problems.append(problem)
     return Discovery(_candidates(log.sightings), tuple(log.problems), tuple(log.places))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
 from modular_tf.rules import Violation
+from modular_tf.rules.mapping import ENVIRONMENT_FITS
 
 if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
@@ -41,7 +42,9 @@ def open_filesystem(
 
     workarounds = workarounds_for(path, tables.scheme)
     changes = workarounds.prepare_environment(os.environ)
-    warnings = tuple(Violation("LD-056", f"{tables.scheme!r}: {change}") for change in changes)
+    warnings = tuple(
+        Violation(ENVIRONMENT_FITS, f"{tables.scheme!r}: {change}") for change in changes
+    )
     return OpenedFilesystem(_with_workarounds(tables, plugin, workarounds), warnings)
 
 

@@ -14,6 +14,7 @@ from modular_tf.errors import (
 )
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.scheme import match_scheme, scheme_of
+from modular_tf.rules.filesystem import scheme_misspelt, scheme_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -228,12 +229,9 @@ class FilesystemRegistry:
 
 def _check_same(entering: SchemeRegistration, owner: SchemeRegistration) -> None:
     if entering.filesystem is not owner.filesystem:
-        raise AlreadyExistsError(
-            f"scheme {entering.scheme!r} of {entering.plugin} is taken by {owner.plugin}"
-            " (rule FS-018); pin it in the configuration, or register with replace=True",
-            plugin=entering.plugin,
-            rule="FS-018",
-        )
+        refusal = scheme_taken(entering.scheme, entering.plugin, owner.plugin)
+        hint = "; pin it in the configuration, or register with replace=True"
+        raise refusal.error(AlreadyExistsError, plugin=entering.plugin, hint=hint)
 
 
 def check_scheme(scheme: str, plugin: str) -> None:
@@ -243,9 +241,5 @@ def check_scheme(scheme: str, plugin: str) -> None:
         InvalidArgumentError: Rule FS-007.
     """
     if scheme != "" and scheme_of(f"{scheme}://") != scheme:
-        raise InvalidArgumentError(
-            f"scheme {scheme!r} of {plugin}: expected a letter, then one or more letters, digits"
-            " or dots (rule FS-007)",
-            plugin=plugin,
-            rule="FS-007",
-        )
+        refusal = scheme_misspelt(f"scheme of {plugin}", scheme)
+        raise refusal.error(InvalidArgumentError, plugin=plugin)

@@ -20,6 +20,8 @@ from modular_tf.native.library import process_symbol
 from modular_tf.processes.child import become_child, dump_no_core, flush_output, lower_limit
 from modular_tf.processes.memory_use import memory_use, stack_size
 from modular_tf.processes.report import REPORT, Report
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import MEMORY_BOUNDED, PROCESS_STATE_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,12 +80,14 @@ def _try(task: Task, journal: Journal, own: ProcessLimits) -> None:
     rehearsal.perform()
     remove_mirrors()  # this process ends without what Python does at its end
     flush_output()
-    changed = [list(change) for change in changes(before, ProcessState.now(), own)]
+    changed = list(changes(before, ProcessState.now(), own))
     if fork_handler_count() > handlers:
-        changed.append(["LD-069", "has functions called at each fork (pthread_atfork)"])
+        text = "has functions called at each fork (pthread_atfork)"
+        changed.append(Violation(PROCESS_STATE_KEPT, text))
         journal.enter("its functions at a fork")
         _fork_once()
-    outcome = {"finding": rehearsal.finding().as_dict(), "changes": [*rehearsal.faults, *changed]}
+    told = [(found.rule_id, found.message) for found in (*rehearsal.faults, *changed)]
+    outcome = {"finding": rehearsal.finding().as_dict(), "changes": told}
     journal.finish(outcome)
 
 
@@ -94,7 +98,7 @@ def _take_limits(task: Task, limits: Limits) -> None:
     lower_limit(resource.RLIMIT_CPU, int(limits.seconds * processors) + _CPU_GRACE_S)
     copies = sum(os.path.getsize(path) for path in (task.file, *task.companions))
     lower_limit(resource.RLIMIT_FSIZE, copies + _LARGEST_FILE)
-    if "LD-064" not in limits.accept:
+    if MEMORY_BOUNDED not in limits.accept:
         # For what is allocated faster than the watcher looks, which allows half as much.
         stacks = _THREADS_OF_A_PROCESSOR * processors * stack_size()
         own = memory_use("self").allocated

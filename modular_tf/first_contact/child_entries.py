@@ -12,10 +12,10 @@ from modular_tf.first_contact.finding import Finding
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
 from modular_tf.processes.checked_values import (
     fields_of,
+    known_rule,
     list_of,
     listed,
     number_in,
-    rule_id,
     typed,
 )
 from modular_tf.processes.memory_use import MemoryUse
@@ -129,7 +129,8 @@ def _outcome(value: Any) -> Outcome:
 
 
 def _change(value: Any) -> Violation:
-    rule, what = list_of(value, str, 2)
-    if rule_id(rule) not in RULES_OF_CHANGES:
-        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {rule}")
-    return Violation(rule, plain(what, MOST_OF_A_MESSAGE))
+    named, what = list_of(value, str, 2)
+    broken = known_rule(named)
+    if broken not in RULES_OF_CHANGES:
+        raise ValueError(f"expected one of {sorted(RULES_OF_CHANGES)}, found {named}")
+    return Violation(broken, plain(what, MOST_OF_A_MESSAGE))

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from signal import NSIG
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.registered_names import DEVICE_NAME, SCHEME
 from modular_tf.discovery.file_identity import SeenFile
 from modular_tf.processes.backtrace import MOST_FRAMES
 from modular_tf.processes.checked_values import (
     fields_of,
+    known_rule,
     list_of,
     listed,
     number_in,
-    rule_id,
     typed,
 )
 from modular_tf.processes.plain_text import (
@@ -28,15 +28,13 @@ from modular_tf.processes.plain_text import (
     plain_lines,
 )
 from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import CHILD_STARTABLE, NEIGHBOURS_LINKABLE, PROCESS_STATE_KEPT
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Stage = Literal["load", "init"]
 _STAGES = ("load", "init")
-CHANGES_OF_PROCESS = "LD-069"
-UNLINKABLE_NEIGHBOUR = "LD-112"
-_OF_TRIAL = frozenset({CHANGES_OF_PROCESS, UNLINKABLE_NEIGHBOUR})
+_OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
 _NOTE = frozenset(("stage", "rule", "message"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
@@ -54,48 +52,25 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BOOT_ID = re.compile(r"[0-9a-f-]{0,64}")
 
 
-class _Note(NamedTuple):
-    stage: Stage
-    rule: str | None
-    message: str
+def noted(violation: Violation) -> Violation:
+    """Return what a finding keeps of a violation: stage, rule, and a plain message of some length.
 
-
-class Note(_Note):
-    """One rule that the plugin broke, as loading it in the application reports it.
-
-    Attributes:
-        stage: Where on the way: `load` or `init`.
-        rule: Id of the rule, which has the severity; None where the plugin failed by its own word.
-        message: What was found.
+    The stage is `load` or `init`.
     """
+    return Violation(violation.rule, plain(violation.message, MOST_OF_A_MESSAGE), violation.stage)
 
-    __slots__ = ()
 
-    def __new__(cls, stage: Stage, rule: str | None, message: str) -> Self:
-        """Make it; the message becomes plain and is cut."""
-        return super().__new__(cls, stage, rule, plain(message, MOST_OF_A_MESSAGE))
+def note_as_dict(note: Violation) -> dict[str, Any]:
+    """Return a violation of a finding as JSON knows it."""
+    return {"stage": note.stage, "rule": note.rule_id or None, "message": note.message}
 
-    @property
-    def is_error(self) -> bool:
-        """Whether it refuses the plugin, or a part of it."""
-        return self.rule is None or Violation(self.rule, self.message).is_error
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
-        return {"stage": self.stage, "rule": self.rule, "message": self.message}
-
-    @classmethod
-    def from_dict(cls, value: Any) -> Note:
-        """Read what `as_dict` gives.
-
-        Raises:
-            ValueError: It has another shape.
-        """
-        given = fields_of(value, _NOTE)
-        if given["stage"] not in _STAGES:
-            raise ValueError(f"stage: expected one of {_STAGES}, found {given['stage']!r}")
-        rule = None if given["rule"] is None else rule_id(given["rule"])
-        return cls(cast("Stage", given["stage"]), rule, typed(given["message"], str))
+def _note_from_dict(value: Any) -> Violation:
+    given = fields_of(value, _NOTE)
+    if given["stage"] not in _STAGES:
+        raise ValueError(f"stage: expected one of {_STAGES}, found {given['stage']!r}")
+    broken = None if given["rule"] is None else known_rule(given["rule"])
+    return noted(Violation(broken, typed(given["message"], str), given["stage"]))
 
 
 class PlatformOffer(NamedTuple):
@@ -196,7 +171,7 @@ class Incident(_Incident):
         """Make it; texts become plain and are cut."""
         return super().__new__(
             cls,
-            Violation(violation.rule_id, plain(violation.message, MOST_OF_A_MESSAGE)),
+            Violation(violation.rule, plain(violation.message, MOST_OF_A_MESSAGE)),
             signal,
             None if last_call is None else plain(last_call, MOST_OF_A_CALL),
             tuple([plain(frame, _MOST_OF_A_FRAME) for frame in backtrace[:MOST_FRAMES]]),
@@ -206,7 +181,7 @@ class Incident(_Incident):
     @property
     def untried(self) -> bool:
         """Whether it is not the plugin that failed."""
-        return self.violation.rule_id == "LD-063"
+        return self.violation.rule_id == CHILD_STARTABLE
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -229,7 +204,7 @@ class Incident(_Incident):
         given = fields_of(value, _INCIDENT)
         signal, last_call = given["signal"], given["last_call"]
         return cls(
-            Violation(rule_id(given["rule"]), typed(given["message"], str)),
+            Violation(known_rule(given["rule"]), typed(given["message"], str)),
             signal=None if signal is None else number_in(signal, 1, NSIG - 1),
             last_call=None if last_call is None else typed(last_call, str),
             backtrace=tuple(list_of(given["backtrace"], str, MOST_FRAMES)),
@@ -253,7 +228,7 @@ class Finding(NamedTuple):
 
     incident: Incident | None = None
     offer: Offer | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Violation, ...] = ()
     opened: tuple[SeenFile, ...] = ()
     lasting: bool = True
 
@@ -266,12 +241,12 @@ class Finding(NamedTuple):
         return self.incident is None and not any(note.is_error for note in self.notes)
 
     @property
-    def notes_of_loading(self) -> tuple[Note, ...]:
+    def notes_of_loading(self) -> tuple[Violation, ...]:
         """Those that loading it in the application finds as well."""
         return tuple(note for note in self.notes if note.rule not in _OF_TRIAL)
 
     @property
-    def notes_of_trial(self) -> tuple[Note, ...]:
+    def notes_of_trial(self) -> tuple[Violation, ...]:
         """Those that only a trial finds: what it changes of its process, and what it lacks."""
         return tuple(note for note in self.notes if note.rule in _OF_TRIAL)
 
@@ -280,7 +255,7 @@ class Finding(NamedTuple):
         return {
             "incident": None if self.incident is None else self.incident.as_dict(),
             "offer": None if self.offer is None else self.offer.as_dict(),
-            "notes": [note.as_dict() for note in self.notes],
+            "notes": [note_as_dict(note) for note in self.notes],
             "opened": [file.as_row() for file in self.opened],
             "lasting": self.lasting,
         }
@@ -297,7 +272,7 @@ class Finding(NamedTuple):
         return cls(
             None if incident is None else Incident.from_dict(incident),
             None if offer is None else Offer.from_dict(offer),
-            tuple([Note.from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
+            tuple([_note_from_dict(note) for note in listed(given["notes"], MOST_NOTES)]),
             opened_from_rows(given["opened"]),
             typed(given["lasting"], bool),
         )

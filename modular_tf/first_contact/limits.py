@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-ACCEPTABLE = frozenset({"LD-064", "LD-065", "LD-066", "LD-067", "LD-068", "LD-120", "LD-121"})
+from modular_tf.rules import first_contact as rules
+
+ACCEPTABLE = frozenset(
+    {
+        rules.MEMORY_BOUNDED,
+        rules.OUTPUT_UNUSED,
+        rules.SIGNAL_HANDLERS_KEPT,
+        rules.LOCALE_KEPT,
+        rules.NO_PROCESSES_LEFT,
+        rules.RIGHTS_KEPT,
+        rules.NO_FATAL_TIMER,
+    }
+)
 """The rules of first contact that a user may take as warnings: those that let the process live."""
 
 

@@ -14,70 +14,74 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
 from modular_tf.native.shared_memory import shared_memory
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import PROCESS_STATE_KEPT, RIGHTS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_HARMS, _WARNS = "LD-120", "LD-069"
+    from modular_tf.rules import Rule
+
+_HARMS, _WARNS = RIGHTS_KEPT, PROCESS_STATE_KEPT
 
 
-class Fact(NamedTuple):
+class Change(NamedTuple):
     """What is said of a fact that was changed.
 
     Attributes:
-        rule_id: The rule that this breaks.
+        broken: The rule that a change breaks.
         sentence: What was done.
         is_shown: Whether the texts before and after are told as well.
     """
 
-    rule_id: str
+    broken: Rule
     sentence: str
     is_shown: bool = False
 
 
 _STATUS = {
-    "Uid": Fact(_HARMS, "changed the user of the process", is_shown=True),
-    "Gid": Fact(_HARMS, "changed the group of the process", is_shown=True),
-    "Groups": Fact(_HARMS, "changed the supplementary groups of the process"),
-    "CapPrm": Fact(_HARMS, "changed the capabilities of the process"),
-    "CapEff": Fact(_HARMS, "changed the capabilities that take effect"),
-    "CapInh": Fact(_WARNS, "changed the capabilities that programs inherit"),
-    "CapBnd": Fact(_WARNS, "changed the capabilities that programs may gain"),
-    "CapAmb": Fact(_WARNS, "changed the capabilities that programs keep"),
-    "NoNewPrivs": Fact(_WARNS, "gave up all privileges that programs bring (no_new_privs)"),
-    "Seccomp": Fact(_HARMS, "filters the system calls of the process (seccomp)"),
-    "Seccomp_filters": Fact(_HARMS, "added a filter of system calls (seccomp)"),
-    "TracerPid": Fact(_HARMS, "has the process traced (ptrace)"),
-    "Umask": Fact(_WARNS, "changed the umask", is_shown=True),
-    "Name": Fact(_WARNS, "changed the name of the process", is_shown=True),
+    "Uid": Change(_HARMS, "changed the user of the process", is_shown=True),
+    "Gid": Change(_HARMS, "changed the group of the process", is_shown=True),
+    "Groups": Change(_HARMS, "changed the supplementary groups of the process"),
+    "CapPrm": Change(_HARMS, "changed the capabilities of the process"),
+    "CapEff": Change(_HARMS, "changed the capabilities that take effect"),
+    "CapInh": Change(_WARNS, "changed the capabilities that programs inherit"),
+    "CapBnd": Change(_WARNS, "changed the capabilities that programs may gain"),
+    "CapAmb": Change(_WARNS, "changed the capabilities that programs keep"),
+    "NoNewPrivs": Change(_WARNS, "gave up all privileges that programs bring (no_new_privs)"),
+    "Seccomp": Change(_HARMS, "filters the system calls of the process (seccomp)"),
+    "Seccomp_filters": Change(_HARMS, "added a filter of system calls (seccomp)"),
+    "TracerPid": Change(_HARMS, "has the process traced (ptrace)"),
+    "Umask": Change(_WARNS, "changed the umask", is_shown=True),
+    "Name": Change(_WARNS, "changed the name of the process", is_shown=True),
 }
-_LOCKED = {"locked": Fact(_WARNS, "locks all memory of the process (mlockall)")}
+_LOCKED = {"locked": Change(_WARNS, "locks all memory of the process (mlockall)")}
 _NAMESPACES = {
-    name: Fact(_HARMS, f"moved the process to another namespace ({name})")
+    name: Change(_HARMS, f"moved the process to another namespace ({name})")
     for name in ("cgroup", "ipc", "mnt", "net", "pid", "pid_for_children", "time",
                  "time_for_children", "user", "uts")
 }  # fmt: skip
 _FILES = {
-    "oom_score_adj": Fact(_WARNS, "changed which process is ended for want of memory"),
-    "personality": Fact(_WARNS, "changed the personality of the process (personality(2))"),
+    "oom_score_adj": Change(_WARNS, "changed which process is ended for want of memory"),
+    "personality": Change(_WARNS, "changed the personality of the process (personality(2))"),
 }
 _SCHEDULING = {
-    "root": Fact(_HARMS, "changed the root directory"),
-    "nice": Fact(_WARNS, "changed the nice value", is_shown=True),
-    "policy": Fact(_WARNS, "changed the scheduling policy"),
-    "affinity": Fact(_WARNS, "changed the processors that the process may use", is_shown=True),
+    "root": Change(_HARMS, "changed the root directory"),
+    "nice": Change(_WARNS, "changed the nice value", is_shown=True),
+    "policy": Change(_WARNS, "changed the scheduling policy"),
+    "affinity": Change(_WARNS, "changed the processors that the process may use", is_shown=True),
 }
-_SIGNAL_STACK = {"signal stack": Fact(_WARNS, "changed the stack of signal handlers")}
+_SIGNAL_STACK = {"signal stack": Change(_WARNS, "changed the stack of signal handlers")}
 _STREAMS = {
-    name: Fact(_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
+    name: Change(_WARNS, f"changed how {name} is opened (O_NONBLOCK and others)")
     for name in ("standard input", "standard output", "standard error")
 }
 _ASKED = {  # by prctl(2)
-    "parent's end": Fact(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
-    "subreaper": Fact(_WARNS, "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
-    "dumpable": Fact(_WARNS, "changed who may look at the process (PR_SET_DUMPABLE)"),
-    "keepcaps": Fact(_WARNS, "changed whether capabilities are kept (PR_SET_KEEPCAPS)"),
-    "securebits": Fact(_WARNS, "changed what the superuser's number means (PR_SET_SECUREBITS)"),
+    "parent's end": Change(_HARMS, "lets the process end with its parent (PR_SET_PDEATHSIG)"),
+    "subreaper": Change(_WARNS, "made the process the parent of orphans (PR_SET_CHILD_SUBREAPER)"),
+    "dumpable": Change(_WARNS, "changed who may look at the process (PR_SET_DUMPABLE)"),
+    "keepcaps": Change(_WARNS, "changed whether capabilities are kept (PR_SET_KEEPCAPS)"),
+    "securebits": Change(_WARNS, "changed what the superuser's number means (PR_SET_SECUREBITS)"),
 }
 _WRITES_ANSWER = {"parent's end": 2, "subreaper": 37}
 _RETURNS_ANSWER = {"dumpable": 3, "keepcaps": 7, "securebits": 27}
@@ -89,13 +93,13 @@ _FACTS = {
 }  # fmt: skip
 
 
-def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield rule and sentence for each fact that is known of both times and has changed."""
-    for name, (rule_id, sentence, is_shown) in _FACTS.items():
+def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Violation]:
+    """Yield what is broken by each fact that is known of both times and has changed."""
+    for name, (broken, sentence, is_shown) in _FACTS.items():
         was, now = before.get(name), after.get(name)
         if was is None or now is None or was == now:
             continue
-        yield rule_id, f"{sentence} from {was} to {now}" if is_shown else sentence
+        yield Violation(broken, f"{sentence} from {was} to {now}" if is_shown else sentence)
 
 
 def status_facts() -> dict[str, str]:

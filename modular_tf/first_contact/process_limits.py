@@ -5,6 +5,9 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import PROCESS_STATE_KEPT, RIGHTS_KEPT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,8 +36,8 @@ def _limits(kind: int) -> tuple[float, float]:
 
 def limit_changes(
     own: ProcessLimits, taken: ProcessLimits, after: ProcessLimits
-) -> Iterator[tuple[str, str]]:
-    """Yield rule and sentence for each limit that a plugin changed.
+) -> Iterator[Violation]:
+    """Yield what is broken by each limit that a plugin changed.
 
     Args:
         own: The limits of the application.
@@ -47,13 +50,15 @@ def limit_changes(
         if after[name] == taken[name]:
             continue
         if hard < taken[name][1]:
-            yield "LD-069", f"lowered how far {name} may be raised, to {_shown(hard)}"
+            yield Violation(
+                PROCESS_STATE_KEPT, f"lowered how far {name} may be raised, to {_shown(hard)}"
+            )
         if soft == own_soft:
             continue
         how = "lowered" if soft < own_soft else "raised"
         harms = name in _NEEDED and how == "lowered"
-        yield (
-            "LD-120" if harms else "LD-069",
+        yield Violation(
+            RIGHTS_KEPT if harms else PROCESS_STATE_KEPT,
             f"{how} {name} from {_shown(own_soft)} to {_shown(soft)}",
         )
 

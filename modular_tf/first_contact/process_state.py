@@ -22,15 +22,30 @@ from modular_tf.native.crash_report import signal_handlers
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import process_symbol
 from modular_tf.processes.signal_names import signal_name
+from modular_tf.rules import Violation
+from modular_tf.rules import first_contact as rules
+from modular_tf.rules.loading import WHOLE_ELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from modular_tf.rules import Rule
 
 # What Python sets when it starts, and what breaks waiting for children or ending the application.
 _OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
 _NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _IGNORED = 1
-RULES_OF_CHANGES = frozenset({"LD-005", "LD-066", "LD-067", "LD-069", "LD-120", "LD-121", "LD-122"})
+RULES_OF_CHANGES = frozenset(
+    {
+        WHOLE_ELF,
+        rules.SIGNAL_HANDLERS_KEPT,
+        rules.LOCALE_KEPT,
+        rules.PROCESS_STATE_KEPT,
+        rules.RIGHTS_KEPT,
+        rules.NO_FATAL_TIMER,
+        rules.PROCESS_USABLE,
+    }
+)
 """The rules that a child process judges by, beside those of loading; its watcher has the others."""
 _LC_ALL = 6  # of glibc and musl alike
 _SMALLEST = 5e-324
@@ -82,10 +97,8 @@ def _noting(unseen: list[str]) -> Iterator[None]:
         unseen.append(str(error))
 
 
-def changes(
-    before: ProcessState, after: ProcessState, own: ProcessLimits
-) -> Iterator[tuple[str, str]]:
-    """Yield rule and sentence for each change; the environment is compared with `os.environ`.
+def changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> Iterator[Violation]:
+    """Yield what is broken by each change; the environment is compared with `os.environ`.
 
     Args:
         before: What the plugin found.
@@ -93,52 +106,58 @@ def changes(
         own: The limits of the application.
     """
     harmed = False
-    for rule_id, sentence in _changes(before, after, own):
-        harmed = harmed or rule_id == "LD-120"
-        yield rule_id, sentence
+    for change in _changes(before, after, own):
+        harmed = harmed or change.rule == rules.RIGHTS_KEPT
+        yield change
     unseen = [what for what in after.unseen if what not in before.unseen]
     if unseen and not harmed:  # else that is the reason
-        yield "LD-122", f"left the process unable to work: {unseen[0]}"
+        yield Violation(rules.PROCESS_USABLE, f"left the process unable to work: {unseen[0]}")
 
 
-def _changes(
-    before: ProcessState, after: ProcessState, own: ProcessLimits
-) -> Iterator[tuple[str, str]]:
+def _changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> Iterator[Violation]:
     yield from _handler_changes(before, after)
     if blocked := sorted(after.blocked - before.blocked):
-        yield "LD-066", f"blocks {', '.join(map(signal_name, blocked))}"
+        yield Violation(
+            rules.SIGNAL_HANDLERS_KEPT, f"blocks {', '.join(map(signal_name, blocked))}"
+        )
     if after.locale != before.locale:
         was, now = (state.locale.decode("utf-8", "replace").split(";") for state in (before, after))
         changed = ", ".join(part for part in now if part not in was)
-        yield "LD-067", f"changed the locale: {changed}"
+        yield Violation(rules.LOCALE_KEPT, f"changed the locale: {changed}")
     yield from limit_changes(own, before.limits, after.limits)
     yield from fact_changes(before.facts, after.facts)
     yield from timer_changes(before.timers, after.timers)
     yield from _harmless_changes(before, after)
 
 
-def _handler_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
-    found: dict[tuple[str, str], list[str]] = {}
+def _handler_changes(before: ProcessState, after: ProcessState) -> Iterator[Violation]:
+    found: dict[tuple[Rule, str], list[str]] = {}
     for number, handler in enumerate(after.handlers):
         if handler != before.handlers[number]:
             harms = number in _NEVER_IGNORED and handler == _IGNORED
             if number in _OF_PYTHON:
                 harms = not reaches_python(number)
             done = {0: "set the default action for", _IGNORED: "ignores"}.get(handler, "handles")
-            found.setdefault(("LD-066" if harms else "LD-069", done), []).append(
-                signal_name(number)
-            )
-    for (rule_id, done), names in found.items():
-        yield rule_id, f"{done} {', '.join(names)}"
+            found.setdefault(
+                (rules.SIGNAL_HANDLERS_KEPT if harms else rules.PROCESS_STATE_KEPT, done), []
+            ).append(signal_name(number))
+    for (broken, done), names in found.items():
+        yield Violation(broken, f"{done} {', '.join(names)}")
 
 
-def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tuple[str, str]]:
+def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[Violation]:
     if after.directory != before.directory:
-        yield "LD-069", f"changed the working directory to {after.directory}"
+        yield Violation(
+            rules.PROCESS_STATE_KEPT, f"changed the working directory to {after.directory}"
+        )
     if before.arithmetic[0] and not after.arithmetic[0]:
-        yield "LD-069", "made the processor take denormal numbers for zero"
+        yield Violation(
+            rules.PROCESS_STATE_KEPT, "made the processor take denormal numbers for zero"
+        )
     if before.arithmetic[1] and not after.arithmetic[1]:
-        yield "LD-069", "made the processor round otherwise than to the nearest"
+        yield Violation(
+            rules.PROCESS_STATE_KEPT, "made the processor round otherwise than to the nearest"
+        )
     known = {os.fsencode(name): os.fsencode(value) for name, value in os.environ.items()}
     found = _environment()
     names = sorted(
@@ -146,7 +165,7 @@ def _harmless_changes(before: ProcessState, after: ProcessState) -> Iterator[tup
     )
     if names:
         listed = ", ".join(name.decode("utf-8", "replace") for name in names)
-        yield "LD-069", f"changed environment variables: {listed}"
+        yield Violation(rules.PROCESS_STATE_KEPT, f"changed environment variables: {listed}")
 
 
 def _directory() -> str:

@@ -11,11 +11,11 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.filesystem.opening import open_filesystem
 from modular_tf.first_contact.finding import (
     MOST_NOTES,
-    UNLINKABLE_NEIGHBOUR,
     Finding,
-    Note,
     Offer,
     PlatformOffer,
+    note_as_dict,
+    noted,
     opened_from_rows,
 )
 from modular_tf.first_contact.relocations import stray_relocation
@@ -28,13 +28,15 @@ from modular_tf.loading.unlinkable_neighbours import unlinkable_neighbours
 from modular_tf.native.device_calls import announce_calls
 from modular_tf.native.library import unmapped_count
 from modular_tf.rules import Violation
+from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
+from modular_tf.rules.first_contact import NEIGHBOURS_LINKABLE
+from modular_tf.rules.loading import WHOLE_ELF
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.first_contact.finding import Stage
     from modular_tf.first_contact.journal import Journal
     from modular_tf.first_contact.task import Task
     from modular_tf.native.library import Library
@@ -50,7 +52,7 @@ class Rehearsal:
         notes: The rules that it broke so far.
         schemes: The schemes that it would serve.
         platform: The device platform that it would.
-        faults: Rule and sentence of what forbids to map it at all.
+        faults: What forbids to map it at all.
         opened: The libraries that its code opened, None where not all are known.
 
     Args:
@@ -59,10 +61,10 @@ class Rehearsal:
     """
 
     def __init__(self, task: Task, journal: Journal) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[Violation] = []
         self.schemes: list[str] = []
         self.platform: PlatformOffer | None = None
-        self.faults: list[list[str]] = []
+        self.faults: list[Violation] = []
         self.opened: tuple[SeenFile, ...] | None = ()
         self._task = task
         self._journal = journal
@@ -72,13 +74,13 @@ class Rehearsal:
         offer = Offer(tuple(self.schemes), self.platform)
         notes = self._kept_notes()
         # What lies beside the plugin may change, and is no part of what the finding rests on.
-        is_lasting = all(note.rule != UNLINKABLE_NEIGHBOUR for note in notes)
+        is_lasting = all(note.rule != NEIGHBOURS_LINKABLE for note in notes)
         lasting = self.opened is not None and is_lasting
         return Finding(None, offer, notes, self.opened or (), lasting)
 
-    def _kept_notes(self) -> tuple[Note, ...]:
+    def _kept_notes(self) -> tuple[Violation, ...]:
         """Return as many notes as the watcher takes; where it takes not all, errors first."""
-        kept: list[Note] = []
+        kept: list[Violation] = []
         room = _MOST_OF_NOTES
         too_many = len(self.notes) > MOST_NOTES or sum(map(_size, self.notes)) > room
         for note in sorted(self.notes, key=lambda note: too_many and not note.is_error):
@@ -93,7 +95,7 @@ class Rehearsal:
         task = self._task
         for file in (*task.companions, task.file):
             if (stray := stray_relocation(file)) is not None:
-                self.faults.append(["LD-005", f"{file} is damaged: {stray}"])
+                self.faults.append(Violation(WHOLE_ELF, f"{file} is damaged: {stray}"))
                 return
         unmapped = unmapped_count()
         self._journal.enter("a constructor of the library")
@@ -139,8 +141,8 @@ class Rehearsal:
                 tables, plugin=task.plugin, path=task.file, bundled=False
             )
         except ModularTFError as error:
-            message = f"scheme {tables.scheme!r}: {error.message}"
-            self._note_violations([Violation("FS-019", message)])
+            failure = Violation(SCHEME_INIT_SUCCEEDS, error.message)
+            self._note_violations([failure], tables.scheme)
             return
         self._note_violations(warnings)
         if tables.scheme not in self.schemes:
@@ -180,13 +182,12 @@ class Rehearsal:
 
     # -- notes ----------------------------------------------------------------------------------
 
-    def _note_error(self, stage: Stage, error: ModularTFError) -> None:
-        self.notes.append(Note(stage, error.rule, error.message))
+    def _note_error(self, stage: str, error: ModularTFError) -> None:
+        self.notes.append(noted(Violation.of_error(error, stage)))
 
     def _note_violations(self, violations: Iterable[Violation], scheme: str | None = None) -> None:
-        prefix = "" if scheme is None else f"scheme {scheme!r}: "
-        self.notes += [Note("init", v.rule_id, f"{prefix}{v.message}") for v in violations]
+        self.notes += [noted(found.of_scheme(scheme).at("init")) for found in violations]
 
 
-def _size(note: Note) -> int:
-    return len(json.dumps(note.as_dict()))
+def _size(note: Violation) -> int:
+    return len(json.dumps(note_as_dict(note)))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.native.crash_report import signal_handlers
 from modular_tf.processes.signal_names import signal_name
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import NO_FATAL_TIMER, PROCESS_STATE_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,11 +64,11 @@ def timers_of_process() -> frozenset[Timer]:
     return frozenset(found | {timer("posix", int(number), int(sent)) for number, sent in posix})
 
 
-def timer_changes(before: frozenset[Timer], after: frozenset[Timer]) -> Iterator[tuple[str, str]]:
-    """Yield rule and sentence for each timer that was set meanwhile."""
+def timer_changes(before: frozenset[Timer], after: frozenset[Timer]) -> Iterator[Violation]:
+    """Yield what is broken by each timer that was set meanwhile."""
     for timer in sorted(after - before):
         what = f"left a timer running that sends {signal_name(timer.signal)}"
         if timer.is_handled:
-            yield "LD-069", what
+            yield Violation(PROCESS_STATE_KEPT, what)
         else:
-            yield "LD-121", f"{what}, which ends the process"
+            yield Violation(NO_FATAL_TIMER, f"{what}, which ends the process")

@@ -21,11 +21,13 @@ from modular_tf.processes.descendants import children, living_descendants
 from modular_tf.processes.memory_use import MemoryUse, memory_use
 from modular_tf.processes.plain_text import MOST_OF_LAST_WORDS
 from modular_tf.processes.watched_child import LOOK_EVERY_S, WatchedChild
+from modular_tf.rules.first_contact import CALLS_RETURN, MEMORY_BOUNDED, NO_PROCESSES_LEFT
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.first_contact.limits import Limits
     from modular_tf.first_contact.task import Task
+    from modular_tf.rules import Rule
 
 _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 
@@ -84,17 +86,17 @@ class Trial:
         self._note_memory(peak - self._files - self._base.touched)
         return self._conclude()
 
-    def _end_for(self, rule_id: str) -> None:
+    def _end_for(self, broken: Rule) -> None:
         if not self._child.was_asked:
-            self._ending.killed_for = rule_id
+            self._ending.killed_for = broken
             self._child.ask()
 
     def _look_at_memory(self) -> None:
         used = memory_use(self._child.pid)
         self._child.read_on()  # in which call it took that was told before
         self._note_use(used)
-        if self._ending.exceeded_in is not None and "LD-064" not in self._limits.accept:
-            self._end_for("LD-064")
+        if self._ending.exceeded_in is not None and MEMORY_BOUNDED not in self._limits.accept:
+            self._end_for(MEMORY_BOUNDED)
 
     def _note_use(self, used: MemoryUse) -> None:
         self._files = max(self._files, used.files)
@@ -112,7 +114,7 @@ class Trial:
         running = self._strays()
         if len(running) > self._limits.processes:
             self._ending.processes = len(running)
-            self._end_for("LD-068")
+            self._end_for(NO_PROCESSES_LEFT)
         for pid in running:
             self._note_use(memory_use(pid))
 
@@ -158,7 +160,7 @@ class Trial:
         ending = self._ending
         ending.printed = self._printed.decode("utf-8", "replace")
         if self._child.is_late or ending.stopped_by is not None:
-            ending.killed_for = "LD-061"
+            ending.killed_for = CALLS_RETURN
         return finding_of(ending, self._limits)
 
 

@@ -6,7 +6,7 @@ import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, Note
+from modular_tf.first_contact.finding import MOST_NOTES, Finding, Incident, noted
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.processes.ending import ChildEnding
 from modular_tf.processes.plain_text import plain
@@ -14,10 +14,12 @@ from modular_tf.processes.report import MUTE_STATUS
 from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 from modular_tf.rules import Violation
+from modular_tf.rules import first_contact as rules
 
 if TYPE_CHECKING:
     from modular_tf.first_contact.child_entries import Outcome
     from modular_tf.first_contact.limits import Limits
+    from modular_tf.rules import Rule
 
 _MOST_PRINTED = 60
 _MIB = 1 << 20
@@ -53,7 +55,7 @@ class Ending(ChildEnding):
     exceeded_in: str | None = None
     processes: int = 0
     printed: str = ""
-    killed_for: str | None = None
+    killed_for: Rule | None = None
 
 
 def finding_of(ending: Ending, limits: Limits) -> Finding:
@@ -66,7 +68,7 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     deeds = _deeds(ending, limits)
     # Who did not come to the end has ended the process, or was ended for what it did.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
-    grave = [deed for deed in deeds if deed[0] not in accepted and Violation(*deed).is_error]
+    grave = [deed for deed in deeds if deed.rule not in accepted and deed.is_error]
     found = Finding() if ending.outcome is None else ending.outcome.finding
     minor = [_as_note(deed) for deed in deeds if deed not in grave][:MOST_NOTES]
     notes = (*found.notes[: MOST_NOTES - len(minor)], *minor)
@@ -80,33 +82,32 @@ def _failed(ending: Ending) -> bool:
 
 def cannot_try(why: str) -> Finding:
     """Return the finding where it is not the plugin that failed."""
-    return Finding(Incident(Violation("LD-063", f"not tried: {why}")))
+    return Finding(Incident(Violation(rules.CHILD_STARTABLE, f"not tried: {why}")))
 
 
 def watcher_lost() -> Finding:
     """Return the finding where a plugin, tried alone, took the processes around it with it."""
     message = f"ended the process that watched over it, {_AT}"
-    return Finding(Incident(Violation("LD-060", message)))
+    return Finding(Incident(Violation(rules.PROCESS_SURVIVES, message)))
 
 
-def _as_note(deed: tuple[str, str]) -> Note:
-    rule_id, what = deed
-    accepted = "" if rule_id == "LD-069" else f" ({rule_id}, accepted)"
-    return Note("load", "LD-069", f"{what}, {_AT}{accepted}")
+def _as_note(deed: Violation) -> Violation:
+    accepted = "" if deed.rule == rules.PROCESS_STATE_KEPT else f" ({deed.rule}, accepted)"
+    return noted(Violation(rules.PROCESS_STATE_KEPT, f"{deed.message}, {_AT}{accepted}", "load"))
 
 
-def _incident(ending: Ending, deeds: list[tuple[str, str]]) -> Incident:
-    (rule_id, what), *others = deeds
-    also = "".join(f"; also {other} ({other_id})" for other_id, other in others)
+def _incident(ending: Ending, deeds: list[Violation]) -> Incident:
+    gravest, *others = deeds
+    also = "".join(f"; also {other.message} ({other.rule})" for other in others)
     # What was seen at the end was no single call's doing.
     call = None if ending.outcome is not None else ending.entered
-    if rule_id == "LD-064" and ending.exceeded_in is not None:
+    if gravest.rule == rules.MEMORY_BOUNDED and ending.exceeded_in is not None:
         call = ending.exceeded_in
     where = f", {_AT}" if call is None else f" in {call}, {_AT}"
     words = "" if ending.outcome is not None else _said(ending)
     own_end = ending.outcome is None and ending.killed_for is None
     return Incident(
-        Violation(rule_id, f"{what}{where}{also}{words}"),
+        Violation(gravest.rule, f"{gravest.message}{where}{also}{words}"),
         signal=ending.fatal_signal if own_end else None,
         last_call=call,
         backtrace=ending.backtrace,
@@ -114,48 +115,58 @@ def _incident(ending: Ending, deeds: list[tuple[str, str]]) -> Incident:
     )
 
 
-def _deeds(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
-    """Return rule and sentence of each thing that was done, the gravest first."""
+def _deeds(ending: Ending, limits: Limits) -> list[Violation]:
+    """Return each thing that was done, the gravest first."""
     deeds = list(_ends(ending, limits))
     if ending.outcome is not None:
-        deeds += [(change.rule_id, change.message) for change in ending.outcome.changes]
-    if ending.memory > limits.memory_mib * _MIB and all(deed[0] != "LD-064" for deed in deeds):
-        deeds.append(("LD-064", _memory(ending, limits)))
-    if ending.processes and all(deed[0] != "LD-068" for deed in deeds):
-        deeds.append(("LD-068", f"left {_processes(ending)} behind"))
+        deeds += ending.outcome.changes
+    if ending.memory > limits.memory_mib * _MIB and all(
+        deed.rule != rules.MEMORY_BOUNDED for deed in deeds
+    ):
+        deeds.append(Violation(rules.MEMORY_BOUNDED, _memory(ending, limits)))
+    if ending.processes and all(deed.rule != rules.NO_PROCESSES_LEFT for deed in deeds):
+        deeds.append(Violation(rules.NO_PROCESSES_LEFT, f"left {_processes(ending)} behind"))
     if ending.printed:
-        deeds.append(("LD-065", f"wrote to standard output: {_shown(ending.printed)}"))
-    return sorted(deeds, key=lambda deed: deed[0])
+        deeds.append(
+            Violation(rules.OUTPUT_UNUSED, f"wrote to standard output: {_shown(ending.printed)}")
+        )
+    return sorted(deeds, key=lambda deed: deed.rule_id)
 
 
-def _ends(ending: Ending, limits: Limits) -> list[tuple[str, str]]:
+def _ends(ending: Ending, limits: Limits) -> list[Violation]:
     """Return how the plugin ended its trial before the end, nothing where it did not."""
     if ending.outcome is not None:
         return []
     if ending.killed_for is not None or ending.fault is not None:
         return [_killing(ending, limits)]
     if ending.lost is not None:
-        return [("LD-062", f"closed or replaced {ending.lost}")]
+        return [Violation(rules.DESCRIPTORS_KEPT, f"closed or replaced {ending.lost}")]
     if ending.status == MUTE_STATUS:
-        return [("LD-062", "closed or shut down a descriptor that it had not opened")]
+        return [
+            Violation(
+                rules.DESCRIPTORS_KEPT, "closed or shut down a descriptor that it had not opened"
+            )
+        ]
     if ending.errno == errno.ENOMEM or _NO_MEMORY in ending.said:
         how = f"asked for more memory than can be had, and {ending.in_words()}"
-        return [("LD-064", how)]
+        return [Violation(rules.MEMORY_BOUNDED, how)]
     stopped = "stopped the processes that watched over it"
-    return [("LD-060", stopped if ending.stops else ending.in_words())]
+    return [Violation(rules.PROCESS_SURVIVES, stopped if ending.stops else ending.in_words())]
 
 
-def _killing(ending: Ending, limits: Limits) -> tuple[str, str]:
+def _killing(ending: Ending, limits: Limits) -> Violation:
     """Return what the plugin did when its watcher ended it, or left the host no memory."""
     if _failed(ending):
-        return "LD-122", f"left the process unable to go on ({ending.fault})"
-    if ending.killed_for == "LD-064" or ending.fault is not None:
-        return "LD-064", _memory(ending, limits)
-    if ending.killed_for == "LD-068":
-        return "LD-068", f"started {_processes(ending)} ({limits.processes} may run)"
+        return Violation(rules.PROCESS_USABLE, f"left the process unable to go on ({ending.fault})")
+    if ending.killed_for == rules.MEMORY_BOUNDED or ending.fault is not None:
+        return Violation(rules.MEMORY_BOUNDED, _memory(ending, limits))
+    if ending.killed_for == rules.NO_PROCESSES_LEFT:
+        return Violation(
+            rules.NO_PROCESSES_LEFT, f"started {_processes(ending)} ({limits.processes} may run)"
+        )
     if ending.stopped_by is not None:
-        return "LD-061", f"was stopped by {signal_in_full(ending.stopped_by)}"
-    return "LD-061", f"did not return within {limits.seconds:g} s"
+        return Violation(rules.CALLS_RETURN, f"was stopped by {signal_in_full(ending.stopped_by)}")
+    return Violation(rules.CALLS_RETURN, f"did not return within {limits.seconds:g} s")
 
 
 def _memory(ending: Ending, limits: Limits) -> str:

@@ -21,7 +21,6 @@ from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 # Rules that count only if the plugin is known to have opened the library. LD-080 (not locked) is
 # none of them: a plugin could start a thread, and no library would be rejected any more.
-_OF_PLUGINS = frozenset({rules.UNCHANGED.id, rules.EXECUTABLE_STACK.id})
+_OF_PLUGINS = frozenset({rules.UNCHANGED, rules.EXECUTABLE_STACK})
 
 
 class _Suspect(NamedTuple):
@@ -96,10 +95,11 @@ def judge_additional_libraries(
     for suspect in _suspects(additional, policy, of=checked[0].sha256 or ""):
         if _is_rejected(suspect, known, single_threaded=additional.single_threaded):
             rejected_libraries.add(suspect.mapped)
-            message = f"{plugin}: {suspect.message} (rule LD-098)"
-            raise PluginError(message, plugin=plugin, path=suspect.path, rule="LD-098")
+            message = f"{plugin}: {suspect.message}"
+            refusal = Violation(rules.MAPPED_AS_JUDGED, message, path=suspect.path)
+            raise refusal.error(PluginError, plugin=plugin)
         if suspect.needed_by is not None or not suspect.verdict.accepted:
-            remarks.append(Violation(rules.MAPPED_UNEXPECTED.id, suspect.message))
+            remarks.append(Violation(rules.MAPPED_UNEXPECTED, suspect.message))
     return remarks
 
 
@@ -197,7 +197,7 @@ def _suspects(
             continue
         if verdict.accepted and not _is_mapped_from(path, mapped):
             message = f"{path} is not the file that was mapped"
-            verdict = TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message, path=path))
+            verdict = TrustVerdict.of_problem(Violation(rules.UNCHANGED, message, path=path))
         if needed_by is None:
             needed_by, imported = _needed(additional.wanted, objects), _imported(objects)
         if mapped in imported and mapped not in needed_by:

@@ -35,6 +35,8 @@ from modular_tf.native.library import (
 )
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
 from modular_tf.native.sanitizers import sanitizer_of_process
+from modular_tf.rules import Violation
+from modular_tf.rules.mapping import MAPPABLE
 from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
-        raise PluginError(f"{path}: mapped, but not found again (rule LD-050)", rule="LD-050")
+        raise Violation(MAPPABLE, f"{path}: mapped, but not found again").error(PluginError)
     additional = AdditionalLibraries(stub, arrived, wanted, single_threaded)
     return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, additional)
 
@@ -211,9 +213,9 @@ def _refused(targets: Sequence[Target], reason: str) -> ModularTFError:
         reason = reason.replace(target.mapped_as, target.file.path)
     path = targets[-1].file.path
     if names_shortage(reason):
-        return ShortageError(f"{path}: cannot be mapped now: {reason}", path=path, rule=SHORTAGE.id)
-    message = f"{path}: the dynamic linker refuses it: {reason} (rule LD-050)"
-    return PluginError(message, plugin=path, path=path, rule="LD-050")
+        return ShortageError(f"{path}: cannot be mapped now: {reason}", path=path, rule=SHORTAGE)
+    message = f"{path}: the dynamic linker refuses it: {reason}"
+    return Violation(MAPPABLE, message, path=path).error(PluginError, plugin=path)
 
 
 def _preloaded() -> list[str]:

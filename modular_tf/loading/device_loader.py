@@ -22,7 +22,8 @@ from modular_tf.loading.device_registration import DeviceRegistration
 from modular_tf.loading.device_table import DeviceTable
 from modular_tf.loading.device_tables import DeviceTables
 from modular_tf.native.library import is_executable
-from modular_tf.rules import Violation
+from modular_tf.rules import Rule, Violation
+from modular_tf.rules import device as rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,13 +76,12 @@ class RefusedDeviceTables:
     def error(self) -> RefusedDevicePluginError:
         """Return the broken rules as an exception."""
         first, *others = (violation for violation in self.violations if violation.is_error)
-        text = f"{self.path}: {first.message} (rule {first.rule_id}: {first.rule.requirement})"
-        text += f" The plugin is refused. {first.rule.remedy}"
+        text = f"{self.path}: {first.in_full} The plugin is refused. {first.remedy}"
         if others:
             rest = "; ".join(f"{other.message} ({other.rule_id})" for other in others)
             text += f" Further errors: {rest}."
         error = RefusedDevicePluginError(
-            text, code=self.code, plugin=self.plugin, path=self.path, rule=first.rule_id
+            text, code=self.code, plugin=self.plugin, path=self.path, rule=first.rule
         )
         error.violations = self.violations
         return error
@@ -102,8 +102,10 @@ def read_device_tables(
     reading = _Reading(library.path, plugin)
     entry = library.symbol(ENTRY_POINT)
     if entry is None:
-        reading.found.append(Violation("SE-001", f"{ENTRY_POINT} is not exported"))
-    elif reading.attempt("SE-002", lambda: reading.registration.init(entry)):
+        reading.found.append(
+            Violation(rules.ENTRY_POINT_EXPORTED, f"{ENTRY_POINT} is not exported")
+        )
+    elif reading.attempt(rules.ENTRY_POINT_SUCCEEDS, lambda: reading.registration.init(entry)):
         reading.check_registration()
     return reading.outcome()
 
@@ -119,14 +121,14 @@ class _Reading:
         self.code = Code.FAILED_PRECONDITION
         self.accepted: DeviceTables | None = None
 
-    def attempt(self, rule_id: str, call: Callable[[], Iterator[Violation]]) -> bool:
+    def attempt(self, broken: Rule, call: Callable[[], Iterator[Violation]]) -> bool:
         """Return whether a call into the plugin succeeds; a failure breaks the given rule."""
         try:
             self.found.extend(call())
         except ModularTFError as error:
             if self.code is Code.FAILED_PRECONDITION:
                 self.code = error.code
-            self.found.append(Violation(rule_id, error.message))
+            self.found.append(Violation(broken, error.message))
             return False
         return True
 
@@ -152,8 +154,10 @@ class _Reading:
         registration = self.registration
         platform = registration.platform.table(layout("SP_Platform", Dialect.DEVICE_V204))
         fns = registration.platform_fns.table(layout("SP_PlatformFns", Dialect.DEVICE_RFC))
-        asked = self.attempt("SE-003", lambda: registration.create_stream_executor(platform, fns))
-        readable = not any(violation.rule_id == "SE-008" for violation in self.found)
+        asked = self.attempt(
+            rules.LAYOUT_QUERY_SUCCEEDS, lambda: registration.create_stream_executor(platform, fns)
+        )
+        readable = not any(violation.rule == rules.STRUCTS_READABLE for violation in self.found)
         return frozenset({registration.tell_rfc_from_v204()} if asked and readable else ())
 
     def _check_platform(self, dialects: frozenset[Dialect]) -> None:
@@ -200,7 +204,7 @@ class _Reading:
     def _may_call(self, wrong_fns: tuple[Violation, ...]) -> bool:
         """Whether the slots seem to be the expected functions, so that they can be called."""
         platform, fns = self.registration.platform, self.registration.platform_fns
-        if any(violation.rule_id == "SE-034" for violation in wrong_fns):
+        if any(violation.rule == rules.ONE_ALLOCATOR for violation in wrong_fns):
             return False  # perhaps these are no allocators
         return sizes_tell(platform.size_field, fns.size_field) or not any(
             violation.is_error for violation in wrong_fns
@@ -219,7 +223,10 @@ class _Reading:
             return DeviceTable(layout("SP_DeviceFns"), bytes(layout("SP_DeviceFns").size), None)
         if not registration.has_created("device_fns") and (
             not _can_create(fns, "device_fns")
-            or not self.attempt("SE-021", lambda: registration.create_device_fns(platform, fns))
+            or not self.attempt(
+                rules.CREATE_DEVICE_FNS_SUCCEEDS,
+                lambda: registration.create_device_fns(platform, fns),
+            )
         ):
             return None
         table = registration.device_fns.table(layout("SP_DeviceFns"))
@@ -234,7 +241,8 @@ class _Reading:
         if not registration.has_created("stream_executor") and (
             not _can_create(fns, "stream_executor")
             or not self.attempt(
-                "SE-023", lambda: registration.create_stream_executor(platform, fns)
+                rules.CREATE_EXECUTOR_SUCCEEDS,
+                lambda: registration.create_stream_executor(platform, fns),
             )
         ):
             return frozenset()
@@ -248,7 +256,7 @@ class _Reading:
         return left
 
     def _refuse_mixed(self, text: str) -> None:
-        self.found.append(Violation("SE-004", text))
+        self.found.append(Violation(rules.ONE_LAYOUT, text))
 
     def _has_errors(self) -> bool:
         return any(violation.is_error for violation in self.found)

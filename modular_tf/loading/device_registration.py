@@ -22,6 +22,7 @@ from modular_tf.native.ffi import ffi
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.native.library import is_executable
 from modular_tf.rules import Violation
+from modular_tf.rules.device import DESTROY_RETURNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,7 +242,7 @@ class DeviceRegistration:
                     exists=destroyer.exists,
                 )
         except ModularTFError as error:
-            return Violation("SE-032", error.message)
+            return Violation(DESTROY_RETURNS, error.message)
         return None
 
 

@@ -14,7 +14,9 @@ from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import is_executable
 from modular_tf.native.strings import read_string
-from modular_tf.rules import Violation
+from modular_tf.rules import Rule, Violation
+from modular_tf.rules import device as rules
+from modular_tf.rules.device_listing import DEVICE_SIZE_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,12 +45,12 @@ _UNCHECKED_COPIES = ("memcpy_dtod", "sync_memcpy_dtod")
 _FILLS = ("mem_zero", "memset", "memset32")
 _OPTIONAL = frozenset({*_UNIFIED, *_TIMERS, *_UNCHECKED_COPIES, *_FILLS, "block_host_until_done"})
 _SIZE_RULES = {
-    "SE_PlatformRegistrationParams": "SE-005",
-    "SP_Platform": "SE-011",
-    "SP_PlatformFns": "SE-017",
-    "SP_DeviceFns": "SE-022",
-    "SP_StreamExecutor": "SE-024",
-    "SP_Device": "SE-043",
+    "SE_PlatformRegistrationParams": rules.PARAMS_SIZE_SET,
+    "SP_Platform": rules.PLATFORM_SIZE_SET,
+    "SP_PlatformFns": rules.PLATFORM_FNS_SIZE_SET,
+    "SP_DeviceFns": rules.DEVICE_FNS_SIZE_SET,
+    "SP_StreamExecutor": rules.EXECUTOR_SIZE_SET,
+    "SP_Device": DEVICE_SIZE_SET,
 }
 
 
@@ -151,10 +153,15 @@ def check_params(params: DeviceTable) -> Iterator[Violation]:
     yield from _check_size(params)
     found = tuple(params.value(f"{part}_version") for part in ("major", "minor", "patch"))
     if found != HOST_VERSION:
-        yield Violation("SE-006", f"version: found {_dotted(found)}, host {_dotted(HOST_VERSION)}")
-    for rule_id, slot in (("SE-009", "destroy_platform"), ("SE-010", "destroy_platform_fns")):
+        yield Violation(
+            rules.VERSION_OF_HOST, f"version: found {_dotted(found)}, host {_dotted(HOST_VERSION)}"
+        )
+    for broken, slot in (
+        (rules.DESTROY_PLATFORM_SET, "destroy_platform"),
+        (rules.DESTROY_PLATFORM_FNS_SET, "destroy_platform_fns"),
+    ):
         if not params.has(slot):
-            yield Violation(rule_id, f"{params.layout.name}.{slot} is NULL")
+            yield rules.null_field(broken, params.layout.name, slot)
     yield from check_code(params)
 
 
@@ -164,8 +171,8 @@ def check_platform(
     """Check SP_Platform: its size, its name and type as `read_name` gave them, and its flags."""
     yield from _check_size(platform)
     for field, text, unset, malformed in (
-        ("name", name, "SE-012", "SE-013"),
-        ("type", device_type, "SE-014", "SE-015"),
+        ("name", name, rules.PLATFORM_NAME_READABLE, rules.PLATFORM_NAME_SPELLING),
+        ("type", device_type, rules.DEVICE_TYPE_READABLE, rules.DEVICE_TYPE_SPELLING),
     ):
         if text is None:
             found = "not a readable string" if platform.value(field) else "NULL"
@@ -177,7 +184,7 @@ def check_platform(
     for flag in _FLAGS:
         value = _optional_value(platform, flag)
         if value not in {None, 0, 1}:
-            yield Violation("SE-016", f"SP_Platform.{flag} is {value}, expected 0 or 1")
+            yield Violation(rules.FLAGS_BOOLEAN, f"SP_Platform.{flag} is {value}, expected 0 or 1")
 
 
 def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
@@ -186,10 +193,10 @@ def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
     missing = [slot.name for slot in fns.layout.slots if not fns.has(slot.name)]
     for name in missing:
         if name != "get_device_count" and name not in _OPTIONAL_FNS:
-            yield Violation("SE-018", f"SP_PlatformFns.{name} is NULL")
+            yield rules.null_field(rules.PLATFORM_FNS_SET, "SP_PlatformFns", name)
     if "get_device_count" in missing:
-        yield Violation("SE-019", "SP_PlatformFns.get_device_count is NULL")
-    yield from _check_all_or_none("SE-020", fns, _TIMER_FNS)
+        yield rules.null_field(rules.DEVICE_COUNT_SET, "SP_PlatformFns", "get_device_count")
+    yield from _check_all_or_none(rules.TIMER_FNS_PAIRED, fns, _TIMER_FNS)
     yield from _check_allocators(fns)
     yield from check_code(fns)
 
@@ -197,10 +204,14 @@ def check_platform_fns(fns: DeviceTable) -> Iterator[Violation]:
 def _check_allocators(fns: DeviceTable) -> Iterator[Violation]:
     """Check the RFC's two pairs of allocator functions; other dialects have none."""
     if all(fns.has(f"create_{name}") for name in _ALLOCATORS):
-        yield Violation("SE-034", "create_allocator and create_custom_allocator are both set")
+        yield Violation(
+            rules.ONE_ALLOCATOR, "create_allocator and create_custom_allocator are both set"
+        )
     for name in _ALLOCATORS:
         if fns.has(f"create_{name}") != fns.has(f"destroy_{name}"):
-            yield Violation("SE-035", f"SP_PlatformFns has one of create_{name}, destroy_{name}")
+            yield Violation(
+                rules.ALLOCATOR_PAIRED, f"SP_PlatformFns has one of create_{name}, destroy_{name}"
+            )
 
 
 def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
@@ -214,19 +225,20 @@ def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[V
     yield from _check_size(executor)
     for slot in executor.layout.slots:
         if slot.name not in _OPTIONAL and not executor.has(slot.name):
-            yield Violation("SE-025", f"SP_StreamExecutor.{slot.name} is NULL")
+            yield rules.null_field(rules.EXECUTOR_SLOTS_SET, "SP_StreamExecutor", slot.name)
     for name in _UNIFIED:
         if unified_memory and not executor.has(name):
-            yield Violation(
-                "SE-026", f"SP_StreamExecutor.{name} is NULL, but supports_unified_memory is set"
+            though = "supports_unified_memory is set"
+            yield rules.null_field(
+                rules.UNIFIED_MEMORY_PAIRED, "SP_StreamExecutor", name, though=though
             )
     for name in _UNCHECKED_COPIES:
         if not executor.has(name):
-            yield Violation("SE-027", f"SP_StreamExecutor.{name} is NULL")
+            yield rules.null_field(rules.DEVICE_COPIES_SET, "SP_StreamExecutor", name)
     for slot in executor.layout.slots:
         if slot.name in _FILLS and not executor.has(slot.name):
-            yield Violation("SE-033", f"SP_StreamExecutor.{slot.name} is NULL")
-    yield from _check_all_or_none("SE-028", executor, _TIMERS)
+            yield rules.null_field(rules.FILLS_SET, "SP_StreamExecutor", slot.name)
+    yield from _check_all_or_none(rules.TIMERS_COMPLETE, executor, _TIMERS)
     yield from check_code(executor)
 
 
@@ -241,7 +253,9 @@ def check_code(table: DeviceTable) -> Iterator[Violation]:
         address = table.value(slot.name)
         if address and not is_executable(address):
             where = f"{table.layout.name}.{slot.name}"
-            yield Violation("SE-029", f"{where} is {address:#x}, where there is no code")
+            yield Violation(
+                rules.DEVICE_SLOTS_ARE_CODE, f"{where} is {address:#x}, where there is no code"
+            )
 
 
 def _check_size(table: DeviceTable) -> Iterator[Violation]:
@@ -253,18 +267,18 @@ def _check_size(table: DeviceTable) -> Iterator[Violation]:
     if found == 0:
         yield Violation(_SIZE_RULES[name], text)
     elif found < expected:
-        yield Violation("SE-030", text)
+        yield Violation(rules.STRUCT_COMPLETE, text)
     elif found > table.layout.size:
-        yield Violation("SE-031", text)
+        yield Violation(rules.STRUCT_KNOWN_WHOLE, text)
 
 
 def _check_all_or_none(
-    rule_id: str, table: DeviceTable, names: tuple[str, ...]
+    broken: Rule, table: DeviceTable, names: tuple[str, ...]
 ) -> Iterator[Violation]:
     missing = [name for name in names if not table.has(name)]
     if missing and len(missing) < len(names):
         struct, rest = table.layout.name, ", ".join(missing)
-        yield Violation(rule_id, f"{struct}: {rest} NULL, the others of {', '.join(names)} set")
+        yield Violation(broken, f"{struct}: {rest} NULL, the others of {', '.join(names)} set")
 
 
 def _dotted(version: tuple[int, ...]) -> str:

@@ -26,6 +26,7 @@ from modular_tf.native.library import is_executable
 from modular_tf.native.readonly_memory import ReadOnlyCopy, try_read
 from modular_tf.native.strings import read_string
 from modular_tf.rules import Violation
+from modular_tf.rules import filesystem as rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -147,7 +148,7 @@ def read_entry(address: int, index: int, free_address: int) -> FilesystemTables 
     if raw is None:
         place = f"TF_FilesystemPluginInfo.ops[{index}] at {address:#x}"
         message = f"{place}: expected {PLUGIN_OPS.size} bytes of memory, found none that is mapped"
-        return RefusedTables(None, (Violation("FS-003", message),))
+        return RefusedTables(None, (Violation(rules.OPS_READABLE, message),))
     entry = _Entry(raw)
     violations = list(entry.check_scheme())
     tables: dict[str, Table] = {}
@@ -200,23 +201,25 @@ class _Entry:
         if self.scheme is None:
             found = "NULL" if self._scheme_is_null else "a pointer to none"
             message = f"TF_FilesystemPluginOps.scheme: expected a string, found {found}"
-            yield Violation("FS-006", message)
+            yield Violation(rules.SCHEME_READABLE, message)
         elif not SCHEME.fullmatch(self.scheme):
-            expected = "expected a letter, then 1 to 999 letters, digits or dots"
-            message = f"TF_FilesystemPluginOps.scheme: {expected}, found {self.scheme!r}"
-            yield Violation("FS-007", f"{message}, which no URI can name")
+            yield rules.scheme_misspelt("TF_FilesystemPluginOps.scheme", self.scheme)
 
     def check_reference(self, kind: _TableKind) -> Iterator[Violation]:
         if not self._value(kind.field):
             if kind.layout is FILESYSTEM_OPS:
                 message = "TF_FilesystemPluginOps.filesystem_ops: expected a table, found NULL"
-                yield Violation("FS-008", message)
+                yield Violation(rules.TABLE_SET, message)
             return
         abi, api = self._int(f"{kind.field}_abi"), self._int(f"{kind.field}_api")
         if abi != _HOST_ABI:
-            yield Violation("FS-009", f"{kind.field}_abi: expected {_HOST_ABI}, found {abi}")
+            yield Violation(
+                rules.ABI_NUMBER, f"{kind.field}_abi: expected {_HOST_ABI}, found {abi}"
+            )
         if api != _HOST_API:
-            yield Violation("FS-010", f"{kind.field}_api: expected {_HOST_API}, found {api}")
+            yield Violation(
+                rules.API_NUMBER, f"{kind.field}_api: expected {_HOST_API}, found {api}"
+            )
 
     def copy_table(self, kind: _TableKind, violations: list[Violation]) -> Table | None:
         """Return a copy of a table if its size is possible; append broken rules to the list."""
@@ -225,16 +228,18 @@ class _Entry:
             return None
         if size % 8 or size < kind.minimum:
             message = f"{kind.field}_size: expected a multiple of 8, at least {kind.minimum}"
-            violations.append(Violation("FS-011", f"{message}, found {size}"))
+            violations.append(Violation(rules.TABLE_SIZE, f"{message}, found {size}"))
             return None
         layout = filesystem_ops_layout(size) if kind.layout is FILESYSTEM_OPS else kind.layout
         if size > layout.size:
             message = f"{kind.field}_size: expected at most {layout.size}, found {size}"
-            violations.append(Violation("FS-021", f"{message}; the rest is ignored"))
+            violations.append(Violation(rules.TABLE_KNOWN_WHOLE, f"{message}; the rest is ignored"))
         raw = try_read(address, min(size, layout.size))
         if raw is None:
             message = f"{kind.field} at {address:#x}: expected {size} bytes of memory"
-            violations.append(Violation("FS-012", f"{message}, found less that is mapped"))
+            violations.append(
+                Violation(rules.TABLE_READABLE, f"{message}, found less that is mapped")
+            )
             return None
         covered = [slot for slot in layout.slots if slot.end <= size]
         slots = {slot.name: _unsigned(raw, slot.offset) for slot in covered}
@@ -250,10 +255,10 @@ class _Entry:
             for opener in kind.openers:
                 if filesystem.has(opener) and not self._value(kind.field):
                     expected = f"expected a table, since TF_FilesystemOps.{opener} is set"
-                    yield Violation("FS-015", f"{kind.field}: {expected}, found NULL")
+                    yield Violation(rules.OPENER_HAS_TABLE, f"{kind.field}: {expected}, found NULL")
             for slot, opener in kind.advised:
                 if table is not None and filesystem.has(opener) and not table.has(slot):
-                    yield Violation("FS-020", _null_slot(table, slot))
+                    yield Violation(rules.FILES_USABLE, _null_slot(table, slot))
 
 
 def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
@@ -264,12 +269,15 @@ def _check_slots(tables: dict[str, Table]) -> Iterator[Violation]:
             continue
         for slot in kind.required:
             if not table.has(slot):
-                rule_id = "FS-013" if kind.layout is FILESYSTEM_OPS else "FS-014"
-                yield Violation(rule_id, _null_slot(table, slot))
+                broken = (
+                    rules.INIT_AND_CLEANUP_SET
+                    if kind.layout is FILESYSTEM_OPS
+                    else rules.FILE_SLOTS_SET
+                )
+                yield Violation(broken, _null_slot(table, slot))
         for slot, address in table.slots.items():
             if address and not is_executable(address):
-                message = f"{table.kind}.{slot}: expected a function, found {address:#x}"
-                yield Violation("FS-016", f"{message}, which is not code")
+                yield rules.not_code(f"{table.kind}.{slot}", address)
 
 
 def _null_slot(table: Table, slot: str) -> str:

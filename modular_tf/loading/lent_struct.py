@@ -10,6 +10,7 @@ from modular_tf.native.host_struct import HostStruct, unpack_field
 from modular_tf.native.library import is_executable
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.rules import Violation
+from modular_tf.rules.device import LENT_STRUCTS_FILLED, STRUCTS_READABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,12 +85,14 @@ class LentStruct:
         if pointer == self.address:
             return
         if not pointer:
-            yield Violation("SE-007", f"{field} is NULL after the call")
+            yield Violation(LENT_STRUCTS_FILLED, f"{field} is NULL after the call")
             return
-        yield Violation("SE-007", f"{field} points to a struct of the plugin's own")
+        yield Violation(LENT_STRUCTS_FILLED, f"{field} points to a struct of the plugin's own")
         raw = _read_what_is_there(pointer)
         if raw is None:
-            yield Violation("SE-008", f"{field} is {pointer:#x}, which is not readable memory")
+            yield Violation(
+                STRUCTS_READABLE, f"{field} is {pointer:#x}, which is not readable memory"
+            )
         else:
             self.filled_at, self.raw = pointer, raw
 

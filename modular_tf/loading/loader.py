@@ -22,6 +22,8 @@ from modular_tf.native.plugin_names import named
 from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import drop, take_error
 from modular_tf.rules import Violation
+from modular_tf.rules import filesystem as rules
+from modular_tf.rules.mapping import INIT_RETURNS, INIT_SYMBOL_IS_CODE, MAPPABLE
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
@@ -68,9 +70,8 @@ def map_file(
         library = bind(path, companions, REPLACED_SONAMES, absent, checked=checked, sealed=sealed)
     except OSError as error:  # gone or changed since the probe, ...
         raise_shortage(error)
-        raise PluginError(
-            f"{path}: cannot be mapped: {error} (rule LD-050)", path=path, rule="LD-050"
-        ) from error
+        message = f"{path}: cannot be mapped: {error}"
+        raise Violation(MAPPABLE, message, path=path).error(PluginError) from error
     additional = additional_libraries_of(library)
     if trust is not None and checked and (additional.objects or rejected_libraries):
         from modular_tf.loading.additional_libraries import judge_additional_libraries  # noqa: PLC0415  (mostly nothing)
@@ -113,16 +114,16 @@ def call_init_plugin(library: Library, info: Any, *, plugin: str) -> None:
     """
     entry = library.symbol(FILESYSTEM_INIT)
     if entry is None or not is_executable(entry):
-        raise PluginError(
-            f"{library.path}: {FILESYSTEM_INIT} is not a function (rule LD-051)",
-            plugin=plugin,
-            rule="LD-051",
-        )
+        message = f"{library.path}: {FILESYSTEM_INIT} is not a function"
+        raise Violation(INIT_SYMBOL_IS_CODE, message).error(PluginError, plugin=plugin)
     error = lib.mtf_init_filesystem_plugin(ffi.cast("void *", entry), named(plugin), info)
     if error:
         cause = take_error(error, plugin=plugin, operation=FILESYSTEM_INIT)
         raise PluginError(
-            f"{cause.message} (rule LD-052)", plugin=plugin, path=library.path, rule="LD-052"
+            f"{cause.message} (rule {INIT_RETURNS})",
+            plugin=plugin,
+            path=library.path,
+            rule=INIT_RETURNS,
         ) from cause
 
 
@@ -138,24 +139,23 @@ def take_offer(info: Any) -> FilesystemOffer:
 
 def _check_info(info: Any) -> list[Violation]:
     found = []
-    for rule_id, field, function in (
-        ("FS-001", "plugin_memory_allocate", info.allocate),
-        ("FS-002", "plugin_memory_free", info.free),
+    for broken, field, function in (
+        (rules.ALLOCATE_SET, "plugin_memory_allocate", info.allocate),
+        (rules.FREE_SET, "plugin_memory_free", info.free),
     ):
         if not function:
             message = f"TF_FilesystemPluginInfo.{field}: expected a function, found NULL"
-            found.append(Violation(rule_id, message))
-        elif not is_executable(int(ffi.cast("uintptr_t", function))):
-            message = f"TF_FilesystemPluginInfo.{field}: expected a function, found {function}"
-            found.append(Violation("FS-016", message))
+            found.append(Violation(broken, message))
+        elif not is_executable(address := int(ffi.cast("uintptr_t", function))):
+            found.append(rules.not_code(f"TF_FilesystemPluginInfo.{field}", address))
     if info.num_schemes > MAX_SCHEMES:
         message = f"num_schemes: expected at most {MAX_SCHEMES}, found {info.num_schemes}"
-        found.append(Violation("FS-004", message))
+        found.append(Violation(rules.SCHEMES_BOUNDED, message))
     elif info.num_schemes and not info.ops:
         message = f"TF_FilesystemPluginInfo.ops: expected {info.num_schemes} entries, found NULL"
-        found.append(Violation("FS-003", message))
+        found.append(Violation(rules.OPS_READABLE, message))
     elif not info.num_schemes:
-        found.append(Violation("FS-005", "num_schemes: expected at least 1, found 0"))
+        found.append(Violation(rules.SCHEMES_OFFERED, "num_schemes: expected at least 1, found 0"))
     return found
 
 
@@ -169,7 +169,11 @@ def _free_all(info: Any) -> list[Violation]:
     for name, pointer in list(handed_over(int(ffi.cast("uintptr_t", info.ops)), info.num_schemes)):
         why = _why_not_allocated(pointer) or ("the block of another" if pointer in freed else None)
         if pointer and why is not None:
-            found.append(Violation("FS-022", f"{name}: expected a block of its own, found {why}"))
+            found.append(
+                Violation(
+                    rules.BLOCKS_ALLOCATED, f"{name}: expected a block of its own, found {why}"
+                )
+            )
         else:
             freed.add(pointer)
             _free(info.free, pointer)
@@ -197,7 +201,7 @@ def _without_repeats(
     for entry in entries:
         if isinstance(entry, FilesystemTables) and entry.scheme in seen:
             message = f"scheme {entry.scheme!r} stands twice in TF_FilesystemPluginInfo.ops"
-            kept.append(RefusedTables(entry.scheme, (Violation("FS-017", message),)))
+            kept.append(RefusedTables(entry.scheme, (Violation(rules.SCHEME_NAMED_ONCE, message),)))
         else:
             kept.append(entry)
         if isinstance(entry, FilesystemTables):

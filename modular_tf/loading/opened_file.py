@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.owned_file import open_owned, owned
 from modular_tf.discovery.file_identity import FileIdentity, sha256_of
 from modular_tf.errors import PluginError
+from modular_tf.rules.trust import file_changed
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -143,12 +144,7 @@ def require_same(path: str, sha256: str, expected: str | None) -> None:
 
 def changed_since(path: str) -> PluginError:
     """Return the error for a file that is not the one that was checked."""
-    return PluginError(
-        f"{path}: it was replaced or written to after it was checked (rule LD-082)",
-        plugin=path,
-        path=path,
-        rule="LD-082",
-    )
+    return file_changed(path).error(PluginError, plugin=path)
 
 
 def _off_standard_streams(file: FileIO) -> FileIO:

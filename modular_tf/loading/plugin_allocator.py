@@ -12,6 +12,8 @@ from modular_tf.native import device_calls
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.host_struct import HostStruct
 from modular_tf.rules import Violation
+from modular_tf.rules.device import DESTROY_RETURNS, null_field
+from modular_tf.rules.device_listing import ALLOCATOR_SLOTS_SET, CREATE_ALLOCATOR_SUCCEEDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +96,7 @@ class PluginAllocator:
                 f"{self._tables.name}: {error.message}",
                 plugin=self._tables.plugin,
                 operation=operation,
-                rule="SE-046",
+                rule=CREATE_ALLOCATOR_SUCCEEDS,
             ) from None
         yield from self._struct.collect(params.get(self.kind), f"params.{self.kind}")
         yield from self._fns.collect(params.get(f"{self.kind}_fns"), f"params.{self.kind}_fns")
@@ -126,12 +128,11 @@ class PluginAllocator:
 
     def _refusal(self, violation: Violation) -> FailedPreconditionError:
         tables = self._tables
-        rule = f"rule {violation.rule_id}: {violation.rule.requirement}"
         return FailedPreconditionError(
-            f"{tables.name}: {violation.message} ({rule}) (plugin {tables.plugin})",
+            f"{tables.name}: {violation.in_full} (plugin {tables.plugin})",
             plugin=tables.plugin,
             operation=f"create_{self.kind}",
-            rule=violation.rule_id,
+            rule=violation.rule,
         )
 
     def destroy(self) -> list[Violation]:
@@ -152,7 +153,7 @@ class PluginAllocator:
                 exists=self._exists,
             )
         except ModularTFError as error:
-            return [Violation("SE-032", error.message)]
+            return [Violation(DESTROY_RETURNS, error.message)]
         return []
 
 
@@ -160,5 +161,5 @@ def _check(fns: DeviceTable, *, unified: bool) -> Iterator[Violation]:
     name = fns.layout.name
     for slot in fns.layout.slots:
         if not fns.has(slot.name) and (unified or slot.name not in _UNIFIED):
-            yield Violation("SE-047", f"{name}.{slot.name} is NULL")
+            yield null_field(ALLOCATOR_SLOTS_SET, name, slot.name)
     yield from check_code(fns)

@@ -21,6 +21,8 @@ from modular_tf.discovery.linking.library_search import is_relative
 from modular_tf.errors import PluginError
 from modular_tf.loading.opened_file import OpenDescriptor, require_same
 from modular_tf.native.runtime_library import SONAME
+from modular_tf.rules import Violation
+from modular_tf.rules.mapping import MAPPABLE, NEED_REDIRECTABLE, SEARCH_PATH_CHANGEABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,13 +79,8 @@ def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDes
 def _require_executable(file: OpenedFile) -> None:
     """Raise if the file could not be mapped itself; its copy always could."""
     if os.fstatvfs(file.fd).f_flag & os.ST_NOEXEC:
-        raise PluginError(
-            f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
-            " (rule LD-050)",
-            plugin=file.path,
-            path=file.path,
-            rule="LD-050",
-        )
+        message = f"{file.path}: its file system is mounted so that nothing runs from it, noexec"
+        raise Violation(MAPPABLE, message, path=file.path).error(PluginError, plugin=file.path)
 
 
 def _new_memory(name: str) -> OpenDescriptor:
@@ -132,12 +129,11 @@ def _need_patches(
             # Needing another library twice does nothing; the stub brings the host runtime.
             patches.append((at, _ENTRY.pack(_DT_NEEDED, harmless)))
         else:
-            raise PluginError(
+            message = (
                 f"{path}: its need of {name!r} cannot be led to the host runtime: the name is"
-                f" too short to hold {SONAME!r} (rule LD-053)",
-                plugin=path,
-                rule="LD-053",
+                f" too short to hold {SONAME!r}"
             )
+            raise Violation(NEED_REDIRECTABLE, message).error(PluginError, plugin=path)
     return patches
 
 
@@ -151,14 +147,12 @@ def _search_path_patches(
         changed = without_relative(found) if found else found
         if changed != found:
             if elf.image.read_at(table + value - 1, 1, "a string") != b"\0":
-                raise PluginError(
+                message = (
                     f"{path}: its search path {os.fsdecode(found)!r} leads to the current"
                     " directory, and is the end of another string that cannot be changed"
-                    " (rule LD-097)",
-                    plugin=path,
-                    path=path,
-                    rule="LD-097",
                 )
+                refusal = Violation(SEARCH_PATH_CHANGEABLE, message, path=path)
+                raise refusal.error(PluginError, plugin=path)
             yield elf.image.offset_of(table + value, len(found), "a search path"), changed
 
 

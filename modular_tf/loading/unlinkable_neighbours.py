@@ -16,6 +16,7 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.native.library import mapped_objects
 from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import NEIGHBOURS_LINKABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Viol
             missing = [] if neighbour in mapped else _needs_of_tensorflow(neighbour)
             if missing and any(_names(file, os.path.basename(neighbour)) for file in files):
                 yield Violation(
-                    "LD-112",
+                    NEIGHBOURS_LINKABLE,
                     f"{neighbour}, which the plugin may open by itself, needs "
                     f"{' and '.join(missing)} of TensorFlow, so it cannot be opened here",
                 )

@@ -6,9 +6,12 @@ and a bound, and a text has no character that a terminal obeys.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modular_tf.rules import loader_rules
+
+if TYPE_CHECKING:
+    from modular_tf.rules import Rule
 
 _T = TypeVar("_T")
 
@@ -50,8 +53,9 @@ def list_of(value: Any, kind: type[_T], most: int) -> list[_T]:
     return [typed(entry, kind) for entry in listed(value, most)]
 
 
-def rule_id(value: Any) -> str:
-    """Return the id of a rule that the loader judges by."""
-    if typed(value, str) not in loader_rules():
+def known_rule(value: Any) -> Rule:
+    """Return the rule that the loader judges by, given its id."""
+    found = loader_rules().get(typed(value, str))
+    if found is None:
         raise ValueError(f"expected the id of a rule, found {value!r:.200}")
-    return str(value)
+    return found

@@ -7,15 +7,33 @@ adds those that only `modular-tf check` tries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
-__all__ = ["Rule", "Severity", "Violation", "loader_rules", "rule", "rules_by_id"]
+    from typing_extensions import Self
+
+    from modular_tf.errors import ModularTFError
+
+__all__ = [
+    "Problem",
+    "Reason",
+    "Rule",
+    "Severity",
+    "Violation",
+    "host_modules",
+    "loader_rules",
+    "rule",
+    "rules_by_id",
+    "rules_of",
+]
+
+_Error = TypeVar("_Error", bound="ModularTFError")
 
 
 class Severity(Enum):
@@ -26,9 +44,8 @@ class Severity(Enum):
     NOTE = "note"  # nothing is demanded; what a plugin does is worth knowing
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One requirement on plugins.
+class Rule(str):
+    """One requirement. It equals its id, as `http.HTTPStatus.OK` equals 200.
 
     Attributes:
         id: `FS-nnn`, `SE-nnn` or `LD-nnn`; never reused, never renumbered.
@@ -39,42 +56,141 @@ class Rule:
         severity: Whether it refuses or warns.
     """
 
+    __slots__ = ("consequence", "id", "remedy", "requirement", "severity", "source")
+
     id: str
     requirement: str
     consequence: str
     remedy: str
     source: str
-    severity: Severity = Severity.ERROR
+    severity: Severity
+
+    def __new__(
+        cls,
+        id: str,  # noqa: A002  (the attribute's name)
+        requirement: str,
+        consequence: str,
+        remedy: str,
+        source: str,
+        severity: Severity = Severity.ERROR,
+    ) -> Self:
+        """Make it of what its attributes say."""
+        made = super().__new__(cls, id)
+        made.id, made.requirement, made.consequence = id, requirement, consequence
+        made.remedy, made.source, made.severity = remedy, source, severity
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = (self.requirement, self.consequence, self.remedy, self.source, self.severity)
+        return Rule, (self.id, *values)
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One broken rule, found in one plugin.
+    """What was found wrong with one plugin, or with one place: a broken rule, as a value.
+
+    Discovery, loading, first contact and service all make this value, and reports, `why` and JSON
+    show it. `modular_tf.Problem` and `modular_tf.Reason` are other names of it.
 
     Attributes:
-        rule_id: Which rule.
-        message: What was found, naming field, expected and found.
+        rule: The rule that is broken; its id will do. None where a plugin failed by its own word.
+        message: What was expected and what was found, one sentence without a full stop.
+        stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
+            `init`, `register`, `list`, `work`, `hooks`; empty until a stage of the service takes
+            it.
+        remedy: What to do: the rule's remedy unless a better one is known. None where nobody can
+            know.
+        path: The file or directory concerned, if one is.
+        origin: What named it: a variable, a distribution, a directory.
     """
 
-    rule_id: str
+    rule: Rule | None
     message: str
+    stage: str = ""
+    remedy: str | None = None
+    path: str | None = None
+    origin: str | None = None
+
+    def __post_init__(self) -> None:
+        broken = _rule_of(self.rule)
+        object.__setattr__(self, "rule", broken)
+        if self.remedy is None and broken is not None:
+            object.__setattr__(self, "remedy", broken.remedy)
+
+    @classmethod
+    def of_error(cls, error: ModularTFError, stage: str = "") -> Violation:
+        """Return what an error says was wrong."""
+        return cls(_rule_of(error.rule), error.message, stage, path=error.path)
 
     @property
-    def rule(self) -> Rule:
-        """The rule that was broken."""
-        return rule(self.rule_id)
+    def rule_id(self) -> str:
+        """Id of the rule, empty for none."""
+        return "" if self.rule is None else self.rule.id
+
+    @property
+    def severity(self) -> Severity:
+        """What breaking the rule does; a failure by a plugin's own word is an error."""
+        return Severity.ERROR if self.rule is None else self.rule.severity
 
     @property
     def is_error(self) -> bool:
-        """Whether the rule refuses."""
-        return self.rule.severity is Severity.ERROR
+        """Whether it refuses the plugin, or a part of it."""
+        return self.severity is Severity.ERROR
+
+    @property
+    def in_full(self) -> str:
+        """The message with what the rule demands."""
+        demanded = "" if self.rule is None else f" (rule {self.rule}: {self.rule.requirement})"
+        return self.message + demanded
+
+    def error(
+        self,
+        kind: type[_Error],
+        *,
+        plugin: str | None = None,
+        operation: str | None = None,
+        hint: str = "",
+    ) -> _Error:
+        """Return it as an error, not raised; the error's message cites the rule.
+
+        Args:
+            kind: The class of the error.
+            plugin: Name or path of the plugin concerned.
+            operation: Name of the operation that fails.
+            hint: What the message ends with.
+        """
+        text = f"{self.message} (rule {self.rule_id}){hint}"
+        return kind(text, plugin=plugin, path=self.path, operation=operation, rule=self.rule)
+
+    def at(self, stage: str) -> Violation:
+        """Return the same at a stage of a plugin's way."""
+        return replace(self, stage=stage)
+
+    def of_scheme(self, scheme: str | None) -> Violation:
+        """Return the same, naming the scheme whose table is concerned; None for no scheme."""
+        named = f"scheme {scheme!r}: {self.message}"
+        return self if scheme is None else replace(self, message=named)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """Return it as JSON knows it."""
+        return {
+            "stage": self.stage,
+            "rule": self.rule_id or None,
+            "message": self.message,
+            "remedy": self.remedy,
+        }
 
 
-@cache
-def loader_rules() -> dict[str, Rule]:
-    """Return the rules that the loader judges by, by id; every process needs them."""
+Problem = Violation
+"""What a search or a probe found wrong."""
+
+Reason = Violation
+"""Why a plugin, or a part of it, does not serve."""
+
+
+def host_modules() -> tuple[ModuleType, ...]:
+    """Return the modules that have the rules which the loader judges by."""
     from modular_tf.rules import (  # noqa: PLC0415  (they import Rule)
-        deferral,
         device,
         device_listing,
         filesystem,
@@ -82,26 +198,34 @@ def loader_rules() -> dict[str, Rule]:
         kept_state,
         loading,
         mapping,
-        renewal,
         shortage,
         trust,
         user_places,
     )
 
-    return rules_by_id(
-        loading.RULES,
-        mapping.RULES,
-        first_contact.RULES,
-        kept_state.RULES,
-        trust.RULES,
-        renewal.RULES,
-        deferral.RULES,
-        shortage.RULES,
-        user_places.RULES,
-        filesystem.RULES,
-        device.RULES,
-        device_listing.RULES,
+    return (
+        loading,
+        mapping,
+        first_contact,
+        kept_state,
+        trust,
+        shortage,
+        user_places,
+        filesystem,
+        device,
+        device_listing,
     )
+
+
+def rules_of(module: ModuleType) -> list[Rule]:
+    """Return the rules that a module names, in its order."""
+    return [value for value in vars(module).values() if isinstance(value, Rule)]
+
+
+@cache
+def loader_rules() -> dict[str, Rule]:
+    """Return the rules that the loader judges by, by id; every process needs them."""
+    return rules_by_id(*map(rules_of, host_modules()))
 
 
 def rules_by_id(*groups: Iterable[Rule]) -> dict[str, Rule]:
@@ -126,3 +250,7 @@ def rule(rule_id: str) -> Rule:
         KeyError: There is no such rule.
     """
     return loader_rules()[rule_id]
+
+
+def _rule_of(named: str | None) -> Rule | None:
+    return named if named is None or isinstance(named, Rule) else rule(named)

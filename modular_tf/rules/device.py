@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity
+from modular_tf.rules import Rule, Severity, Violation
 
 _HEADER = "device.h"
 _OBSERVED = "TensorFlow 2.21, observed"
@@ -12,265 +12,275 @@ _SERVED = "TensorFlow aborts the whole process; here all fields of the struct co
 _SILENT = "TensorFlow does not look; what follows is up to the plugin."
 _PASSED = "The plugin is refused with its own code and message; TensorFlow aborts."
 
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "SE-001",
-        "A device plugin exports SE_InitPlugin.",
-        "Without it the library is no device plugin; TensorFlow skips it.",
-        "Export SE_InitPlugin with default visibility and C linkage.",
-        _HEADER,
-    ),
-    Rule(
-        "SE-002",
-        "SE_InitPlugin leaves its status OK.",
-        _PASSED,
-        "Read the plugin's own message; its documentation says what it needs.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-003",
-        "The one call that tells the RFC's layout from that of TF 2.4 leaves its status OK.",
-        "The layout of the slots is unknown; the plugin is refused with its own code and message.",
-        "Set struct_size in SP_Platform or SP_PlatformFns; then nothing need be asked.",
-        _DIALECTS,
-    ),
-    Rule(
-        "SE-004",
-        "SP_Platform, SP_PlatformFns and SP_StreamExecutor tell of one and the same layout.",
-        "The layout of the slots is unknown; the plugin is refused.",
-        "Set each struct_size to its macro from one version of the header.",
-        _DIALECTS,
-    ),
-    Rule(
-        "SE-005",
-        "SE_PlatformRegistrationParams.struct_size is not 0.",
-        _SERVED,
-        "Keep the struct_size that the host has set.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-006",
-        "The version numbers are those of the host, 0.0.1.",
-        _SILENT,
-        "Leave the version fields alone, or set SE_MAJOR, SE_MINOR and SE_PATCH.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-007",
-        "The plugin fills the structs that the host lends.",
-        "TensorFlow reads its own, empty, structs and aborts; here the plugin's are used.",
-        "Write through params->platform and params->platform_fns; never replace the pointers.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-008",
-        "Structs that the plugin points to are readable memory.",
-        "Reading them would crash the process; the plugin is refused.",
-        "Write through the pointers that the host gave.",
-        "host check",
-    ),
-    Rule(
-        "SE-009",
-        "SE_PlatformRegistrationParams.destroy_platform is set.",
-        _ABORTS,
-        "Provide it; it may do nothing.",
-        _HEADER,
-    ),
-    Rule(
-        "SE-010",
-        "SE_PlatformRegistrationParams.destroy_platform_fns is set.",
-        _ABORTS,
-        "Provide it; it may do nothing.",
-        _HEADER,
-    ),
-    Rule(
-        "SE-011",
-        "SP_Platform.struct_size is not 0.",
-        _SERVED,
-        "Set it to SP_PLATFORM_STRUCT_SIZE.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-012",
-        "SP_Platform.name is a readable string.",
-        _ABORTS,
-        "Set it to a string that lives as long as the plugin.",
-        _HEADER,
-    ),
-    Rule(
-        "SE-013",
-        "SP_Platform.name consists of A-Z and _, and starts with a letter.",
-        _ABORTS,
-        "Choose a name such as MY_PLATFORM: no digits, no lower case.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-014",
-        "SP_Platform.type is a readable string.",
-        _ABORTS,
-        "Set it to a string that lives as long as the plugin, such as GPU.",
-        _HEADER,
-    ),
-    Rule(
-        "SE-015",
-        "SP_Platform.type consists of A-Z and _, and starts with a letter.",
-        _ABORTS,
-        "Choose a type such as MY_DEVICE: no digits, no lower case.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-016",
-        "The flags of SP_Platform are 0 or 1.",
-        _SILENT,
-        "Zero the struct before filling it.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-017",
-        "SP_PlatformFns.struct_size is not 0.",
-        _SERVED,
-        "Set it to SP_PLATFORM_FNS_STRUCT_SIZE.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-018",
-        "SP_PlatformFns creates and destroys devices, device functions and executors.",
-        _ABORTS,
-        "Provide all six slots, the RFC's four; a destroy function may do nothing.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-019",
-        "SP_PlatformFns.get_device_count is set, in the layouts that have it.",
-        "TensorFlow crashes when it lists devices; here the plugin is refused.",
-        "Provide it, and set the count.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-020",
-        "create_timer_fns and destroy_timer_fns are both set or both NULL.",
-        _SILENT,
-        "Provide both or none.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-021",
-        "create_device_fns leaves its status OK.",
-        _PASSED,
-        "Read the plugin's own message.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-022",
-        "SP_DeviceFns.struct_size is not 0.",
-        _SERVED,
-        "Set it to SP_DEVICE_FNS_STRUCT_SIZE.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-023",
-        "create_stream_executor leaves its status OK.",
-        _PASSED,
-        "Read the plugin's own message.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-024",
-        "SP_StreamExecutor.struct_size is not 0.",
-        _SERVED,
-        "Set it to SP_STREAMEXECUTOR_STRUCT_SIZE.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-025",
-        "SP_StreamExecutor has every slot that is not optional.",
-        _ABORTS,
-        "Provide the slot; see the header for what it must do.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-026",
-        "A platform with unified memory has both functions of unified memory.",
-        _ABORTS,
-        "Provide both, or clear SP_Platform.supports_unified_memory.",
-        _OBSERVED,
-    ),
-    Rule(
-        "SE-027",
-        "memcpy_dtod and sync_memcpy_dtod are set.",
-        "TensorFlow calls them unchecked and crashes when it copies on the device.",
-        "Provide both.",
-        _OBSERVED,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-028",
-        "The four timer functions are all set or all NULL.",
-        _SILENT,
-        "Provide all of them or none.",
-        _HEADER,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-029",
-        "Every slot that is set points to executable code.",
-        "Calling it would crash the process; the plugin is refused.",
-        "Zero each struct before filling it, and give its true size.",
-        "host check",
-    ),
-    Rule(
-        "SE-030",
-        "A struct is not smaller than its layout.",
-        "Slots past the announced size count as NULL; TensorFlow never looks at the size.",
-        "Set struct_size to the struct's own macro.",
-        "struct-size rule",
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-031",
-        "A struct is not larger than the host knows.",
-        "Fields past the known ones are ignored.",
-        "None needed; a newer host may use them.",
-        "struct-size rule",
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-032",
-        "The destroy functions return normally.",
-        "What the plugin held may leak.",
-        "Catch every exception inside the plugin.",
-        "host check",
-    ),
-    Rule(
-        "SE-033",
-        "mem_zero, memset and memset32 are set, in the layouts that have them.",
-        "TensorFlow aborts the whole process; here the host fills memory by copying to it.",
-        "Provide all three.",
-        _OBSERVED,
-        Severity.WARNING,
-    ),
-    Rule(
-        "SE-034",
-        "At most one of create_allocator and create_custom_allocator is set.",
-        "The plugin does not say which allocator to use; the plugin is refused.",
-        "Provide one of them, or none to be served by the functions of SP_StreamExecutor.",
-        "RFC of 2020-09-08",
-    ),
-    Rule(
-        "SE-035",
-        "Each of the RFC's allocators has both functions, to create and to destroy it.",
-        "The allocator is not used; the functions of SP_StreamExecutor serve.",
-        "Provide both; a destroy function may do nothing.",
-        "RFC of 2020-09-08",
-        Severity.WARNING,
-    ),
+ENTRY_POINT_EXPORTED = Rule(
+    "SE-001",
+    "A device plugin exports SE_InitPlugin.",
+    "Without it the library is no device plugin; TensorFlow skips it.",
+    "Export SE_InitPlugin with default visibility and C linkage.",
+    _HEADER,
 )
+ENTRY_POINT_SUCCEEDS = Rule(
+    "SE-002",
+    "SE_InitPlugin leaves its status OK.",
+    _PASSED,
+    "Read the plugin's own message; its documentation says what it needs.",
+    _OBSERVED,
+)
+LAYOUT_QUERY_SUCCEEDS = Rule(
+    "SE-003",
+    "The one call that tells the RFC's layout from that of TF 2.4 leaves its status OK.",
+    "The layout of the slots is unknown; the plugin is refused with its own code and message.",
+    "Set struct_size in SP_Platform or SP_PlatformFns; then nothing need be asked.",
+    _DIALECTS,
+)
+ONE_LAYOUT = Rule(
+    "SE-004",
+    "SP_Platform, SP_PlatformFns and SP_StreamExecutor tell of one and the same layout.",
+    "The layout of the slots is unknown; the plugin is refused.",
+    "Set each struct_size to its macro from one version of the header.",
+    _DIALECTS,
+)
+PARAMS_SIZE_SET = Rule(
+    "SE-005",
+    "SE_PlatformRegistrationParams.struct_size is not 0.",
+    _SERVED,
+    "Keep the struct_size that the host has set.",
+    _HEADER,
+    Severity.WARNING,
+)
+VERSION_OF_HOST = Rule(
+    "SE-006",
+    "The version numbers are those of the host, 0.0.1.",
+    _SILENT,
+    "Leave the version fields alone, or set SE_MAJOR, SE_MINOR and SE_PATCH.",
+    _HEADER,
+    Severity.WARNING,
+)
+LENT_STRUCTS_FILLED = Rule(
+    "SE-007",
+    "The plugin fills the structs that the host lends.",
+    "TensorFlow reads its own, empty, structs and aborts; here the plugin's are used.",
+    "Write through params->platform and params->platform_fns; never replace the pointers.",
+    _HEADER,
+    Severity.WARNING,
+)
+STRUCTS_READABLE = Rule(
+    "SE-008",
+    "Structs that the plugin points to are readable memory.",
+    "Reading them would crash the process; the plugin is refused.",
+    "Write through the pointers that the host gave.",
+    "host check",
+)
+DESTROY_PLATFORM_SET = Rule(
+    "SE-009",
+    "SE_PlatformRegistrationParams.destroy_platform is set.",
+    _ABORTS,
+    "Provide it; it may do nothing.",
+    _HEADER,
+)
+DESTROY_PLATFORM_FNS_SET = Rule(
+    "SE-010",
+    "SE_PlatformRegistrationParams.destroy_platform_fns is set.",
+    _ABORTS,
+    "Provide it; it may do nothing.",
+    _HEADER,
+)
+PLATFORM_SIZE_SET = Rule(
+    "SE-011",
+    "SP_Platform.struct_size is not 0.",
+    _SERVED,
+    "Set it to SP_PLATFORM_STRUCT_SIZE.",
+    _HEADER,
+    Severity.WARNING,
+)
+PLATFORM_NAME_READABLE = Rule(
+    "SE-012",
+    "SP_Platform.name is a readable string.",
+    _ABORTS,
+    "Set it to a string that lives as long as the plugin.",
+    _HEADER,
+)
+PLATFORM_NAME_SPELLING = Rule(
+    "SE-013",
+    "SP_Platform.name consists of A-Z and _, and starts with a letter.",
+    _ABORTS,
+    "Choose a name such as MY_PLATFORM: no digits, no lower case.",
+    _OBSERVED,
+)
+DEVICE_TYPE_READABLE = Rule(
+    "SE-014",
+    "SP_Platform.type is a readable string.",
+    _ABORTS,
+    "Set it to a string that lives as long as the plugin, such as GPU.",
+    _HEADER,
+)
+DEVICE_TYPE_SPELLING = Rule(
+    "SE-015",
+    "SP_Platform.type consists of A-Z and _, and starts with a letter.",
+    _ABORTS,
+    "Choose a type such as MY_DEVICE: no digits, no lower case.",
+    _OBSERVED,
+)
+FLAGS_BOOLEAN = Rule(
+    "SE-016",
+    "The flags of SP_Platform are 0 or 1.",
+    _SILENT,
+    "Zero the struct before filling it.",
+    _HEADER,
+    Severity.WARNING,
+)
+PLATFORM_FNS_SIZE_SET = Rule(
+    "SE-017",
+    "SP_PlatformFns.struct_size is not 0.",
+    _SERVED,
+    "Set it to SP_PLATFORM_FNS_STRUCT_SIZE.",
+    _HEADER,
+    Severity.WARNING,
+)
+PLATFORM_FNS_SET = Rule(
+    "SE-018",
+    "SP_PlatformFns creates and destroys devices, device functions and executors.",
+    _ABORTS,
+    "Provide all six slots, the RFC's four; a destroy function may do nothing.",
+    _OBSERVED,
+)
+DEVICE_COUNT_SET = Rule(
+    "SE-019",
+    "SP_PlatformFns.get_device_count is set, in the layouts that have it.",
+    "TensorFlow crashes when it lists devices; here the plugin is refused.",
+    "Provide it, and set the count.",
+    _OBSERVED,
+)
+TIMER_FNS_PAIRED = Rule(
+    "SE-020",
+    "create_timer_fns and destroy_timer_fns are both set or both NULL.",
+    _SILENT,
+    "Provide both or none.",
+    _HEADER,
+    Severity.WARNING,
+)
+CREATE_DEVICE_FNS_SUCCEEDS = Rule(
+    "SE-021",
+    "create_device_fns leaves its status OK.",
+    _PASSED,
+    "Read the plugin's own message.",
+    _OBSERVED,
+)
+DEVICE_FNS_SIZE_SET = Rule(
+    "SE-022",
+    "SP_DeviceFns.struct_size is not 0.",
+    _SERVED,
+    "Set it to SP_DEVICE_FNS_STRUCT_SIZE.",
+    _HEADER,
+    Severity.WARNING,
+)
+CREATE_EXECUTOR_SUCCEEDS = Rule(
+    "SE-023",
+    "create_stream_executor leaves its status OK.",
+    _PASSED,
+    "Read the plugin's own message.",
+    _OBSERVED,
+)
+EXECUTOR_SIZE_SET = Rule(
+    "SE-024",
+    "SP_StreamExecutor.struct_size is not 0.",
+    _SERVED,
+    "Set it to SP_STREAMEXECUTOR_STRUCT_SIZE.",
+    _HEADER,
+    Severity.WARNING,
+)
+EXECUTOR_SLOTS_SET = Rule(
+    "SE-025",
+    "SP_StreamExecutor has every slot that is not optional.",
+    _ABORTS,
+    "Provide the slot; see the header for what it must do.",
+    _OBSERVED,
+)
+UNIFIED_MEMORY_PAIRED = Rule(
+    "SE-026",
+    "A platform with unified memory has both functions of unified memory.",
+    _ABORTS,
+    "Provide both, or clear SP_Platform.supports_unified_memory.",
+    _OBSERVED,
+)
+DEVICE_COPIES_SET = Rule(
+    "SE-027",
+    "memcpy_dtod and sync_memcpy_dtod are set.",
+    "TensorFlow calls them unchecked and crashes when it copies on the device.",
+    "Provide both.",
+    _OBSERVED,
+    Severity.WARNING,
+)
+TIMERS_COMPLETE = Rule(
+    "SE-028",
+    "The four timer functions are all set or all NULL.",
+    _SILENT,
+    "Provide all of them or none.",
+    _HEADER,
+    Severity.WARNING,
+)
+DEVICE_SLOTS_ARE_CODE = Rule(
+    "SE-029",
+    "Every slot that is set points to executable code.",
+    "Calling it would crash the process; the plugin is refused.",
+    "Zero each struct before filling it, and give its true size.",
+    "host check",
+)
+STRUCT_COMPLETE = Rule(
+    "SE-030",
+    "A struct is not smaller than its layout.",
+    "Slots past the announced size count as NULL; TensorFlow never looks at the size.",
+    "Set struct_size to the struct's own macro.",
+    "struct-size rule",
+    Severity.WARNING,
+)
+STRUCT_KNOWN_WHOLE = Rule(
+    "SE-031",
+    "A struct is not larger than the host knows.",
+    "Fields past the known ones are ignored.",
+    "None needed; a newer host may use them.",
+    "struct-size rule",
+    Severity.WARNING,
+)
+DESTROY_RETURNS = Rule(
+    "SE-032",
+    "The destroy functions return normally.",
+    "What the plugin held may leak.",
+    "Catch every exception inside the plugin.",
+    "host check",
+)
+FILLS_SET = Rule(
+    "SE-033",
+    "mem_zero, memset and memset32 are set, in the layouts that have them.",
+    "TensorFlow aborts the whole process; here the host fills memory by copying to it.",
+    "Provide all three.",
+    _OBSERVED,
+    Severity.WARNING,
+)
+ONE_ALLOCATOR = Rule(
+    "SE-034",
+    "At most one of create_allocator and create_custom_allocator is set.",
+    "The plugin does not say which allocator to use; the plugin is refused.",
+    "Provide one of them, or none to be served by the functions of SP_StreamExecutor.",
+    "RFC of 2020-09-08",
+)
+ALLOCATOR_PAIRED = Rule(
+    "SE-035",
+    "Each of the RFC's allocators has both functions, to create and to destroy it.",
+    "The allocator is not used; the functions of SP_StreamExecutor serve.",
+    "Provide both; a destroy function may do nothing.",
+    "RFC of 2020-09-08",
+    Severity.WARNING,
+)
+
+
+def null_field(broken: Rule, struct: str, field: str, *, though: str = "") -> Violation:
+    """Return the violation of a struct that has NULL where a rule demands more.
+
+    Args:
+        broken: The rule.
+        struct: Name of the struct.
+        field: Name of the field.
+        though: What else the plugin says that contradicts it.
+    """
+    return Violation(broken, f"{struct}.{field} is NULL" + (f", but {though}" if though else ""))

@@ -4,123 +4,120 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-_ACCEPT = "to accept it, name the rule in `first_contact_accept`."
+_ACCEPT = "if the application can live with it, name the rule in `first_contact_accept`."
 
-RULES: tuple[Rule, ...] = (
-    Rule(
-        "LD-060",
-        "A plugin's code does not end the process that runs it.",
-        "The plugin is quarantined: it ended the child process that tried it, and would have ended "
-        "the application. TensorFlow's process ends.",
-        "Update the plugin, or tell its author which call ended the process, and how; the message "
-        "names both.",
-        "design, states; the usage example of the RFC of 2020-09-08 dereferences NULL",
-    ),
-    Rule(
-        "LD-061",
-        "Each call into a plugin returns in time.",
-        "The plugin is quarantined: the application would wait for ever.",
-        "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration and "
-        "`modular-tf quarantine retry` it; else tell its author which call hangs.",
-        "design, states",
-    ),
-    Rule(
-        "LD-062",
-        "A plugin leaves the standard streams and other descriptors that it did not open alone.",
-        "The plugin is quarantined: it would close files of the application.",
-        "Tell the plugin's author to close only what the plugin has opened.",
-        "close(2)",
-    ),
-    Rule(
-        "LD-063",
-        "A child process can be started to try a plugin in.",
-        "The plugin is not loaded, since its effect on the application is unknown.",
-        "Where this process is no Python command, name one with multiprocessing.set_executable(); "
-        "or trust all plugins: MODULAR_TF_FIRST_CONTACT=never.",
-        "host limit",
-    ),
-    Rule(
-        "LD-064",
-        "Loading a plugin and listing what it offers takes little memory.",
-        "The plugin is quarantined: it has done no work yet, and the application might run out of "
-        "memory.",
-        "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
-        "`modular-tf quarantine retry` it; or " + _ACCEPT,
-        "host limit",
-    ),
-    Rule(
-        "LD-065",
-        "A plugin writes nothing to standard output.",
-        "The plugin is quarantined: standard output belongs to the application, and its readers "
-        "would take the plugin's text for the application's.",
-        "Tell the plugin's author to use TF_Log, or standard error; " + _ACCEPT,
-        "host limit",
-    ),
-    Rule(
-        "LD-066",
-        "A plugin leaves the signal handlers of the application in place.",
-        "The plugin is quarantined: Ctrl-C would not reach the application, or a closed pipe would "
-        "end it.",
-        "Tell the plugin's author which signal it is; " + _ACCEPT,
-        "signal(7)",
-    ),
-    Rule(
-        "LD-067",
-        "A plugin leaves the process's locale as it is.",
-        "The plugin is quarantined: numbers and text of the application would change their form.",
-        "Tell the plugin's author to use newlocale() and the functions that take a locale; "
-        + _ACCEPT,
-        "setlocale(3)",
-    ),
-    Rule(
-        "LD-068",
-        "A plugin leaves no processes behind, and starts few.",
-        "The plugin is quarantined: the application would have children that it knows nothing of. "
-        "They were ended here.",
-        "Tell the plugin's author to start processes when work is asked for, and to end them; "
-        + _ACCEPT,
-        "host limit",
-    ),
-    Rule(
-        "LD-069",
-        "A plugin does not change process-wide state.",
-        "The plugin is loaded, and the change takes place in the application too.",
-        "Tell the plugin's author if the change is a problem.",
-        "host limit",
-        Severity.WARNING,
-    ),
-    Rule(
-        "LD-112",
-        "The libraries that a device plugin opens by itself need none of TensorFlow's.",
-        "The plugin is loaded and has no devices, perhaps for want of that library.",
-        "Use a build of the plugin whose libraries do not need TensorFlow, or use the plugin with "
-        "TensorFlow.",
-        "dlopen(3): only libraries named as needed can be replaced by the host runtime",
-        Severity.WARNING,
-    ),
-    Rule(
-        "LD-120",
-        "A plugin takes no rights, limits or view of the system from the process that loads it.",
-        "The plugin is quarantined: other code of the application would fail, and other plugins "
-        "could not be loaded.",
-        "Tell the plugin's author what was changed; " + _ACCEPT,
-        "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2)",
-    ),
-    Rule(
-        "LD-121",
-        "A plugin leaves no timer running whose signal would end the process.",
-        "The plugin is quarantined: the timer would end the application later.",
-        "Tell the plugin's author to use a timer that wakes a thread (timerfd_create), or to "
-        "handle the signal; " + _ACCEPT,
-        "alarm(2), setitimer(2), timer_create(2)",
-    ),
-    Rule(
-        "LD-122",
-        "The process can continue after it has loaded a plugin.",
-        "The plugin is quarantined: after its code had run, the host could not finish its own work "
-        "in that process, and could not do so in the application.",
-        "Tell the plugin's author which step failed; the message names it. "
-        "`modular-tf quarantine retry` tries the plugin again.",
-        "design, states",
-    ),
+PROCESS_SURVIVES = Rule(
+    "LD-060",
+    "A plugin's code does not end the process that runs it.",
+    "The plugin is quarantined: it ended the child process that tried it, and would have ended "
+    "the application. TensorFlow's process ends.",
+    "Update the plugin, or tell its author which call ended the process, and how; the message "
+    "names both.",
+    "design, states; the usage example of the RFC of 2020-09-08 dereferences NULL",
+)
+CALLS_RETURN = Rule(
+    "LD-061",
+    "Each call into a plugin returns in time.",
+    "The plugin is quarantined: the application would wait for ever.",
+    "If the plugin needs longer, raise `first_contact_timeout_s` in the configuration and "
+    "`modular-tf quarantine retry` it; else tell its author which call hangs.",
+    "design, states",
+)
+DESCRIPTORS_KEPT = Rule(
+    "LD-062",
+    "A plugin leaves the standard streams and other descriptors that it did not open alone.",
+    "The plugin is quarantined: it would close files of the application.",
+    "Tell the plugin's author to close only what the plugin has opened.",
+    "close(2)",
+)
+CHILD_STARTABLE = Rule(
+    "LD-063",
+    "A child process can be started to try a plugin in.",
+    "The plugin is not loaded, since its effect on the application is unknown.",
+    "Where this process is no Python command, name one with multiprocessing.set_executable(); "
+    "or trust all plugins: MODULAR_TF_FIRST_CONTACT=never.",
+    "host limit",
+)
+MEMORY_BOUNDED = Rule(
+    "LD-064",
+    "Loading a plugin and listing what it offers takes little memory.",
+    "The plugin is quarantined: it has done no work yet, and the application might run out of "
+    "memory.",
+    "If the plugin needs that much, raise `first_contact_memory_mib` in the configuration and "
+    "`modular-tf quarantine retry` it; or " + _ACCEPT,
+    "host limit",
+)
+OUTPUT_UNUSED = Rule(
+    "LD-065",
+    "A plugin writes nothing to standard output.",
+    "The plugin is quarantined: standard output belongs to the application, and its readers "
+    "would take the plugin's text for the application's.",
+    "Tell the plugin's author to use TF_Log, or standard error; " + _ACCEPT,
+    "host limit",
+)
+SIGNAL_HANDLERS_KEPT = Rule(
+    "LD-066",
+    "A plugin leaves the signal handlers of the application in place.",
+    "The plugin is quarantined: Ctrl-C would not reach the application, or a closed pipe would "
+    "end it.",
+    "Tell the plugin's author which signal it is; " + _ACCEPT,
+    "signal(7)",
+)
+LOCALE_KEPT = Rule(
+    "LD-067",
+    "A plugin leaves the process's locale as it is.",
+    "The plugin is quarantined: numbers and text of the application would change their form.",
+    "Tell the plugin's author to use newlocale() and the functions that take a locale; " + _ACCEPT,
+    "setlocale(3)",
+)
+NO_PROCESSES_LEFT = Rule(
+    "LD-068",
+    "A plugin leaves no processes behind, and starts few.",
+    "The plugin is quarantined: the application would have children that it knows nothing of. "
+    "They were ended here.",
+    "Tell the plugin's author to start processes when work is asked for, and to end them; "
+    + _ACCEPT,
+    "host limit",
+)
+PROCESS_STATE_KEPT = Rule(
+    "LD-069",
+    "A plugin does not change process-wide state.",
+    "The plugin is loaded, and the change takes place in the application too.",
+    "Tell the plugin's author if the change is a problem.",
+    "host limit",
+    Severity.WARNING,
+)
+NEIGHBOURS_LINKABLE = Rule(
+    "LD-112",
+    "The libraries that a device plugin opens by itself need none of TensorFlow's.",
+    "The plugin is loaded and has no devices, perhaps for want of that library.",
+    "Use a build of the plugin whose libraries do not need TensorFlow, or use the plugin with "
+    "TensorFlow.",
+    "dlopen(3): only libraries named as needed can be replaced by the host runtime",
+    Severity.WARNING,
+)
+RIGHTS_KEPT = Rule(
+    "LD-120",
+    "A plugin takes no rights, limits or view of the system from the process that loads it.",
+    "The plugin is quarantined: other code of the application would fail, and other plugins "
+    "could not be loaded.",
+    "Tell the plugin's author what was changed; " + _ACCEPT,
+    "setrlimit(2), credentials(7), namespaces(7), seccomp(2), ptrace(2), prctl(2)",
+)
+NO_FATAL_TIMER = Rule(
+    "LD-121",
+    "A plugin leaves no timer running whose signal would end the process.",
+    "The plugin is quarantined: the timer would end the application later.",
+    "Tell the plugin's author to use a timer that wakes a thread (timerfd_create), or to "
+    "handle the signal; " + _ACCEPT,
+    "alarm(2), setitimer(2), timer_create(2)",
+)
+PROCESS_USABLE = Rule(
+    "LD-122",
+    "The process can continue after it has loaded a plugin.",
+    "The plugin is quarantined: after its code had run, the host could not finish its own work "
+    "in that process, and could not do so in the application.",
+    "Tell the plugin's author which step failed; the message names it. "
+    "`modular-tf quarantine retry` tries the plugin again.",
+    "design, states",
 )

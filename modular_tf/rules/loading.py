@@ -7,33 +7,6 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-__all__ = [
-    "BYTE_ORDER",
-    "DIRECTORY_LISTABLE",
-    "ENTRY_POINT_RESOLVES",
-    "ENTRY_POINT_STAYS_INSIDE",
-    "GLIBC_NEW_ENOUGH",
-    "INIT_SYMBOL",
-    "INIT_SYMBOL_IS_FUNCTION",
-    "IS_ELF",
-    "KERNEL_FUNCTIONS_OFFERED",
-    "KIND_SERVED",
-    "LIBRARIES_FOUND",
-    "LINKING_BOUNDED",
-    "MACHINE",
-    "PATH_EXISTS",
-    "READABLE",
-    "RECORD_READABLE",
-    "REGULAR_FILE",
-    "RULES",
-    "SHARED_OBJECT",
-    "SIZE_BOUNDED",
-    "SYMBOLS_OFFERED",
-    "SYMBOL_VERSIONS_OFFERED",
-    "WHOLE_ELF",
-    "WORD_SIZE",
-]
-
 PATH_EXISTS = Rule(
     id="LD-001",
     requirement="A path that the user names exists.",
@@ -209,30 +182,4 @@ SIZE_BOUNDED = Rule(
     remedy="Take debug information out of the library (`strip --strip-debug`), or keep it in a "
     "file of its own (`objcopy --only-keep-debug`); remove what was appended to the library.",
     source="host limit; the longest published library of a plugin has 2.2 GiB",
-)
-
-RULES: tuple[Rule, ...] = (
-    PATH_EXISTS,
-    REGULAR_FILE,
-    READABLE,
-    IS_ELF,
-    WHOLE_ELF,
-    WORD_SIZE,
-    BYTE_ORDER,
-    MACHINE,
-    SHARED_OBJECT,
-    INIT_SYMBOL,
-    INIT_SYMBOL_IS_FUNCTION,
-    KIND_SERVED,
-    LIBRARIES_FOUND,
-    SYMBOLS_OFFERED,
-    GLIBC_NEW_ENOUGH,
-    SYMBOL_VERSIONS_OFFERED,
-    KERNEL_FUNCTIONS_OFFERED,
-    ENTRY_POINT_RESOLVES,
-    ENTRY_POINT_STAYS_INSIDE,
-    DIRECTORY_LISTABLE,
-    RECORD_READABLE,
-    LINKING_BOUNDED,
-    SIZE_BOUNDED,
 )

@@ -14,7 +14,6 @@ from modular_tf.errors import ResourceExhaustedError
 from modular_tf.rules import Rule
 
 __all__ = [
-    "RULES",
     "SHORTAGE",
     "ShortageError",
     "names_shortage",
@@ -70,8 +69,8 @@ def raise_shortage(error: BaseException) -> None:
 def _shortage(number: int, path: object) -> ShortageError:
     why = os.strerror(number)
     where = f"{os.fsdecode(path)}: " if isinstance(path, str | bytes) else ""
-    message = f"{where}{why}; close files or raise the limits, and try again (rule {SHORTAGE.id})"
-    made = ShortageError(message, rule=SHORTAGE.id)
+    message = f"{where}{why}; close files or raise the limits, and try again (rule {SHORTAGE})"
+    made = ShortageError(message, rule=SHORTAGE)
     made.errno, made.filename = number, path
     return made
 

@@ -2,22 +2,7 @@
 
 from __future__ import annotations
 
-from modular_tf.rules import Rule, Severity
-
-__all__ = [
-    "EXECUTABLE_STACK",
-    "LOCKED",
-    "LOCK_USABLE",
-    "MAPPED_AS_JUDGED",
-    "MAPPED_UNEXPECTED",
-    "OWNER",
-    "RECORDED",
-    "RECORD_HASH",
-    "RULES",
-    "SHARED_WRITING",
-    "UNCHANGED",
-    "WORLD_WRITABLE",
-]
+from modular_tf.rules import Rule, Severity, Violation
 
 OWNER = Rule(
     id="LD-075",
@@ -127,16 +112,13 @@ EXECUTABLE_STACK = Rule(
     source="ELF, PT_GNU_STACK; ld(1), -z noexecstack; dlopen(3)",
 )
 
-RULES: tuple[Rule, ...] = (
-    OWNER,
-    WORLD_WRITABLE,
-    SHARED_WRITING,
-    RECORD_HASH,
-    RECORDED,
-    LOCKED,
-    LOCK_USABLE,
-    UNCHANGED,
-    MAPPED_AS_JUDGED,
-    MAPPED_UNEXPECTED,
-    EXECUTABLE_STACK,
-)
+
+def file_changed(path: str, since: str = "checked") -> Violation:
+    """Return the violation of a file that is not what was looked at before.
+
+    Args:
+        path: The file.
+        since: What was done with it then.
+    """
+    message = f"{path}: it was replaced or written to after it was {since}"
+    return Violation(UNCHANGED, message, path=path)

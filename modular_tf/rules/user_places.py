@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from modular_tf.rules import Rule, Severity
 
-__all__ = ["ABSOLUTE_VARIABLE", "CONFIGURATION_OWNER", "RULES"]
-
 ABSOLUTE_VARIABLE = Rule(
     id="LD-105",
     requirement="HOME and the variables XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_CACHE_HOME and "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
+from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.ended_calls import take_ended_calls
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.service.plugin import PluginEntry
     from modular_tf.service.plugin_file import PluginFile
 
-_SEEN_IN_PROCESS = ("LD-070", "LD-130")
+_SEEN_IN_PROCESS = (LOADING_SURVIVED, CALLS_SURVIVED)
 _PATIENCE_S = 5.0  # beyond the time that one plugin may take
 
 

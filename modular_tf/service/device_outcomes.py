@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from modular_tf.device.ranking import FactoryState
 from modular_tf.errors import ModularTFError
-from modular_tf.service.report import Reason, State
+from modular_tf.rules import Violation
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,19 +36,19 @@ def with_device_outcomes(
     ]
 
 
-def _outcomes(devices: DeviceRegistry) -> Iterator[tuple[str, tuple[State, Reason]]]:
+def _outcomes(devices: DeviceRegistry) -> Iterator[tuple[str, tuple[State, Violation]]]:
     """Yield the plugins whose devices do not serve or cannot be counted, and why."""
     for status in devices.factories():
         if status.reason is not None:
-            reason = Reason.of_violation("register", status.reason)
+            reason = status.reason.at("register")
             yield status.registration.plugin, (_STATES[status.state], reason)
     with suppress(ModularTFError):  # a bad choice of visible devices; devices() raises it
         for problem in devices.listing(load_deferred=False).problems:
-            reason = Reason.of_error("list", problem.error)
+            reason = Violation.of_error(problem.error, "list")
             yield problem.registration.plugin, (State.LOADED, reason)
 
 
-def _with_outcome(record: PluginRecord, state: State, reason: Reason) -> PluginRecord:
+def _with_outcome(record: PluginRecord, state: State, reason: Violation) -> PluginRecord:
     kept = State.LOADED if record.schemes else state
     types = record.device_types if state is State.LOADED else ()
     return record._replace(state=kept, device_types=types, reasons=(*record.reasons, reason))

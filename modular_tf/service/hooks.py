@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,8 @@ from modular_tf.discovery.sources.installed import Installation
 from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import deliver
+from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.report import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,7 +66,7 @@ class Hooks:
     """
 
     def __init__(self, given: Sequence[object], python_path: Callable[[], Sequence[str]]) -> None:
-        self.failures: list[Reason] = []
+        self.failures: list[Violation] = []
         self._given = tuple(given)
         self._python_path = python_path
         self._found: list[_Implementation] | None = None
@@ -215,10 +216,10 @@ class Hooks:
     def note(self, what: str, error: Exception) -> None:
         """Keep a failure for the report."""
         if isinstance(error, ModularTFError):
-            reason = Reason.of_error("hooks", error)
+            found = Violation.of_error(error, "hooks")
         else:
-            reason = Reason("hooks", None, repr(error), None)
-        self.failures.append(reason._replace(message=f"{what} failed: {reason.message}"))
+            found = Violation(None, repr(error), "hooks")
+        self.failures.append(replace(found, message=f"{what} failed: {found.message}"))
         _log.warning("hook.failed", what=what, error=repr(error))
 
 

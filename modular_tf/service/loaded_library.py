@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.device.factory import HOST_CPU_PRIORITY, PLUGIN_PRIORITY
 from modular_tf.discovery.kinds import Kind
 from modular_tf.errors import ModularTFError, PluginError
-from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
 from modular_tf.rules import Violation
+from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.reload.retired_library import close_served
-from modular_tf.service.report import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,8 +52,8 @@ class LoadedLibrary(NamedTuple):
     filesystems: tuple[PluginFilesystem, ...]
     platform: DevicePlatform | None
     finding: Finding
-    reasons: tuple[Reason, ...]
-    warnings: tuple[Reason, ...]
+    reasons: tuple[Violation, ...]
+    warnings: tuple[Violation, ...]
     failure: ModularTFError | None
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class LoadedLibrary(NamedTuple):
 
 
 def load_library(
-    file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+    file: PluginFile, config: Config, why_taken: Callable[[str], Violation | None]
 ) -> LoadedLibrary:
     """Map a library and run its init functions; what goes wrong in it is part of the result.
 
@@ -88,7 +88,7 @@ class _Loading:
     """The loading of one library, as far as it has come."""
 
     def __init__(
-        self, file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+        self, file: PluginFile, config: Config, why_taken: Callable[[str], Violation | None]
     ) -> None:
         self.filesystems: list[PluginFilesystem] = []
         self.platform: DevicePlatform | None = None
@@ -99,8 +99,8 @@ class _Loading:
         self._tables: dict[str, FilesystemTables] = {}
         self._failed: set[str] = set()
         self._failure: ModularTFError | None = None
-        self._reasons: list[Reason] = []
-        self._warnings: list[Reason] = []
+        self._reasons: list[Violation] = []
+        self._warnings: list[Violation] = []
 
     def run(self) -> LoadedLibrary:
         # The native core, which many processes that only list plugins never need.
@@ -175,7 +175,7 @@ class _Loading:
 
     def _finding(self) -> Finding:
         notes = [
-            Note("load" if reason.stage == "load" else "init", reason.rule, reason.message)
+            noted(reason)
             for reason in (*self._reasons, *self._warnings)
             if reason.stage in {"load", "init"}
         ]
@@ -214,15 +214,15 @@ class _Loading:
 
         scheme, file = tables.scheme, self._file
         if (why := self._why_taken(scheme)) is not None:
-            self._note("register", [Violation("FS-018", why)])
+            self._note("register", [why])
             return
         try:
             opened = open_filesystem(
                 tables, plugin=file.plugin, path=file.path, bundled=file.bundled
             )
         except ModularTFError as error:
-            message = f"scheme {scheme!r}: {error.message}"
-            self._note("init", [Violation("FS-019", message)])
+            failure = Violation(SCHEME_INIT_SUCCEEDS, error.message)
+            self._note("init", [failure], scheme=scheme)
             self._failed.add(scheme)
             self._failure = self._failure or error
         else:
@@ -257,11 +257,10 @@ class _Loading:
     # -- notes ------------------------------------------------------------------------------------
 
     def _fail(self, stage: str, error: ModularTFError) -> None:
-        self._reasons.append(Reason.of_error(stage, error))
+        self._reasons.append(Violation.of_error(error, stage))
         self._failure = self._failure or error
 
     def _note(self, stage: str, violations: Iterable[Violation], scheme: str | None = None) -> None:
         for violation in violations:
-            where = "" if scheme is None else f"scheme {scheme!r}: "
-            reason = Reason.of_rule(stage, violation.rule_id, where + violation.message)
-            (self._reasons if violation.is_error else self._warnings).append(reason)
+            reasons = self._reasons if violation.is_error else self._warnings
+            reasons.append(violation.of_scheme(scheme).at(stage))

@@ -12,12 +12,15 @@ from modular_tf.errors import ModularTFError
 from modular_tf.events import EventLog
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.deferred import DeferredFilesystem
+from modular_tf.rules import Violation
+from modular_tf.rules.filesystem import SCHEME_FREE
+from modular_tf.rules.mapping import OFFER_UNCHANGED
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.service.loaded_library import load_library
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.offers import Registrations
 from modular_tf.service.plugin_file import PluginFile, unmarked
-from modular_tf.service.report import Reason, State
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,8 +80,8 @@ class Generation:
         self._registered: Registrations = Registrations(file, config, registries, places)
         self._promised: Finding | None = None
         self._loaded: LoadedLibrary | None = None
-        self._reasons: tuple[Reason, ...] = ()
-        self._warnings: tuple[Reason, ...] = ()
+        self._reasons: tuple[Violation, ...] = ()
+        self._warnings: tuple[Violation, ...] = ()
         self._is_open = False
         self._is_over = False
         self._lock = ForkLock()
@@ -94,12 +97,12 @@ class Generation:
         return _NO_TABLES if self._loaded is None else self._loaded.tables
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[Violation, ...]:
         """Why it, or a part of it, does not serve."""
         return self._reasons
 
     @property
-    def warnings(self) -> tuple[Reason, ...]:
+    def warnings(self) -> tuple[Violation, ...]:
         """Rules that it broke without being refused."""
         return self._warnings
 
@@ -125,7 +128,7 @@ class Generation:
             return State.FOUND
         if self.filesystems or self.platform is not None or not self.reasons:
             return State.LOADED
-        if all(reason.rule == "FS-018" for reason in self.reasons):
+        if all(reason.rule == SCHEME_FREE for reason in self.reasons):
             return State.SHADOWED
         return State.FAILED
 
@@ -146,16 +149,13 @@ class Generation:
 
     def defer(self, finding: Finding, offer: Offer) -> None:
         """Register what it offered when it was tried; it is mapped when somebody wants it."""
-        notes = [
-            (note.is_error, Reason.of_rule(note.stage, note.rule, note.message))
-            for note in finding.notes_of_loading
-        ]
+        notes = finding.notes_of_loading
         with self._lock:
             self._promised = finding
             deferred = self._deferred_filesystems(offer), self._deferred_platform(offer)
             refused = list(self._serve(*deferred))
-            reasons = [reason for is_error, reason in notes if is_error] + refused
-            warnings = [reason for is_error, reason in notes if not is_error]
+            reasons = [*(note for note in notes if note.is_error), *refused]
+            warnings = [note for note in notes if not note.is_error]
             if not self.is_settled:  # else by a signal handler in the middle of that
                 self._reasons, self._warnings = (*reasons,), (*warnings,)
                 self.is_settled = True
@@ -263,13 +263,13 @@ class Generation:
         self,
         filesystems: Iterable[PluginFilesystem | DeferredFilesystem],
         platform: DevicePlatform | DeferredFactory | None,
-    ) -> Iterator[Reason]:
+    ) -> Iterator[Violation]:
         """Register filesystems and a platform; yield why one cannot be, and was closed."""
         for filesystem in filesystems:
             try:
                 self._registered.add_filesystem(filesystem)
             except ModularTFError as error:
-                yield Reason.of_error("register", error)
+                yield Violation.of_error(error, "register")
             else:
                 if not isinstance(filesystem, DeferredFilesystem):
                     plugin, scheme = self.file.plugin, filesystem.scheme
@@ -278,15 +278,15 @@ class Generation:
             try:
                 self._registered.add_platform(platform)
             except ModularTFError as error:
-                yield Reason.of_error("register", error)
+                yield Violation.of_error(error, "register")
 
-    def _differences(self, found: Finding) -> Iterator[Reason]:
+    def _differences(self, found: Finding) -> Iterator[Violation]:
         """Tell of any difference between what was promised and what there is."""
         promised = self._promised
         if promised is not None and found.offer != promised.offer:
             message = f"expected {_described(promised.offer)}, found {_described(found.offer)}"
             _log.warning("plugin.differs", plugin=self.file.plugin, message=message)
-            yield Reason.of_rule("register", "LD-095", message)
+            yield Violation(OFFER_UNCHANGED, message, "register")
 
     # -- in the place of another, and the end -----------------------------------------------------
 

@@ -9,8 +9,9 @@ from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import AlreadyExistsError, ModularTFError
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.rules import Violation
+from modular_tf.rules.filesystem import scheme_pinned, scheme_taken
 from modular_tf.service.reload.retired_library import RetiredGeneration, close_served
-from modular_tf.service.report import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,19 +74,17 @@ class Registrations:
 
     # -- schemes ----------------------------------------------------------------------------------
 
-    def why_taken(self, scheme: str) -> str | None:
+    def why_taken(self, scheme: str) -> Violation | None:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
         plugin, config, old = self._file.plugin, self._config, self._predecessor
         if old is None and scheme in self.scheme_places:
             return None
         pinned = config.scheme_pins.get(scheme, plugin)
         if pinned != plugin:
-            return f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {config.origin}"
+            return scheme_pinned(scheme, plugin, pinned, where=config.origin)
         inherits = old is not None and scheme in old.scheme_places
         owner = None if inherits else self._registries.schemes.view.get(scheme)
-        return (
-            None if owner is None else f"scheme {scheme!r} of {plugin} is taken by {owner.plugin}"
-        )
+        return None if owner is None else scheme_taken(scheme, plugin, owner.plugin)
 
     def add_filesystem(self, filesystem: _Served) -> None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
@@ -100,7 +99,7 @@ class Registrations:
         scheme = filesystem.scheme
         try:
             if (why := self.why_taken(scheme)) is not None:
-                raise AlreadyExistsError(why, plugin=self._file.plugin, rule="FS-018")
+                raise AlreadyExistsError(why.message, plugin=self._file.plugin, rule=why.rule)
             made = SchemeRegistration(self._registries.schemes, filesystem)
             place = self.scheme_places.setdefault(scheme, made)
             if not isinstance(filesystem, DeferredFilesystem):
@@ -147,7 +146,7 @@ class Registrations:
 
     # -- in the place of another ------------------------------------------------------------------
 
-    def give_up_taken(self) -> list[Reason]:
+    def give_up_taken(self) -> list[Violation]:
         """Give up, and close, what somebody else has got since this was added for a take-over.
 
         Does nothing without a predecessor.
@@ -159,18 +158,18 @@ class Registrations:
             return []
         return [*self._give_up_schemes(), *self._give_up_platform()]
 
-    def _give_up_schemes(self) -> Iterator[Reason]:
+    def _give_up_schemes(self) -> Iterator[Violation]:
         for scheme, filesystem in self.filesystems.items():
             if (why := self.why_taken(scheme)) is not None:
                 self._give_up(filesystem)
-                yield Reason.of_rule("register", "FS-018", why)
+                yield why.at("register")
 
-    def _give_up_platform(self) -> Iterator[Reason]:
+    def _give_up_platform(self) -> Iterator[Violation]:
         if (platform := self.platform) is not None:
             try:
                 self.add_platform(platform)
             except ModularTFError as error:
-                yield Reason.of_error("register", error)
+                yield Violation.of_error(error, "register")
 
     def take_over(self) -> None:
         """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.

@@ -17,16 +17,18 @@ from modular_tf.device.deferred import DeferredFactory
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
+from modular_tf.rules import Violation
+from modular_tf.rules.first_contact import CHILD_STARTABLE
+from modular_tf.rules.mapping import NOT_VETOED, PLUGIN_ENABLED
 from modular_tf.rules.shortage import SHORTAGE, ShortageError
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.mapped_library import Generation
 from modular_tf.service.plugin_file import PluginFile
-from modular_tf.service.report import Decision, PluginRecord, Reason, State
+from modular_tf.service.report import Decision, PluginRecord, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     Mark = Callable[[PluginFile], AbstractContextManager[object]]
 
 _log = EventLog("plugin")
-_POSTPONING = frozenset((SHORTAGE.id, "LD-063"))  # no process could be started to try it in
+_POSTPONING = frozenset((SHORTAGE, CHILD_STARTABLE))  # no process could be started to try it in
 
 
 class Attempt:
@@ -124,12 +126,12 @@ class PluginEntry:
         self._trust = trust
         self._probe = probe
         self._state = State.FOUND
-        self._reasons: list[Reason] = []
-        self._warnings = [Reason.of_problem(p) for p in facts.problems if not p.is_error]
+        self._reasons: list[Violation] = []
+        self._warnings = [p.at("probe") for p in facts.problems if not p.is_error]
         self._decide("trust", trust.rule, trust.message, passed=trust.accepted)
         self._take_probe("read from its bytes" if probe else "known from an earlier scan")
         if trust.refused is not None and trust.refused not in facts.problems:
-            self._reasons.insert(0, Reason.of_problem(trust.refused, stage="trust"))
+            self._reasons.insert(0, trust.refused.at("trust"))
         if self._reasons:
             self._state = State.FAILED if self.is_postponed else State.REJECTED
         self.told = self._state
@@ -137,11 +139,11 @@ class PluginEntry:
     @classmethod
     def postponed(cls, candidate: Candidate, shortage: ShortageError) -> PluginEntry:
         """Make the entry of a file that cannot be looked at now, and will be later."""
-        problem = Problem.of(SHORTAGE, shortage.message, path=candidate.path)
+        problem = Violation(SHORTAGE, shortage.message, path=candidate.path)
         return cls(candidate, LoadFacts(frozenset(), (problem,)), TrustVerdict.of_problem(problem))
 
     def _take_probe(self, how: str) -> None:
-        errors = [Reason.of_problem(p) for p in self.facts.problems if p.is_error]
+        errors = [p.at("probe") for p in self.facts.problems if p.is_error]
         kinds = ", ".join(_kind_names(self.facts.kinds)) or "no plugin"
         if errors:
             self._decide("probe", errors[0].rule, errors[0].message, passed=False)
@@ -257,7 +259,7 @@ class PluginEntry:
     def postpone(self, stage: str, shortage: ShortageError) -> None:
         """End the way here for now; whoever loads or refreshes next begins it anew."""
         if self._state is State.FOUND:
-            self.end(State.FAILED, Reason.of_error(stage, shortage))
+            self.end(State.FAILED, Violation.of_error(shortage, stage))
 
     @property
     def is_under_way(self) -> bool:
@@ -269,9 +271,9 @@ class PluginEntry:
         if self.state is not State.FOUND:
             return
         if (why := config.why_disabled(self.name)) is not None:
-            self.end(State.DISABLED, Reason.of_rule("policy", "LD-054", why))
+            self.end(State.DISABLED, Violation(PLUGIN_ENABLED, why, "policy"))
         elif veto is not None:
-            self.end(State.DISABLED, Reason.of_rule("policy", "LD-055", veto))
+            self.end(State.DISABLED, Violation(NOT_VETOED, veto, "policy"))
 
     @property
     def is_new_here(self) -> bool:
@@ -282,10 +284,7 @@ class PluginEntry:
         """Take note that it does no harm, and of what it offers."""
         if self.state is not State.FOUND or self.finding is not None:
             return
-        warnings = [
-            Reason.of_rule("first-contact", note.rule, note.message)
-            for note in finding.notes_of_trial
-        ]
+        warnings = [note.at("first-contact") for note in finding.notes_of_trial]
         self._warnings = [*self._warnings, *warnings]
         self.finding = finding
         self._decide("first-contact", None, why, passed=True)
@@ -299,7 +298,7 @@ class PluginEntry:
             self.postpone("trust", error)
             return
         if self._trust.refused is not None:
-            self.end(State.REJECTED, Reason.of_problem(self._trust.refused, stage="trust"))
+            self.end(State.REJECTED, self._trust.refused.at("trust"))
 
     def spare_first_contact(self, why: str) -> None:
         """Take note that it is not tried."""
@@ -308,7 +307,7 @@ class PluginEntry:
     def note_ended_calls(self, incidents: Iterable[Incident]) -> None:
         """Take note of its calls in which processes ended, as far as they are no quarantine yet."""
         kept = [warning for warning in self._warnings if warning.stage != "work"]
-        told = [Reason.of_violation("work", incident.violation) for incident in incidents]
+        told = [incident.violation.at("work") for incident in incidents]
         self._warnings = [*kept, *told]
 
     def quarantine(self, incident: Incident, since: float) -> None:
@@ -320,7 +319,7 @@ class PluginEntry:
         """
         state = State.FAILED if incident.untried else State.QUARANTINED
         self.incident, self.quarantined_since = incident, since
-        self.end(state, Reason.of_violation("first-contact", incident.violation))
+        self.end(state, incident.violation.at("first-contact"))
 
     def register(self, config: Config, registries: Registries, mark: Mark, *, eager: bool) -> None:
         """Go the rest of the way; does nothing where it was gone or is barred.
@@ -383,7 +382,7 @@ class PluginEntry:
         else:
             self._decide(reason.stage, reason.rule, reason.message, passed=False)
 
-    def end(self, state: State, *reasons: Reason) -> None:
+    def end(self, state: State, *reasons: Violation) -> None:
         """End the way here."""
         self._reasons = [*self._reasons, *reasons]
         self._state = state
@@ -391,7 +390,7 @@ class PluginEntry:
             self._decide(reason.stage, reason.rule, reason.message, passed=False)
         self._tell()
 
-    def note_kept(self, reason: Reason) -> None:
+    def note_kept(self, reason: Violation) -> None:
         """Take note that it goes on though its file was replaced, and why."""
         self._warnings = [warning for warning in self._warnings if warning.rule != reason.rule]
         self._warnings.append(reason)
@@ -409,7 +408,7 @@ class PluginEntry:
             rule=reason.rule if reason else None,
         )
 
-    def _first_reason(self) -> Reason | None:
+    def _first_reason(self) -> Violation | None:
         if self._reasons or self.generation is None:
             return self._reasons[0] if self._reasons else None
         return self.generation.reasons[0] if self.generation.reasons else None

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modular_tf.rules import Violation
     from modular_tf.service.reload.watching.change import ChangeKind
-    from modular_tf.service.report import PluginRecord, Reason
+    from modular_tf.service.report import PluginRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class PluginChange:
     path: str
     plugin: str
     record: PluginRecord
-    kept: Reason | None = None
+    kept: Violation | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.errors import AlreadyExistsError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import SchemeRegistration
+from modular_tf.rules.filesystem import scheme_pinned
 from modular_tf.service.report import PYTHON_SOURCE, PluginRecord, State
 from modular_tf.service.shadowing import without_lost_schemes
 
@@ -166,12 +167,8 @@ class PythonContributions:
     def _check_pin(self, place: SchemeRegistration) -> None:
         pinned = self._pins.get(place.scheme, place.plugin)
         if pinned != place.plugin:
-            raise AlreadyExistsError(
-                f"scheme {place.scheme!r} of {place.plugin} is pinned to {pinned!r}"
-                " in the configuration (rule FS-018)",
-                plugin=place.plugin,
-                rule="FS-018",
-            )
+            refusal = scheme_pinned(place.scheme, place.plugin, pinned, where="the configuration")
+            raise refusal.error(AlreadyExistsError, plugin=place.plugin)
 
     def _of_factory(self, factory: Any) -> _Contribution:
         from modular_tf.device.python_factory import PythonDeviceFactory  # noqa: PLC0415

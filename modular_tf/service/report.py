@@ -6,12 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from modular_tf.rules import rule
-
 if TYPE_CHECKING:
-    from modular_tf.discovery.problem import Problem
     from modular_tf.discovery.sources.search_log import SearchedPlace
-    from modular_tf.errors import ModularTFError
     from modular_tf.rules import Violation
 
 PYTHON_SOURCE = "python"
@@ -33,57 +29,11 @@ class State(Enum):
         return self.value
 
 
-class Reason(NamedTuple):
-    """Why a plugin, or a part of it, does not serve.
-
-    Attributes:
-        stage: Where on the way it was decided: `trust`, `probe`, `policy`, `first-contact`, `load`,
-            `init`, `register`, `list`, `work`.
-        rule: Id of the rule, None where a plugin failed by its own word.
-        message: What was found.
-        remedy: What to do, None where nobody can know.
-    """
-
-    stage: str
-    rule: str | None
-    message: str
-    remedy: str | None
-
-    @classmethod
-    def of_violation(cls, stage: str, violation: Violation) -> Reason:
-        """Make it from a broken rule."""
-        return cls.of_rule(stage, violation.rule_id, violation.message)
-
-    @classmethod
-    def of_rule(cls, stage: str, rule_id: str | None, message: str) -> Reason:
-        """Make it from the id of a rule, None where a plugin failed by its own word."""
-        return cls(stage, rule_id, message, rule(rule_id).remedy if rule_id else None)
-
-    @classmethod
-    def of_problem(cls, problem: Problem, stage: str = "probe") -> Reason:
-        """Make it from what discovery, trust or the probe found."""
-        return cls(stage, problem.rule, problem.message, problem.remedy)
-
-    @classmethod
-    def of_error(cls, stage: str, error: ModularTFError) -> Reason:
-        """Make it from an error."""
-        return cls.of_rule(stage, error.rule, error.message)
-
-    def as_dict(self) -> dict[str, str | None]:
-        """Return it as JSON knows it."""
-        return {
-            "stage": self.stage,
-            "rule": self.rule,
-            "message": self.message,
-            "remedy": self.remedy,
-        }
-
-
 class Decision(NamedTuple):
     """One step of a plugin's way, taken or refused.
 
     Attributes:
-        stage: As a reason's.
+        stage: As a violation's.
         passed: Whether the plugin went on.
         rule: Id of the rule that decided, None where no single one did.
         text: What was decided and why, one sentence without a full stop.
@@ -128,12 +78,12 @@ class PluginRecord(NamedTuple):
     state: State = State.FOUND
     schemes: tuple[str, ...] = ()
     device_types: tuple[str, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    warnings: tuple[Reason, ...] = ()
+    reasons: tuple[Violation, ...] = ()
+    warnings: tuple[Violation, ...] = ()
     decisions: tuple[Decision, ...] = ()
 
     @property
-    def reason(self) -> Reason | None:
+    def reason(self) -> Violation | None:
         """The first reason."""
         return self.reasons[0] if self.reasons else None
 
@@ -163,9 +113,9 @@ class Report:
     """
 
     plugins: tuple[PluginRecord, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Violation, ...]
     searched: tuple[SearchedPlace, ...]
-    hook_failures: tuple[Reason, ...] = ()
+    hook_failures: tuple[Violation, ...] = ()
 
     def __getitem__(self, name: str) -> PluginRecord:
         for record in self.plugins:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.rules import Violation
-from modular_tf.service.report import Reason, State
+from modular_tf.rules.filesystem import scheme_taken
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from modular_tf.filesystem.registry import Registered
+    from modular_tf.rules import Violation
     from modular_tf.service.report import PluginRecord
 
 
@@ -39,6 +40,5 @@ def without_lost_schemes(
     )
 
 
-def _taken(scheme: str, loser: str, winner: Registered) -> Reason:
-    message = f"scheme {scheme!r} of {loser} was taken over by {winner.plugin}"
-    return Reason.of_violation("register", Violation("FS-018", message))
+def _taken(scheme: str, loser: str, winner: Registered) -> Violation:
+    return scheme_taken(scheme, loser, winner.plugin, "was taken over by").at("register")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from modular_tf.check.catalogue import all_checks
-from modular_tf.rules import Rule, all_rules
+from modular_tf.check.rule_pages import page_of
+from modular_tf.check.rules import all_rules
 from site_pages.markdown import table
 
-_PAGES = Path(__file__).resolve().parents[2] / "docs" / "checks"
-_ENTRY = re.compile(r"^### ([A-Z]{2}-\d{3})$", re.MULTILINE)
+if TYPE_CHECKING:
+    from modular_tf.rules import Rule
+
 _HEAD = """\
 # All rules
 
@@ -23,26 +23,13 @@ links lead to what breaking the rule does, and where it comes from.
 
 def page() -> str:
     """Return the page that lists all rules, with links to their own entries."""
-    rules = {check.rule.id: check.rule for check in all_checks().values()} | all_rules()
-    entries = _entries()
     rows = [
-        (_link(rule, entries), rule.severity.value, rule.requirement, rule.remedy)
-        for _, rule in sorted(rules.items())
+        (_link(rule), rule.severity.value, rule.requirement, rule.remedy)
+        for rule in all_rules().values()
     ]
     headers = ("rule", "severity", "what must hold", "remedy")
     return f"{_HEAD}\n{table(headers, rows)}"
 
 
-def _entries() -> dict[str, str]:
-    """Return the page that has an entry of its own for a rule, by the rule's id."""
-    return {
-        rule_id: path.name
-        for path in sorted(_PAGES.glob("*.md"))
-        for rule_id in _ENTRY.findall(path.read_text(encoding="utf-8"))
-    }
-
-
-def _link(rule: Rule, entries: dict[str, str]) -> str:
-    if rule.id not in entries:
-        return rule.id
-    return f"[{rule.id}](../checks/{entries[rule.id]}#{rule.id.lower()})"
+def _link(rule: Rule) -> str:
+    return f"[{rule.id}](../rules/{page_of(rule)}#{rule.id.lower()})"

@@ -14,6 +14,8 @@ from modular_tf.check.rules import all_rules
 from tests.architecture.imports import PACKAGE, modules
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from modular_tf.rules import Rule
 
 TESTS = Path(__file__).parents[1]
@@ -73,6 +75,25 @@ def test_nobody_names_a_rule_that_is_not_there():
     named = _named_below(PACKAGE, suffixes={".py", ".c", ".cc", ".h"})
 
     assert sorted(named - RULES.keys()) == []
+
+
+def test_code_names_a_rule_by_its_constant():
+    """But for the checks, each of which goes by the id of its rule; documentation may name ids."""
+    loose = {
+        module.name: sorted(ids)
+        for module in modules()
+        if module.room not in ("rules", "check") and (ids := set(_ids_in_code(module.tree)))
+    }
+
+    assert loose == {}
+
+
+def _ids_in_code(tree: ast.Module) -> Iterator[str]:
+    """Yield the ids in string constants that are used: in none that is a statement of its own."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            yield from ID.findall(node.value)
 
 
 def test_numbers_are_in_order_within_a_group():

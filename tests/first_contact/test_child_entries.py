@@ -20,9 +20,9 @@ from modular_tf.first_contact.finding import (
     MOST_NOTES,
     Finding,
     Incident,
-    Note,
     Offer,
     PlatformOffer,
+    noted,
 )
 from modular_tf.first_contact.process_state import RULES_OF_CHANGES
 from modular_tf.processes.backtrace import MOST_FRAMES, readable_frames
@@ -191,8 +191,8 @@ def test_texts_are_cut_and_plain():
 
 
 def test_only_what_a_child_judges_by_is_a_change():
-    for rule_id in RULES_OF_CHANGES:
-        assert read_entry({"finished": _with(OUTCOME, ("changes", 0, 0), rule_id), "memory": SIZES})
+    for rule in RULES_OF_CHANGES:
+        assert read_entry({"finished": _with(OUTCOME, ("changes", 0, 0), rule.id), "memory": SIZES})
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_finding_is_bounded_whoever_makes_it():
         said=LONG,
     )
     whole = Finding(incident, Offer(("s3",), PlatformOffer("GPU", "CHIP", 220)), ())
-    whole = whole._replace(notes=(Note("init", "FS-012", LONG),))
+    whole = whole._replace(notes=(noted(Violation("FS-012", LONG, "init")),))
 
     assert len(json.dumps(whole.as_dict())) < 1 << 20
     assert Finding.from_dict(json.loads(json.dumps(whole.as_dict()))) == whole

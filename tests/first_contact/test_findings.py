@@ -8,7 +8,7 @@ import json
 import pytest
 
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
-from modular_tf.first_contact.finding import Finding, Incident, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import Finding, Incident, Offer, PlatformOffer, noted
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules import Violation, rule
 
@@ -21,7 +21,7 @@ WHOLE = Finding(
         said="no driver\udcff",
     ),
     Offer(("s3", ""), PlatformOffer("GPU", "CHIP", 220)),
-    (Note("load", "LD-050", "refused"), Note("init", None, "its own word")),
+    (noted(Violation("LD-050", "refused", "load")), noted(Violation(None, "its own word", "init"))),
     (SeenFile("/p/libmore.so", FileIdentity(1, 2, 3, 4, 5), "f" * 64, 6, "0-b"),),
     lasting=False,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.first_contact.child_entries import Outcome
-from modular_tf.first_contact.finding import MOST_NOTES, Finding, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import MOST_NOTES, Finding, Offer, PlatformOffer, noted
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.rehearsal import Rehearsal
 from modular_tf.first_contact.task import Task
@@ -246,7 +246,9 @@ def test_who_breaks_many_rules_or_has_long_names_is_not_who_ends_a_process(count
 @pytest.mark.parametrize("errors_last", [False, True])
 def test_of_too_many_notes_errors_are_kept(errors_last):
     rehearsal = Rehearsal(Task("x", "/p/libx.so", kinds=()), journal=None)
-    notes = [Note("init", "FS-020", "?")] * MOST_NOTES + [Note("init", "FS-013", "?")]
+    notes = [noted(Violation("FS-020", "?", "init"))] * MOST_NOTES + [
+        noted(Violation("FS-013", "?", "init"))
+    ]
     rehearsal.notes = notes if errors_last else notes[::-1]
 
     found = rehearsal.finding()
@@ -256,7 +258,7 @@ def test_of_too_many_notes_errors_are_kept(errors_last):
 
 
 def test_what_was_done_has_room_beside_many_notes():
-    notes = (Note("init", "FS-020", "?"),) * MOST_NOTES
+    notes = (noted(Violation("FS-020", "?", "init")),) * MOST_NOTES
     changes = (Violation("LD-069", "changed the umask"),)
     ending = Ending(entered="x", outcome=Outcome(Finding(None, Offer(), notes), changes))
 
@@ -413,4 +415,4 @@ def test_a_library_of_both_kinds_is_tried_for_both(misdeed):
 
     assert found.offer == _offer_of("device")
     assert [note.rule for note in found.notes] == ["LD-051"]
-    assert isinstance(found.notes[0], Note)
+    assert isinstance(found.notes[0], Violation)

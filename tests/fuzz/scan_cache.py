@@ -16,8 +16,8 @@ from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.discovery.host_fingerprint import HostFingerprint
 from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.problem import Problem
-from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
+from modular_tf.rules import Violation
 from modular_tf.rules.loading import INIT_SYMBOL, KERNEL_FUNCTIONS_OFFERED
 from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
 from tests.fuzz.record_damage import GivenDirectory, damaged, forged
@@ -131,8 +131,8 @@ def _remembered(generation: int) -> list[CacheEntry]:
     dependencies = tuple(file for file in libraries if file is not None)
     plain, refused, odd, young, device = [world.see(path) for path in PLUGINS]
     mark = f"generation {generation}"
-    problem = Problem.of(INIT_SYMBOL, f"{mark} exports nothing")
-    warning = Problem.of(KERNEL_FUNCTIONS_OFFERED, mark, path="/p/device.so")
+    problem = Violation(INIT_SYMBOL, f"{mark} exports nothing")
+    warning = Violation(KERNEL_FUNCTIONS_OFFERED, mark, path="/p/device.so")
     filesystem = frozenset([Kind.FILESYSTEM])
     return [
         CacheEntry(plain, LoadFacts(filesystem), dependencies),  # type: ignore[arg-type]
@@ -149,7 +149,10 @@ def _remembered(generation: int) -> list[CacheEntry]:
 
 def _tried(known: CacheEntry, trial: int) -> CacheEntry:
     platform = PlatformOffer("TYPE", f"PLATFORM_{trial}", 220)
-    notes = (Note("init", "FS-012", f"of {trial}"), Note("load", None, "\udcff"))
+    notes = (
+        noted(Violation("FS-012", f"of {trial}", "init")),
+        noted(Violation(None, "\udcff", "load")),
+    )
     offer = Offer((f"s{trial}", "t"), platform)
     return known._replace(tried=True, finding=Finding(None, offer, notes))
 

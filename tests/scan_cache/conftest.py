@@ -14,7 +14,8 @@ from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.linking.host_exports import HostExports
 from modular_tf.discovery.linking.link_scope import ProcessScope
 from modular_tf.discovery.probe import Prober
-from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
+from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, noted
+from modular_tf.rules import Violation
 from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, dependencies
 from tests.discovery.elf_builder import ElfBuilder
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 FINDING = Finding(
     None,
     Offer(("one", "two"), PlatformOffer("TYPE", "PLATFORM", 220)),
-    (Note("init", "FS-012", "a message \udcff"), Note("load", None, "another")),
+    (
+        noted(Violation("FS-012", "a message \udcff", "init")),
+        noted(Violation(None, "another", "load")),
+    ),
 )
 
 

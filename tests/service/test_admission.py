@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.first_contact.finding import Finding, Incident, Note, Offer
+from modular_tf.first_contact.finding import Finding, Incident, Offer
 from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.load_marks import LoadMarks
@@ -104,7 +104,7 @@ def test_what_could_not_be_tried_is_tried_the_next_time(plugin_file, trials):
 def test_what_was_refused_may_be_right_the_next_time(plugin_file, trials):
     """Its init may have missed a variable, a server or a device."""
     path = plugin_file("libunready.so")
-    trials.answer = Finding(offer=Offer(), notes=(Note("init", "FS-019", "no key"),))
+    trials.answer = Finding(offer=Offer(), notes=(Violation("FS-019", "no key", "init"),))
     assert record_of(path).state is State.FAILED
     trials.answer = Finding(offer=Offer(("fixture",)))
 
@@ -166,7 +166,7 @@ def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
     path = plugin_file("libnoisy.so")
     trials.answer = crashed("LD-065")
     record_of(path)
-    noted = (Note("load", "LD-069", "it wrote to standard output"),)
+    noted = (Violation("LD-069", "it wrote to standard output", "load"),)
     trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
     record = record_of(path, first_contact_accept=("LD-065",))
 
@@ -177,7 +177,7 @@ def test_what_the_user_accepts_now_is_tried_again(plugin_file, trials):
 
 
 def test_what_it_changes_of_a_process_is_told_once_it_is_mapped_too(plugin_file, trials):
-    noted = (Note("load", "LD-069", "it changed the directory"),)
+    noted = (Violation("LD-069", "it changed the directory", "load"),)
     trials.answer = Finding(offer=Offer(("fixture",)), notes=noted)
     path = plugin_file("libnoted.so")
     with PluginService(config=Config(), plugin_paths=[path], bundled=False) as service:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from modular_tf.check.catalogue import all_checks
+from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.verbs import VERBS
 from modular_tf.events.catalogue import EVENTS
 from modular_tf.headers import include_directory
-from modular_tf.rules import all_rules
 from modular_tf.service.configuration import Config
 from modular_tf.service.configuration_keys import KEYS
 

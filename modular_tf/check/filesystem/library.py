@@ -45,11 +45,11 @@ def _asks_the_probe(rule_id: str) -> Callable[[LibraryGround], None]:
             raise Blocked("there is no such file: see LD-001")
         problems = ground.probe.problems
         for problem in problems:
-            if problem.is_error and _hides(problem.rule, rule_id):
+            if problem.is_error and _hides(problem.rule_id, rule_id):
                 raise Blocked(f"this cannot be checked: see {problem.rule}")
         for problem in problems:
             if problem.rule == rule_id:
-                raise Deviation(problem.message, expected=problem.remedy)
+                raise Deviation(problem.message, expected=problem.remedy or "")
 
     return check
 

@@ -203,7 +203,7 @@ class LibraryGround:
         """
         if not os.path.lexists(self.target.path):
             raise Blocked("there is no such file: see LD-001")
-        broken = [problem.rule for problem in self.probe.problems if problem.is_error]
+        broken = [problem.rule_id for problem in self.probe.problems if problem.is_error]
         if broken:
             raise Blocked(f"the library will not load here: see {', '.join(broken)}")
 

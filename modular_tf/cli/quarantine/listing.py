@@ -57,7 +57,7 @@ def _show(entry: Entry, store: QuarantineStore, printer: Printer, *, backtrace: 
     printer.line()
     printer.line(f"{entry.name} ({entry.path})")
     printer.line(f"  {incident.violation.message} [{incident.violation.rule_id}]")
-    printer.line(f"  {incident.violation.rule.remedy}")
+    printer.line(f"  {incident.violation.remedy}")
     for change in store.changes_since(entry):
         printer.line(f"  changed since, so that it is tried again when it is found: {change}")
     if backtrace:

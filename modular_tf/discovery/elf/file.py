@@ -101,7 +101,7 @@ class ElfFile:
         """
         reason = self._why_not_shared()
         if reason:
-            raise self._source.error(rules.SHARED_OBJECT.id, f"is {reason}, not a shared object")
+            raise self._source.error(rules.SHARED_OBJECT, f"is {reason}, not a shared object")
 
     def find(self, name: SymbolName | str) -> Symbol | None:
         """Return the exported symbol of this name, as dlsym would.

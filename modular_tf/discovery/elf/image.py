@@ -132,7 +132,7 @@ class Image:
         ident = source.read_up_to(0, 512, "the identification")
         if ident[: len(ELF_MAGIC)] != ELF_MAGIC:
             found = content_description(ident)
-            raise source.error(rules.IS_ELF.id, f"is not an ELF file: it is {found}")
+            raise source.error(rules.IS_ELF, f"is not an ELF file: it is {found}")
         if len(ident) < _IDENT_BYTES:
             raise source.damaged(f"it has only {len(ident)} bytes")
         if ident[4] not in (1, 2) or ident[5] not in (1, 2):

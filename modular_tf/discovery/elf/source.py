@@ -89,7 +89,7 @@ class ByteSource:
 
     def damaged(self, what: str) -> ElfError:
         """Return the error for a file that contradicts itself."""
-        return self.error(rules.WHOLE_ELF.id, f"is cut off or damaged: {what}")
+        return self.error(rules.WHOLE_ELF, f"is cut off or damaged: {what}")
 
     def error(self, rule: str, what: str) -> ElfError:
         """Return the error that says `what` of this file."""
@@ -106,12 +106,12 @@ class ByteSource:
 
     def _require_regular(self, mode: int) -> None:
         if not stat.S_ISREG(mode):
-            raise self.error(rules.REGULAR_FILE.id, f"is {kind_in_words(mode)}, not a regular file")
+            raise self.error(rules.REGULAR_FILE, f"is {kind_in_words(mode)}, not a regular file")
 
     def _cannot_read(self, error: OSError | ValueError) -> ElfError:
         raise_shortage(error)
         if isinstance(error, FileNotFoundError) and os.path.islink(self.path):
             what = f"is a symbolic link to {os.readlink(self.path)!r}, which does not exist"
-            return self.error(rules.REGULAR_FILE.id, what)
+            return self.error(rules.REGULAR_FILE, what)
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return self.error(rules.READABLE.id, f"cannot be read: {reason}")
+        return self.error(rules.READABLE, f"cannot be read: {reason}")

@@ -11,7 +11,7 @@ from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.discovery.linking.library_search import LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
-from modular_tf.discovery.problem import Problem
+from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class LinkCheck(NamedTuple):
     libraries: tuple[ResolvedLibrary, ...]
     missing_libraries: tuple[MissingLibrary, ...]
     missing_symbols: tuple[MissingSymbol, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Violation, ...]
     skipped_paths: tuple[str, ...]
     executable_stacks: tuple[str, ...] = ()
 
@@ -113,7 +113,7 @@ def check_link(
         own = [library for library in scope.libraries if library.is_companion]
         if excess := _excess(own, scope, process):
             message = f"linking {name} takes {excess}"
-            return LinkCheck((), (), (), (Problem.of(rules.LINKING_BOUNDED, message),), ())
+            return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
         symbols = tuple(_missing_symbols(own, scope, host))
         return LinkCheck(
             libraries=tuple(
@@ -164,23 +164,23 @@ def running_glibc() -> str | None:
     return version if name == "glibc" else None
 
 
-def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Problem]:
+def _library_problems(missing: Iterable[MissingLibrary]) -> Iterator[Violation]:
     for library in missing:
         message = f"{library.needed_by} needs {library.name}, which is not found"
-        yield Problem.of(rules.LIBRARIES_FOUND, message)
+        yield Violation(rules.LIBRARIES_FOUND, message)
 
 
-def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Problem]:
+def size_problems(libraries: Iterable[ElfFile]) -> Iterator[Violation]:
     """Yield a problem for each library that is too long to be read."""
     for elf in libraries:
         if elf.size > MOST_BYTES:
             message = f"{elf.path} has {elf.size} bytes, a library at most {MOST_BYTES}"
-            yield Problem.of(rules.SIZE_BOUNDED, message, path=elf.path)
+            yield Violation(rules.SIZE_BOUNDED, message, path=elf.path)
 
 
 def _version_problems(
     own: Iterable[LinkedLibrary], scope: LinkScope, host: HostExports
-) -> Iterator[Problem]:
+) -> Iterator[Violation]:
     running = running_glibc()
     for library in own:
         needs = [need for need in library.elf.version_needs() if not need.weak]
@@ -188,11 +188,11 @@ def _version_problems(
         if too_new:
             worst = max(too_new, key=lambda need: parse_glibc(need.version) or ())
             message = f"{library.name} needs {worst.version}, this process runs glibc {running}"
-            yield Problem.of(rules.GLIBC_NEW_ENOUGH, message)
+            yield Violation(rules.GLIBC_NEW_ENOUGH, message)
         for need in needs:
             if parse_glibc(need.version) is None and not _is_version_offered(need, scope, host):
                 message = f"{library.name} needs version {need.version} of {need.library}"
-                yield Problem.of(
+                yield Violation(
                     rules.SYMBOL_VERSIONS_OFFERED, f"{message}, which does not define it"
                 )
 
@@ -237,7 +237,7 @@ def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
 
 def _symbol_problems(
     missing: Sequence[MissingSymbol], *, is_device_plugin: bool
-) -> Iterator[Problem]:
+) -> Iterator[Violation]:
     """Yield one problem for each library and family, which have remedies of their own."""
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
@@ -248,9 +248,9 @@ def _symbol_problems(
         more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
         message = f"{needed_by} needs {count} {family.words} that no library defines: {names}{more}"
         if is_device_plugin and family is SymbolFamily.KERNEL_API and _takes_stand_ins():
-            yield Problem.of(rules.KERNEL_FUNCTIONS_OFFERED, message)
+            yield Violation(rules.KERNEL_FUNCTIONS_OFFERED, message)
         else:
-            yield Problem.of(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
+            yield Violation(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
 
 
 def _takes_stand_ins() -> bool:

@@ -10,10 +10,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
+from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -76,7 +76,7 @@ def _plugins_of(
         message = f"RECORD of distribution {distribution.label} cannot be read: {error.strerror}"
         path = distribution.metadata_directory
         log.problems.append(
-            Problem.of(rules.RECORD_READABLE, message, path=path, origin=distribution.label)
+            Violation(rules.RECORD_READABLE, message, path=path, origin=distribution.label)
         )
         return []
     paths = (os.path.join(distribution.location, path) for path in libraries_in_record(record))

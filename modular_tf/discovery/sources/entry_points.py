@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
+from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -84,7 +84,7 @@ def _report(
 ) -> None:
     text = f"{what} of distribution {distribution.label}: {message}"
     log.problems.append(
-        Problem.of(broken, text, path=distribution.metadata_directory, origin=distribution.label)
+        Violation(broken, text, path=distribution.metadata_directory, origin=distribution.label)
     )
 
 

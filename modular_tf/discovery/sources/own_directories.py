@@ -7,9 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.sources.named_paths import IGNORED_AS_PRIVILEGED
 from modular_tf.discovery.user_directories import ignored_variables
+from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 from modular_tf.rules.user_places import ABSOLUTE_VARIABLE
 
@@ -70,7 +70,7 @@ def _checkouts(paths: SearchPaths) -> Iterator[str]:
 
 def _note_ignored_variables(paths: SearchPaths, log: SearchLog) -> None:
     for variable in ignored_variables(paths.environment):
-        problem = Problem.of(ABSOLUTE_VARIABLE, str(variable), origin=variable.name)
+        problem = Violation(ABSOLUTE_VARIABLE, str(variable), origin=variable.name)
         log.problems.append(problem)
 
 

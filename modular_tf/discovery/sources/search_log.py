@@ -7,8 +7,8 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.user_directories import NO_HOME, expand_home
+from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -63,7 +63,7 @@ class SearchLog:
     def __init__(self) -> None:
         self.sightings: list[Sighting] = []
         self.places: list[SearchedPlace] = []
-        self.problems: list[Problem] = []
+        self.problems: list[Violation] = []
 
     def look_at(
         self,
@@ -118,7 +118,7 @@ class SearchLog:
     def _note_homeless(self, path: str, source: Source, origin: str) -> None:
         self.note_place(path, source, origin, exists=False, hits=0, ignored=NO_HOME)
         message = f"{path} cannot be found, named by {origin}: {NO_HOME}"
-        self.problems.append(Problem.of(rules.PATH_EXISTS, message, path=path, origin=origin))
+        self.problems.append(Violation(rules.PATH_EXISTS, message, path=path, origin=origin))
 
     def _mode_of(self, path: str, origin: str, *, required: bool) -> int | None:
         """Return the file mode; a link that leads nowhere counts as a file, the probe tells."""
@@ -128,12 +128,12 @@ class SearchLog:
             if required:
                 message = f"{path} does not exist, named by {origin}"
                 self.problems.append(
-                    Problem.of(rules.PATH_EXISTS, message, path=path, origin=origin)
+                    Violation(rules.PATH_EXISTS, message, path=path, origin=origin)
                 )
         except (OSError, ValueError) as error:
             raise_shortage(error)
             message = f"{path} cannot be looked at, named by {origin}: {_reason(error)}"
-            self.problems.append(Problem.of(rules.READABLE, message, path=path, origin=origin))
+            self.problems.append(Violation(rules.READABLE, message, path=path, origin=origin))
         return None
 
     def _list(self, directory: str, origin: str) -> list[str]:
@@ -143,7 +143,7 @@ class SearchLog:
             raise_shortage(error)
             message = f"the directory {directory} cannot be listed: {_reason(error)}"
             self.problems.append(
-                Problem.of(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)
+                Violation(rules.DIRECTORY_LISTABLE, message, path=directory, origin=origin)
             )
             return []
         return [

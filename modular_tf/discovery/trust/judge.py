@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.linking.environment_libraries import VARIABLES, environment_libraries
 from modular_tf.discovery.linking.system_libraries import is_of_system
-from modular_tf.discovery.problem import Problem, problem_of
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
 from modular_tf.discovery.trust.record import Records
@@ -19,6 +18,7 @@ from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.discovery.trust.writers import trusted_writers
 from modular_tf.errors import ElfError
+from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -83,11 +83,10 @@ class TrustJudge:
         except (OSError, ValueError) as error:
             raise_shortage(error)
             reason = error.strerror if isinstance(error, OSError) else error
-            return TrustVerdict(rules.OWNER.id, f"there is no file to judge: {reason}")
+            return TrustVerdict(rules.OWNER, f"there is no file to judge: {reason}")
         verdict = self._verdict(file, offence, candidate)
         if verdict.accepted and seen is not None and not _is_same(file, seen):
-            message = f"{candidate.path} was replaced or written to after it was probed"
-            return TrustVerdict.of_problem(Problem.of(rules.UNCHANGED, message))
+            return TrustVerdict.of_problem(rules.file_changed(candidate.path, "probed"))
         return verdict
 
     def refusal_by_rights(self, candidate: Candidate) -> TrustVerdict | None:
@@ -106,7 +105,7 @@ class TrustJudge:
 
     def judge_unread(self, candidate: Candidate) -> TrustVerdict:
         """Return the verdict on a candidate that the probe rejected before its bytes were read."""
-        accepted = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        accepted = TrustVerdict(rules.OWNER, self._unchanged_by_others)
         return self.refusal_by_rights(candidate) or accepted
 
     def judge_companions(
@@ -157,7 +156,7 @@ class TrustJudge:
         try:
             return self.judge_stacks(verdict, (path,) if wants_executable_stack(path) else ())
         except ElfError as error:
-            return TrustVerdict.of_problem(problem_of(error))
+            return TrustVerdict.of_problem(Violation.of_error(error))
 
     def _may_have_executable_stack(self, path: str) -> bool:
         return any(fnmatchcase(path, glob) for glob in self._allow_executable_stack)
@@ -201,7 +200,7 @@ class TrustJudge:
         except (OSError, ElfError) as error:
             raise_shortage(error)
             message = f"what {brought} cannot be found out: {error}"
-            return TrustVerdict.of_problem(Problem.of(rules.MAPPED_AS_JUDGED, message))
+            return TrustVerdict.of_problem(Violation(rules.MAPPED_AS_JUDGED, message))
         return self._judge_others(candidate, verdict, files, f"which {brought}")
 
     def _judge_others(
@@ -217,12 +216,12 @@ class TrustJudge:
         checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
         for path, size in files:
             found = self.judge_mapped(path, of=of, distribution=candidate.distribution, size=size)
-            if found.rule == rules.EXECUTABLE_STACK.id:
+            if found.rule == rules.EXECUTABLE_STACK:
                 return found
             if not found.accepted:
                 message = f"{path}, {how}, is not to be trusted as it is: {found.message}"
                 return TrustVerdict.of_problem(
-                    Problem.of(rules.MAPPED_AS_JUDGED, message, path=path)
+                    Violation(rules.MAPPED_AS_JUDGED, message, path=path)
                 )
             verdict = verdict.remark(*found.remarks)
             if not is_of_system(path):
@@ -255,7 +254,7 @@ class TrustJudge:
         except OSError as error:
             return TrustVerdict.of_problem(_changed(path, error))
 
-    def _look_at(self, path: str) -> tuple[JudgedFile, Problem | None]:
+    def _look_at(self, path: str) -> tuple[JudgedFile, Violation | None]:
         # Not by abspath: what `..` means depends on the links before it.
         place = self._paths.judge(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
         if not stat.S_ISREG(place.status.st_mode):
@@ -266,7 +265,7 @@ class TrustJudge:
     def _verdict(
         self,
         file: JudgedFile,
-        offence: Problem | None,
+        offence: Violation | None,
         candidate: Candidate,
         *,
         of: str | None = None,
@@ -281,19 +280,19 @@ class TrustJudge:
             return TrustVerdict.of_problem(_changed(file.path, error))
 
     def _by_rights(
-        self, file: JudgedFile, offence: Problem | None, candidate: Candidate
+        self, file: JudgedFile, offence: Violation | None, candidate: Candidate
     ) -> TrustVerdict:
         if candidate.source is Source.BUNDLED:
             why = "it comes with this package, so who can change it can change this package"
-            return TrustVerdict(rules.OWNER.id, why)
+            return TrustVerdict(rules.OWNER, why)
         return self._by_owner(file, offence, candidate.distribution)
 
     def _by_owner(
-        self, file: JudgedFile, offence: Problem | None, distribution: str | None
+        self, file: JudgedFile, offence: Violation | None, distribution: str | None
     ) -> TrustVerdict:
         if offence is not None:
             return TrustVerdict.of_problem(offence)
-        otherwise = TrustVerdict(rules.OWNER.id, self._unchanged_by_others)
+        otherwise = TrustVerdict(rules.OWNER, self._unchanged_by_others)
         return self._records.verdict(file, distribution, otherwise)
 
 
@@ -313,12 +312,12 @@ def _is_same(file: JudgedFile, seen: SeenFile) -> bool:
         return False
 
 
-def _executable_stack(path: str) -> Problem:
+def _executable_stack(path: str) -> Violation:
     message = f"{path} asks for an executable stack: its PT_GNU_STACK has the flag X or is missing"
-    return Problem.of(rules.EXECUTABLE_STACK, message, path=path)
+    return Violation(rules.EXECUTABLE_STACK, message, path=path)
 
 
-def _changed(path: str, error: OSError) -> Problem:
+def _changed(path: str, error: OSError) -> Violation:
     raise_shortage(error)
     message = f"{path} cannot be read as it was found: {error.strerror}"
-    return Problem.of(rules.UNCHANGED, message, path=path)
+    return Violation(rules.UNCHANGED, message, path=path)

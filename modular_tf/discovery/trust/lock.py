@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.lock_file import LockFile
 from modular_tf.discovery.trust.verdict import TrustVerdict
+from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -29,7 +29,7 @@ class Lock:
     def __init__(self, path: str | None, paths: PathJudge) -> None:
         self._path = path
         self._paths = paths
-        self._read: LockFile | Problem | None = None
+        self._read: LockFile | Violation | None = None
 
     def verdict(self, file: JudgedFile, of: str | None = None) -> TrustVerdict:
         """Return the verdict on a file by the lock file.
@@ -43,7 +43,7 @@ class Lock:
         """
         if self._read is None:
             self._read = self._load()
-        if isinstance(self._read, Problem):
+        if isinstance(self._read, Violation):
             return TrustVerdict.of_problem(self._read)
         plugin = self._read.plugins.get(of or file.sha256())
         if plugin is None:
@@ -55,21 +55,21 @@ class Lock:
         return self._refusal(file, f" as a companion of {plugin.name!r}")
 
     def _accept(self, name: str) -> TrustVerdict:
-        return TrustVerdict(rules.LOCKED.id, f"{self._path} has its hash, as {name}")
+        return TrustVerdict(rules.LOCKED, f"{self._path} has its hash, as {name}")
 
     def _refusal(self, file: JudgedFile, role: str) -> TrustVerdict:
         message = f"{self._path} does not have {file.path}{role}, whose sha256 is {file.sha256()}"
-        return TrustVerdict.of_problem(Problem.of(rules.LOCKED, message, path=file.path))
+        return TrustVerdict.of_problem(Violation(rules.LOCKED, message, path=file.path))
 
-    def _load(self) -> LockFile | Problem:
+    def _load(self) -> LockFile | Violation:
         path = self._path
         if path is None:
-            return Problem.of(rules.LOCK_USABLE, "plugins are frozen, and no lock file is named")
+            return Violation(rules.LOCK_USABLE, "plugins are frozen, and no lock file is named")
         try:
             offence = self._paths.judge(os.path.abspath(path)).offence
             if offence is not None:
                 what = f"the lock file {path} vouches for nothing: {offence.message}"
-                return Problem.of(rules.LOCK_USABLE, what, remedy=offence.remedy, path=path)
+                return Violation(rules.LOCK_USABLE, what, remedy=offence.remedy, path=path)
             with open(path, "rb") as stream:
                 return LockFile.parse(stream.read())
         except OSError as error:
@@ -77,4 +77,4 @@ class Lock:
             what = f"the lock file {path} cannot be read: {error.strerror}"
         except ValueError as error:
             what = f"{path} is no lock file: {error}"
-        return Problem.of(rules.LOCK_USABLE, what, path=path)
+        return Violation(rules.LOCK_USABLE, what, path=path)

@@ -8,8 +8,8 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from modular_tf.discovery.problem import Problem
     from modular_tf.discovery.trust.rights import Rights
+    from modular_tf.rules import Violation
 
 __all__ = ["JudgedPath", "PathJudge"]
 
@@ -27,7 +27,7 @@ class JudgedPath(NamedTuple):
 
     real_path: str
     status: os.stat_result
-    offence: Problem | None
+    offence: Violation | None
 
 
 class PathJudge:
@@ -39,7 +39,7 @@ class PathJudge:
     def __init__(self, rights: Rights) -> None:
         self._rights = rights
         self._directories: dict[str, JudgedPath] = {}
-        self._ancestors: dict[str, Problem | None] = {}
+        self._ancestors: dict[str, Violation | None] = {}
 
     def judge(self, path: str) -> JudgedPath:
         """Follow an absolute path to a file as the kernel does.
@@ -101,7 +101,7 @@ class PathJudge:
             pending += _parts(target)
         return JudgedPath(at, os.lstat(at), offence)
 
-    def _ancestor_offence(self, path: str) -> Problem | None:
+    def _ancestor_offence(self, path: str) -> Violation | None:
         if path not in self._ancestors:
             self._ancestors[path] = self._rights.ancestor_offence(path, os.lstat(path))
         return self._ancestors[path]

@@ -7,10 +7,10 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.installed import installed_distributions
 from modular_tf.discovery.trust.verdict import TrustVerdict
+from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -86,7 +86,7 @@ class Records:
                 compared = compared or recorded
         if compared is not None:
             message = f"it has the {compared.algorithm} of the RECORD of {compared.label}"
-            return TrustVerdict(rules.RECORD_HASH.id, message).remark(*remarks)
+            return TrustVerdict(rules.RECORD_HASH, message).remark(*remarks)
         return _missing(file, remarks) if self._required else otherwise.remark(*remarks)
 
     def _hashes_of(self, file: JudgedFile, distribution: str | None) -> Iterator[_RecordedHash]:
@@ -173,9 +173,9 @@ def _mismatch(file: JudgedFile, recorded: _RecordedHash, algorithm: str) -> Trus
         f" {file.digest(algorithm).hex()}, {recorded.record} has"
         f" {recorded.digest.hex() or repr(recorded.written)}"
     )
-    return TrustVerdict.of_problem(Problem.of(rules.RECORD_HASH, message, path=file.path))
+    return TrustVerdict.of_problem(Violation(rules.RECORD_HASH, message, path=file.path))
 
 
 def _missing(file: JudgedFile, remarks: list[str]) -> TrustVerdict:
     message = "; ".join((f"no distribution's RECORD has a hash of {file.path}", *remarks))
-    return TrustVerdict.of_problem(Problem.of(rules.RECORDED, message, path=file.path))
+    return TrustVerdict.of_problem(Violation(rules.RECORDED, message, path=file.path))

@@ -6,9 +6,9 @@ import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.problem import Problem
 from modular_tf.discovery.trust.access_list import listed_writers
 from modular_tf.discovery.trust.writers import group_text, user_text
+from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
 
@@ -33,11 +33,11 @@ class Rights:
         self.writers = writers
         self._allow_writable = allow_writable
 
-    def offence_of(self, path: str, status: os.stat_result) -> Problem | None:
+    def offence_of(self, path: str, status: os.stat_result) -> Violation | None:
         """Return what is wrong with a file, or with a directory that files lie in."""
         return self.owner_offence(path, status) or self._writing_offence(path, status)
 
-    def ancestor_offence(self, path: str, status: os.stat_result) -> Problem | None:
+    def ancestor_offence(self, path: str, status: os.stat_result) -> Violation | None:
         """Return what is wrong with a directory above the one that files lie in.
 
         In a sticky directory others can add names, but can neither rename nor remove the files of
@@ -47,26 +47,26 @@ class Rights:
             return self.owner_offence(path, status)
         return self.offence_of(path, status)
 
-    def owner_offence(self, path: str, status: os.stat_result) -> Problem | None:
+    def owner_offence(self, path: str, status: os.stat_result) -> Violation | None:
         """Return what is wrong with the owner of a link, which has no other rights."""
         if status.st_uid in self.writers.users:
             return None
         message = f"{path} belongs to {user_text(status.st_uid)}, expected {self.writers}"
-        return Problem.of(rules.OWNER, message, path=path)
+        return Violation(rules.OWNER, message, path=path)
 
-    def _writing_offence(self, path: str, status: os.stat_result) -> Problem | None:
+    def _writing_offence(self, path: str, status: os.stat_result) -> Violation | None:
         mode = status.st_mode
         if not mode & (stat.S_IWGRP | stat.S_IWOTH) or self._may_be_writable(path):
             return None
         if mode & stat.S_IWOTH:
             message = f"{path} has mode {stat.S_IMODE(mode):04o}, so anybody may write to it"
-            return Problem.of(rules.WORLD_WRITABLE, message, path=path)
+            return Violation(rules.WORLD_WRITABLE, message, path=path)
         return self._sharing_offence(path, status)
 
     def _may_be_writable(self, path: str) -> bool:
         return any(fnmatchcase(path, glob) for glob in self._allow_writable)
 
-    def _sharing_offence(self, path: str, status: os.stat_result) -> Problem | None:
+    def _sharing_offence(self, path: str, status: os.stat_result) -> Violation | None:
         try:
             who = next(self._strangers(path, status), None)
         except OSError as error:
@@ -76,7 +76,7 @@ class Rights:
             return None
         mode = stat.S_IMODE(status.st_mode)
         message = f"{path} has mode {mode:04o}; {who} may write to it"
-        return Problem.of(rules.SHARED_WRITING, message, path=path)
+        return Violation(rules.SHARED_WRITING, message, path=path)
 
     def _strangers(self, path: str, status: os.stat_result) -> Iterator[str]:
         writers = self.writers

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
-    from modular_tf.discovery.problem import Problem
+    from modular_tf.rules import Violation
 
 __all__ = ["TrustVerdict"]
 
@@ -25,7 +25,7 @@ class TrustVerdict(NamedTuple):
 
     rule: str
     message: str
-    refused: Problem | None = None
+    refused: Violation | None = None
     checked: tuple[SeenFile, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -35,9 +35,9 @@ class TrustVerdict(NamedTuple):
         return self.refused is None
 
     @classmethod
-    def of_problem(cls, problem: Problem) -> TrustVerdict:
+    def of_problem(cls, problem: Violation) -> TrustVerdict:
         """Return the refusal for a broken rule."""
-        return cls(problem.rule, problem.message, problem)
+        return cls(problem.rule_id, problem.message, problem)
 
     def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
         """Return the same verdict with these files as `checked`."""

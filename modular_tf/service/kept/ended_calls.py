@@ -17,6 +17,7 @@ from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.processes.signal_names import signal_name
 from modular_tf.rules import Violation
+from modular_tf.rules.kept_state import CALLS_SURVIVED
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class EndedCall(NamedTuple):
         how = signal_name(self.signal) if self.signal else f"exit({self.status})"
         message = f"{self.call}{about}: process {self.pid} ended in it by {how}"
         call = f"{self.call}{about}"
-        return Incident(Violation("LD-130", message), self.signal or None, last_call=call)
+        return Incident(Violation(CALLS_SURVIVED, message), self.signal or None, last_call=call)
 
 
 @cache

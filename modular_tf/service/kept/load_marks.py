@@ -21,6 +21,7 @@ from modular_tf.discovery.user_directories import state_directory
 from modular_tf.first_contact.finding import Incident
 from modular_tf.first_contact.task import WITNESSED
 from modular_tf.rules import Violation
+from modular_tf.rules.kept_state import LOADING_SURVIVED
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
@@ -66,7 +67,7 @@ class Culprit(NamedTuple):
             f"{self.what}: process {self.pid} ended while it did that; perhaps for another reason, "
             "such as SIGKILL or a power cut"
         )
-        return Incident(Violation("LD-070", message), last_call=self.what)
+        return Incident(Violation(LOADING_SURVIVED, message), last_call=self.what)
 
 
 class LoadMarks:

@@ -16,6 +16,7 @@ from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.user_directories import state_directory
 from modular_tf.events import EventLog
 from modular_tf.first_contact.finding import Incident
+from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.load_marks import Culprit
 
 _TITLE = "modular_tf quarantine 1"
-_ENDED_A_PROCESS = "LD-070"
-_ENDED_IN_A_CALL = "LD-130"
-_FOUND_BY_NO_TRIAL = (_ENDED_A_PROCESS, _ENDED_IN_A_CALL)
+_FOUND_BY_NO_TRIAL = (LOADING_SURVIVED, CALLS_SURVIVED)
 _CALLS_TO_QUARANTINE = 3  # in which processes ended
 _MOST_OF_A_NAME, _MOST_OF_A_PATH = 255, 4096
 _LAST_TIME = 1 << 40
@@ -227,7 +226,7 @@ class QuarantineStore:
             return False
         self._records.drop(sha256)
         entry = _entry(sha256, value)
-        if entry is not None and entry.incident.violation.rule_id == _ENDED_A_PROCESS:
+        if entry is not None and entry.incident.violation.rule == LOADING_SURVIVED:
             self._suspect(sha256, entry.name, entry.path, entry.incident)
         self._records.save()
         return True

@@ -12,11 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.events import EventLog
+from modular_tf.rules import Violation
+from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
 from modular_tf.service.plugin_change import PluginChange
 from modular_tf.service.reload.followed_files import FollowedFiles
 from modular_tf.service.reload.watching.change import ChangeKind
 from modular_tf.service.reload.watching.snapshot import file_identity
-from modular_tf.service.report import Reason, State
+from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -257,7 +259,7 @@ class Renewal:
             new.generation.close([], at_exit=False)
         first = new.record().reason
         why = f"the new file is {new.state}: {first.message if first else 'it offers nothing'}"
-        kept = Reason.of_rule("register", "LD-085", f"{old.path}: {why}")
+        kept = Violation(REPLACEMENT_ACCEPTED, f"{old.path}: {why}", "register")
         if not new.is_postponed:  # else the next look tries again
             old.identity = new.identity
         old.note_kept(kept)
@@ -321,5 +323,5 @@ class Renewal:
             retired.after_fork_in_child()
 
 
-def _change(kind: ChangeKind, entry: PluginEntry, kept: Reason | None = None) -> PluginChange:
+def _change(kind: ChangeKind, entry: PluginEntry, kept: Violation | None = None) -> PluginChange:
     return PluginChange(kind, entry.path, entry.name, entry.record(), kept)

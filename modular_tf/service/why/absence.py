@@ -120,7 +120,7 @@ def _known_names(service: PluginService) -> dict[str, str]:
 def _while_searching(service: PluginService, subject: str) -> Iterator[Fact]:
     report = service.report()
     for problem in report.problems:
-        yield Fact(subject, "problem", problem.message, problem.rule, problem.remedy)
+        yield Fact.of(subject, problem, "problem")
     for failure in report.hook_failures:
         yield Fact(subject, "problem", f"in a hook: {failure.message}")
     yield from _idle(subject, report.plugins)

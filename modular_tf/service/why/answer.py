@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from modular_tf.rules import Violation
+
 STATE = "state"
 ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that is known about what was asked for.
+    """One line of the answer: a thing that is known about what was asked for.
+
+    Most facts tell of no fault, and a fact may cite a rule that was kept. What was found wrong is a
+    `Violation`, of which `of` makes a fact.
 
     Attributes:
         subject: What it is about: `plugin NAME`, `scheme NAME`, `device type NAME`, `device NAME`,
             `path PATH`, `distribution NAME`, or `name NAME` for what nothing goes by.
         stage: `state` for what there is and `absent` for what is not, once for each subject and
-            before its other facts; a stage of a plugin's way (`report.Reason`) for what was decided
-            there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
+            before its other facts; a stage of a plugin's way (`Violation.stage`) for what was
+            decided there; `source`, `twin`, `serves`, `contest`, `quarantine`, `warning`, `holds`,
             `package`, `hardware`, `suggestion`, `problem` and `searched` for what these say;
             `next` for what to do.
         text: The fact, one sentence without a full stop.
@@ -34,6 +39,22 @@ class Fact:
     text: str
     rule: str | None = None
     remedy: str | None = None
+
+    @classmethod
+    def of(
+        cls, subject: str, violation: Violation, stage: str | None = None, *, prefix: str = ""
+    ) -> Fact:
+        """Return the fact that tells what was found wrong.
+
+        Args:
+            subject: What it is about.
+            violation: What was found wrong.
+            stage: What the fact is told as, the violation's own stage by default.
+            prefix: What its text begins with, before a colon.
+        """
+        text = f"{prefix}: {violation.message}" if prefix else violation.message
+        told_as = violation.stage if stage is None else stage
+        return cls(subject, told_as, text, violation.rule, violation.remedy)
 
     def lines(self) -> Iterator[str]:
         """Yield what people read of it."""

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.device.ranking import FactoryStatus
-    from modular_tf.service.report import PluginRecord, Reason
+    from modular_tf.rules import Violation
+    from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 
 def refused_scheme(
     service: PluginService, scheme: str, owner: str | None
-) -> Iterator[tuple[PluginRecord, Reason]]:
+) -> Iterator[tuple[PluginRecord, Violation]]:
     """Yield the plugins besides its owner that did not get a scheme, and why."""
     for record in service.plugins():
         for reason in record.reasons:

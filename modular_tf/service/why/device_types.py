@@ -63,8 +63,7 @@ def _type(
             without = ", but has no device here" if count_of(status) == 0 else ""
             yield Fact(subject, told_as, text + without)
         else:
-            remedy = reason.rule.remedy
-            yield Fact(subject, told_as, f"{text}: {reason.message}", reason.rule_id, remedy)
+            yield Fact.of(subject, reason, told_as, prefix=text)
     for key, priority in service.config.priorities.items():
         if key.partition(":")[0] == device_type:
             text = f"priority {priority} for {key} is set in {service.config.origin}"

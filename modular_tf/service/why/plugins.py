@@ -52,7 +52,7 @@ def outcome(subject: str, stage: str, record: PluginRecord) -> Fact:
     reason = record.reason
     if reason is None:
         return Fact(subject, stage, text)
-    return Fact(subject, stage, f"{text}: {reason.message}", reason.rule, reason.remedy)
+    return Fact.of(subject, reason, stage, prefix=text)
 
 
 def serves(record: PluginRecord) -> bool:
@@ -62,9 +62,9 @@ def serves(record: PluginRecord) -> bool:
 
 def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
     for reason in record.reasons:
-        yield Fact(subject, reason.stage, reason.message, reason.rule, reason.remedy)
+        yield Fact.of(subject, reason)
     for warning in record.warnings:
-        yield Fact(subject, "warning", warning.message, warning.rule, warning.remedy)
+        yield Fact.of(subject, warning, "warning")
 
 
 def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
@@ -104,7 +104,7 @@ def _serves(subject: str, service: PluginService, record: PluginRecord) -> Itera
         for status in statuses:
             if status.reason is not None and status.registration.plugin != record.name:
                 lost = status.reason
-                yield Fact(subject, "contest", lost.message, lost.rule_id)
+                yield Fact(subject, "contest", lost.message, lost.rule)
 
 
 def _served_type(

@@ -30,8 +30,7 @@ def about_scheme(service: PluginService, scheme: str) -> Iterator[Fact]:
     elif contest:
         yield Fact(subject, STATE, f"{subject} is not served, though a plugin offers it")
     for record, reason in contest:
-        text = f"{record.name}: {reason.message}"
-        yield Fact(subject, "contest", text, reason.rule, reason.remedy)
+        yield Fact.of(subject, reason, "contest", prefix=record.name)
     if pinned is not None:
         yield _pin(service, subject, pinned, owner)
     elif owner is not None and contest:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
-    from modular_tf.discovery.problem import Problem
     from modular_tf.first_contact.finding import Finding
+    from modular_tf.rules import Violation
 
 __all__ = ["ScanCache"]
 
@@ -258,7 +258,7 @@ class ScanCache:
             directory.remove(name)
 
 
-def _lasts(problem: Problem, seen: SeenFile) -> bool:
+def _lasts(problem: Violation, seen: SeenFile) -> bool:
     """Return whether a problem remains as long as the library's bytes are the same."""
     return problem.rule in _BY_BYTES and problem.path in {None, seen.path}
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from modular_tf.discovery.file_identity import FileIdentity, SeenFile
 from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
-from modular_tf.discovery.problem import Problem
 from modular_tf.first_contact.finding import Finding
-from modular_tf.rules import loader_rules
+from modular_tf.rules import Violation, loader_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -69,7 +68,7 @@ class CacheEntry(NamedTuple):
         return [
             self.seen.as_row()[1:],
             sorted(kind.value for kind in facts.kinds),
-            [[p.rule, p.message, p.remedy, p.path, p.origin] for p in facts.problems],
+            [[p.rule_id, p.message, p.remedy, p.path, p.origin] for p in facts.problems],
             list(facts.companions),
             list(facts.absent),
             list(facts.executable_stacks),
@@ -134,12 +133,13 @@ def _plain_facts(kinds: tuple[str, ...]) -> LoadFacts:
     return LoadFacts(frozenset(Kind(name) for name in kinds))
 
 
-def _problem(value: Any) -> Problem:
+def _problem(value: Any) -> Violation:
     rule, message, remedy, path, origin = _row(value, _PROBLEM)
-    if _typed(rule, str) not in loader_rules():
+    broken = loader_rules().get(_typed(rule, str))
+    if broken is None:
         raise ValueError("expected the id of a rule")
     texts = [entry if entry is None else _typed(entry, str) for entry in (path, origin)]
-    return Problem(rule, _typed(message, str), _typed(remedy, str), *texts)
+    return Violation(broken, _typed(message, str), "", _typed(remedy, str), *texts)
 
 
 def _strings(values: list[Any]) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.concurrency.owned_file import open_owned, open_owned_directory
 from modular_tf.events import EventLog
+from modular_tf.rules.kept_state import STORAGE_TRUSTED
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.kept.storage.trusted_directory import UntrustedDirectoryError, open_trusted
 
@@ -238,7 +239,7 @@ def _is_own(status: os.stat_result, path: str) -> bool:
 
 @lru_cache(maxsize=64)  # said once, not for each of a thousand plugins
 def _refuse(path: str, why: str) -> None:
-    _log.warning("storage.not_believed", path=path, why=why, rule="LD-071")
+    _log.warning("storage.not_believed", path=path, why=why, rule=STORAGE_TRUSTED)
 
 
 def _remove(directory: int, name: str) -> bool:

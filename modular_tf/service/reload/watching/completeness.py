@@ -20,9 +20,9 @@ def why_incomplete(path: str) -> str | None:
         with ElfFile(path) as elf:
             return None if elf.image.has_whole_section_table() else "its section table is empty"
     except ElfError as error:
-        if error.rule == rules.WHOLE_ELF.id:
+        if error.rule == rules.WHOLE_ELF:
             return error.message
-        if error.rule == rules.IS_ELF.id and _may_become_a_library(path):
+        if error.rule == rules.IS_ELF and _may_become_a_library(path):
             return "nothing of its first bytes is there"
         return None
 
