@@ -15,7 +15,7 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.reload.retired_library import close_served
+from modular_tf.service.offers import close_served
 from modular_tf.service.report import Reason
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin_file import PluginFile
+    from modular_tf.service.plugin import Plugin
 
 _HOST_DEVICE = "libhost_device.so"
 
@@ -62,20 +62,21 @@ class LoadedLibrary(NamedTuple):
 
 
 def load_library(
-    file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+    plugin: Plugin, config: Config, trust: TrustPolicy, why_taken: Callable[[str], str | None]
 ) -> LoadedLibrary:
     """Map a library and run its init functions; what goes wrong in it is part of the result.
 
     Args:
-        file: The library.
+        plugin: Whose library it is.
         config: What the user decided.
+        trust: What is decided about trust, for what is mapped with it beside its files.
         why_taken: Tells why it cannot have a scheme, None where it can; asked before the scheme is
             initialised.
 
     Raises:
         ShortageError: It cannot be loaded now, for what this process has too little of.
     """
-    loading = _Loading(file, config, why_taken)
+    loading = _Loading(plugin, config, trust, why_taken)
     try:
         return loading.run()
     except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
@@ -88,12 +89,17 @@ class _Loading:
     """The loading of one library, as far as it has come."""
 
     def __init__(
-        self, file: PluginFile, config: Config, why_taken: Callable[[str], str | None]
+        self,
+        plugin: Plugin,
+        config: Config,
+        trust: TrustPolicy,
+        why_taken: Callable[[str], str | None],
     ) -> None:
         self.filesystems: list[PluginFilesystem] = []
         self.platform: DevicePlatform | None = None
-        self._file = file
+        self._plugin = plugin
         self._config = config
+        self._trust = trust
         self._why_taken = why_taken
         self._library: Library | None = None
         self._tables: dict[str, FilesystemTables] = {}
@@ -106,15 +112,15 @@ class _Loading:
         # The native core, which many processes that only list plugins never need.
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
 
-        file = self._file
+        plugin = self._plugin
         try:
             self._library = map_file(
-                file.path,
-                file.companions,
-                file.absent,
-                checked=file.checked,
-                sealed=file.sealed,
-                trust=file.trust,
+                plugin.path,
+                plugin.facts.companions,
+                plugin.facts.absent,
+                checked=plugin.checked,
+                sealed=plugin.sealed or self._config.trust.frozen,
+                trust=self._trust,
                 tell=partial(self._note, "load"),
             )
         except ShortageError:  # which is not of the library; the next use loads it
@@ -122,21 +128,19 @@ class _Loading:
         except ModularTFError as error:
             self._fail("load", error)
             return self._result()
-        if file.trust is None or not file.checked:
-            self._initialise(self._library)
+        if plugin.checked:
+            self._initialise_judged(self._library, plugin.checked)
         else:
-            self._initialise_judged(self._library, file.checked, file.trust)
+            self._initialise(self._library)
         return self._result()
 
     def _initialise(self, library: Library) -> None:
-        if Kind.FILESYSTEM in self._file.kinds:
+        if Kind.FILESYSTEM in self._plugin.facts.kinds:
             self._load_filesystems(library)
-        if Kind.DEVICE in self._file.kinds:
+        if Kind.DEVICE in self._plugin.facts.kinds:
             self._load_devices(library)
 
-    def _initialise_judged(
-        self, library: Library, checked: Sequence[SeenFile], trust: TrustPolicy
-    ) -> None:
+    def _initialise_judged(self, library: Library, checked: Sequence[SeenFile]) -> None:
         """Initialise it; where its code opened what is not to be trusted, close all of it again."""
         from modular_tf.loading.bound_files import by_init, is_alone, newcomers_with  # noqa: PLC0415
         from modular_tf.native.library import mapped_objects  # noqa: PLC0415
@@ -149,7 +153,8 @@ class _Loading:
         from modular_tf.loading.newcomers import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
 
         try:
-            self._note("load", judge_opened_by_init(self._file.path, came, before, checked, trust))
+            path, trust = self._plugin.path, self._trust
+            self._note("load", judge_opened_by_init(path, came, before, checked, trust))
         except PluginError as error:
             close_served(self.filesystems, self.platform, [], at_exit=False)
             self.filesystems, self.platform, self._tables = [], None, {}
@@ -189,7 +194,7 @@ class _Loading:
         from modular_tf.loading.loader import init_filesystems  # noqa: PLC0415
 
         try:
-            offer = init_filesystems(library, plugin=self._file.plugin)
+            offer = init_filesystems(library, plugin=self._plugin.name)
         except PluginError as error:
             self._fail("init", error)
             return
@@ -206,13 +211,13 @@ class _Loading:
         """Initialise one scheme, unless somebody else has it."""
         from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
 
-        scheme, file = tables.scheme, self._file
+        scheme, plugin = tables.scheme, self._plugin
         if (why := self._why_taken(scheme)) is not None:
             self._note("register", [Violation("FS-018", why)])
             return
         try:
             opened = open_filesystem(
-                tables, plugin=file.plugin, path=file.path, bundled=file.bundled
+                tables, plugin=plugin.name, path=plugin.path, bundled=plugin.is_bundled
             )
         except ModularTFError as error:
             message = f"scheme {scheme!r}: {error.message}"
@@ -229,11 +234,11 @@ class _Loading:
         from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
         from modular_tf.loading.device_loader import RefusedDevicePluginError  # noqa: PLC0415
 
-        ours = self._file.bundled and library.name == _HOST_DEVICE
+        ours = self._plugin.is_bundled and library.name == _HOST_DEVICE
         try:
             self.platform = load_device_platform(
                 library,
-                plugin_name=self._file.plugin,
+                plugin_name=self._plugin.name,
                 priority=HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY,
                 memory=self._config.memory_of,
                 copy_streams=self._config.copy_streams,

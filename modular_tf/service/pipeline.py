@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
-from modular_tf.service.plugin import Attempt
+from modular_tf.service.mapped_library import PluginLibrary
+from modular_tf.service.offers import Registrations
+from modular_tf.service.plugin import Plugin
+from modular_tf.service.plugin_entry import Attempt
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registries import Registries
     from modular_tf.service.service_lock import ServiceLock
@@ -101,17 +105,18 @@ class PluginPipeline:
             The answers; without the plugins for which a hook asks for this while it is asked.
         """
         if self._hooks.is_asking("modular_tf_veto"):
-            return {entry: None for entry in entries if entry.state is not State.FOUND}
+            return {entry: None for entry in entries if entry.plugin.state is not State.FOUND}
         return {entry: self._veto_of(entry) for entry in entries}
 
     def _veto_of(self, entry: PluginEntry) -> str | None:
-        if entry.state is not State.FOUND or self._config.why_disabled(entry.name) is not None:
+        plugin = entry.plugin
+        if plugin.state is not State.FOUND or self._config.why_disabled(plugin.name) is not None:
             return None
         try:
             return self._hooks.veto(lambda: entry.probe)
         except ShortageError as error:
             with self._lock:
-                entry.postpone("policy", error)
+                entry.change(partial(Plugin.postponed, stage="policy", shortage=error))
             return None
 
     @delivers_at_end
@@ -128,10 +133,14 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             for entry, veto in vetoes.items():
-                entry.attempt = attempt
-                entry.sealed = entry.sealed or (self._seals and not entry.bundled)
-                entry.apply_policy(self._config, veto)
+                entry.begin(attempt)
+                entry.change(partial(self._under_policy, veto=veto))
             return Judged(list(vetoes), self._admission.recall(vetoes))
+
+    def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
+        if self._seals and not (plugin.sealed or plugin.is_bundled):
+            plugin = plugin._replace(sealed=True)
+        return plugin.under_policy(self._config, veto)
 
     def try_out(self, judged: Judged) -> list[Finding]:
         """Try the plugins that have to be, in other processes.
@@ -166,12 +175,49 @@ class PluginPipeline:
             self._lock.check_open()
             self._admission.conclude(judged.untried, findings)
             for entry in entries:
-                entry.register(self._config, self._registries, self._admission.mark, eager=eager)
+                self._register(entry, eager=eager)
                 self._admission.remember_offer(entry)
-                if entry.state is not entry.told:
-                    entry.told = entry.state
-                    self._hooks.outcome(entry.record)
+                self._tell_hooks(entry)
             self._known.cache.save()
+
+    def _register(self, entry: PluginEntry, *, eager: bool) -> None:
+        """Go the rest of the way; does nothing where it was gone or is barred.
+
+        It is gone once what the plugin offers is registered; what was interrupted before that is
+        done by the next call.
+
+        Args:
+            entry: The plugin.
+            eager: Whether its library is mapped now, instead of at the first use of what it
+                offered when it was tried.
+        """
+        plugin = entry.plugin
+        if plugin.outcome is not None and eager:
+            _open_registered([entry])
+        if plugin.state is not State.FOUND:
+            return
+        library = entry.serve(lambda: self._library_of(entry))
+        finding = plugin.finding
+        # At the first use the file of what is sealed may be another one.
+        if finding is None or finding.offer is None or eager or plugin.sealed:
+            try:
+                library.open_now()
+            except ShortageError as error:
+                entry.change(partial(Plugin.postponed, stage="load", shortage=error))
+        else:
+            library.defer(finding, finding.offer)
+
+    def _library_of(self, entry: PluginEntry) -> PluginLibrary:
+        registrations = entry.registrations
+        if registrations is None:
+            registrations = Registrations(entry.plugin.name, self._config, self._registries)
+        return PluginLibrary(entry, self._config, registrations, self._admission.mark)
+
+    def _tell_hooks(self, entry: PluginEntry) -> None:
+        plugin = entry.plugin
+        if plugin.state is not plugin.told:
+            plugin = entry.change(lambda newest: newest._replace(told=newest.state))
+            self._hooks.outcome(plugin.record)
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""
@@ -190,6 +236,6 @@ def _open_registered(entries: Iterable[PluginEntry]) -> None:
     and an init that hangs would keep the lock.
     """
     for entry in entries:
-        if entry.generation is not None and entry.generation.is_settled:
+        if entry.serving is not None and entry.plugin.outcome is not None:
             with suppress(ShortageError):  # the first use does it
-                entry.generation.open_now()
+                entry.serving.open_now()

@@ -1,4 +1,4 @@
-"""From candidates to entries: each is recalled or probed, and judged."""
+"""From candidates to plugins: each is recalled or probed, and judged."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.file_identity import see_library
+from modular_tf.discovery.file_identity import FileIdentity, see_library
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.rules.shortage import shortage_of
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.plugin import PluginEntry
-from modular_tf.service.reload.watching.snapshot import file_identity
+from modular_tf.service.plugin import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.verdict import TrustVerdict
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.scan_cache import ScanCache
 
 
-def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[PluginEntry]:
+def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[Plugin]:
     """Judge candidates, and probe those of which nothing is known; nothing of theirs is run.
 
     Args:
@@ -36,16 +35,16 @@ def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> l
         cache: What is known of libraries, and takes what becomes known.
 
     Returns:
-        One entry each, in the same order.
+        One plugin each, in the same order.
     """
     if not candidates:
         return []
     cache.refresh()
     with ExitStack() as opened:
         one_pass = _Pass(config, cache, opened)
-        entries = [one_pass.entry_of(candidate) for candidate in candidates]
+        plugins = [one_pass.plugin_of(candidate) for candidate in candidates]
     cache.save()
-    return entries
+    return plugins
 
 
 class _Pass:
@@ -64,39 +63,36 @@ class _Pass:
             trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of
         )
 
-    def entry_of(self, candidate: Candidate) -> PluginEntry:
+    def plugin_of(self, candidate: Candidate) -> Plugin:
         identity = None
         try:
-            entry = self._recalled(candidate)
-            if entry is not None:
-                return entry
-            identity = file_identity(candidate.path)  # before anything is read
-            entry = self._probed(candidate)
+            plugin = self._recalled(candidate)
+            if plugin is not None:
+                return plugin
+            identity = FileIdentity.at(candidate.path)  # before anything is read
+            return self._probed(candidate, identity)
         except (OSError, MemoryError) as error:  # also of an import
             shortage = shortage_of(error)
             if shortage is None:
                 raise
-            entry = PluginEntry.postponed(candidate, shortage)
-        entry.identity = identity
-        return entry
+            return Plugin.unread(candidate, shortage, identity)
 
-    def _recalled(self, candidate: Candidate) -> PluginEntry | None:
+    def _recalled(self, candidate: Candidate) -> Plugin | None:
         known = self._cache.recall(candidate.path)
         if known is None:
             return None
         self._seen = known.seen
-        verdict = self._judged(candidate, known.facts, known.finding)
-        entry = PluginEntry(candidate, known.facts, verdict, known=known)
-        entry.identity = known.seen.identity
-        return entry
+        trust = self._judged(candidate, known.facts, known.finding)
+        return Plugin.of(candidate, known.facts, trust, known=known, identity=known.seen.identity)
 
-    def _probed(self, candidate: Candidate) -> PluginEntry:
+    def _probed(self, candidate: Candidate, identity: FileIdentity | None) -> Plugin:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)
 
         refusal = self._judge.refusal_by_rights(candidate)
         if refusal is not None:  # whoever wrote the file decides how long its reading takes
             probe = self._the_prober().probe(candidate, link=False)
-            return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
+            facts = LoadFacts.of(probe)
+            return Plugin.of(candidate, facts, refusal, probe=probe, identity=identity)
         # Before it is probed: a change after that is noticed.
         self._seen = see_library(candidate.path)
         probe = self._the_prober().probe(candidate)
@@ -104,9 +100,8 @@ class _Pass:
         known = None if self._seen is None else self._cache.describe(probe, self._seen)
         if known is not None:
             self._cache.remember(known)
-        return PluginEntry(
-            candidate, facts, self._judged(candidate, facts), known=known, probe=probe
-        )
+        trust = self._judged(candidate, facts)
+        return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)
 
     def _the_prober(self) -> Prober:
         if self._prober is None:

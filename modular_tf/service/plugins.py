@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
@@ -10,8 +11,9 @@ from modular_tf.discovery.search import Discovery, discover
 from modular_tf.discovery.sources.search_paths import SearchPaths
 from modular_tf.errors import NotFoundError
 from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.outcome import lost_schemes, without
+from modular_tf.service.plugin_entry import PluginEntry, log_decisions
 from modular_tf.service.plugin_scan import scan
-from modular_tf.service.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.filesystem.registry import Registered
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin import Attempt, PluginEntry
+    from modular_tf.service.plugin import Plugin
+    from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.report import PluginRecord
 
 
@@ -57,7 +60,7 @@ class KnownPlugins:
         Args:
             serving: What serves now, by scheme.
         """
-        return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
+        return [_record_of(entry, serving) for entry in self]
 
     def search(self, paths: SearchPaths) -> None:
         """Find candidates and probe those that are new; what is known already goes on."""
@@ -101,7 +104,7 @@ class KnownPlugins:
         """
         entry, *others = self.named(name_or_path)
         if others:
-            names = [entry.name, *(other.name for other in others)]
+            names = [entry.plugin.name, *(other.plugin.name for other in others)]
             raise NotFoundError(f"{name_or_path}: name one of {names}", path=name_or_path)
         return entry
 
@@ -131,9 +134,7 @@ class KnownPlugins:
             candidates: The files.
             attempt: Who takes them on their way, None for nobody yet.
         """
-        entries = self.entries_of(candidates)
-        for entry in entries:
-            entry.attempt = attempt
+        entries = [PluginEntry(plugin, attempt=attempt) for plugin in self.scanned(candidates)]
         self._change(lambda before: self._with(entries, before))
         return [entry for entry in entries if self.has(entry)]
 
@@ -142,16 +143,18 @@ class KnownPlugins:
     ) -> dict[str, PluginEntry]:
         """Return the entries with others, but those that a signal handler has met meanwhile."""
         after = dict(before)
-        met = {(entry.path, entry.candidate.identity) for entry in before.values()}
+        met = {_file_of(entry) for entry in before.values()}
         for entry in entries:
-            if (entry.path, entry.candidate.identity) not in met:
-                entry.name = self._unused_name(entry.candidate.name, after)
-                after[entry.name] = entry
+            if _file_of(entry) not in met:
+                name = self._unused_name(entry.plugin.candidate.name, after)
+                if name != entry.plugin.name:
+                    entry.change(partial(_named, name=name))
+                after[name] = entry
         return after
 
     def has(self, entry: PluginEntry) -> bool:
         """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""
-        return self._entries.get(entry.name) is entry
+        return self._entries.get(entry.plugin.name) is entry
 
     def replace(self, old: PluginEntry, new: PluginEntry) -> None:
         """Let an entry stand for the plugin of another, whose name it has."""
@@ -174,20 +177,42 @@ class KnownPlugins:
 
         They go on from where they were: what was to be loaded is to be loaded.
         """
-        postponed = [e for e in self if e.is_postponed and e.is_there and not e.is_under_way]
-        entries = self.entries_of([entry.candidate for entry in postponed])
-        for old, new in zip(postponed, entries, strict=True):
-            if not new.is_postponed:
-                new.name, new.sealed, new.attempt = old.name, old.sealed, old.attempt
-                self.replace(old, new)
+        postponed = [entry for entry in self if _may_retry(entry)]
+        scanned = self.scanned([entry.plugin.candidate for entry in postponed])
+        for old, plugin in zip(postponed, scanned, strict=True):
+            if not plugin.is_postponed:
+                self.replace(old, old.anew(plugin, attempt=old.attempt))
 
-    def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
-        """Judge and probe candidates, and return entries that are not kept here."""
-        return scan(candidates, self._config, self.cache)
+    def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
+        """Judge and probe candidates, and return plugins that are not kept here."""
+        plugins = scan(candidates, self._config, self.cache)
+        for plugin in plugins:
+            log_decisions(plugin)
+        return plugins
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.
 
         A system may give the inode of a deleted file to the next one that is made.
         """
-        return {e.candidate.identity: e for e in self._entries.values() if e.is_there}
+        entries = self._entries.values()
+        return {e.plugin.candidate.identity: e for e in entries if e.plugin.is_there}
+
+
+def _record_of(entry: PluginEntry, serving: Mapping[str, Registered]) -> PluginRecord:
+    record = entry.plugin.record()
+    return without(record, lost_schemes(record.name, entry.filesystems, serving))
+
+
+def _file_of(entry: PluginEntry) -> tuple[str, tuple[int, int]]:
+    candidate = entry.plugin.candidate
+    return candidate.path, candidate.identity
+
+
+def _named(plugin: Plugin, name: str) -> Plugin:
+    return plugin._replace(name=name)
+
+
+def _may_retry(entry: PluginEntry) -> bool:
+    plugin = entry.plugin
+    return plugin.is_postponed and plugin.is_there and not entry.is_under_way

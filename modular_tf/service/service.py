@@ -12,10 +12,10 @@ from modular_tf.discovery.sources.search_paths import python_path
 from modular_tf.errors import DeadlineExceededError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.service.configuration import Config, load_config
-from modular_tf.service.device_outcomes import with_device_outcomes
 from modular_tf.service.hooks import Hooks
 from modular_tf.service.live_services import keep_in_sight
 from modular_tf.service.log_output import follow_environment
+from modular_tf.service.outcome import Lost, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
 from modular_tf.service.plugin_search import PluginSearch
 from modular_tf.service.plugins import KnownPlugins
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.service.plugin import PluginEntry
     from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.why import Explanation
@@ -197,10 +197,11 @@ class PluginService:
             records = self._known.records(self._registries.schemes.view)
             records += self._contributions.records()
         # Without the lock: this asks device factories, some of which are Python code.
-        return with_device_outcomes(records, self._registries.devices)
+        lost = lost_devices(self._registries.devices)
+        return [without(record, lost.get(record.name, Lost())) for record in records]
 
     def entry(self, name_or_path: str | os.PathLike[str]) -> PluginEntry:
-        """Return all that is known of one plugin: its probe, library and tables.
+        """Return one plugin: its newest record, probe, library and tables.
 
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
@@ -353,7 +354,7 @@ class PluginService:
         self._is_ended = True  # each of these may be done again, if an interrupt came before
 
     def _unclosed_error(self, timeout: float) -> DeadlineExceededError:
-        left = [entry.name for entry in reversed(self._unclosed)]
+        left = [entry.plugin.name for entry in reversed(self._unclosed)]
         now, *later = left or ["of an old generation"]
         then = f"; after it: {', '.join(later)}" if later else ""
         return DeadlineExceededError(

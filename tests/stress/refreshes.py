@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from modular_tf.first_contact.finding import Finding
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_entry import PluginEntry
 
 PATIENCE_S = 60.0
 LONGEST_PAUSE_S = 0.2

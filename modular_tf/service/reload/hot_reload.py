@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.events.delivery import delivers_at_end
-from modular_tf.service.plugin import Attempt
+from modular_tf.service.plugin_entry import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -55,7 +55,8 @@ def brought_by(service: PluginService, distribution: str) -> list[PluginRecord]:
     return [
         record
         for record in service.plugins()
-        if record.path and _distribution_of(service.entry(record.name).candidate) == distribution
+        if record.path
+        and _distribution_of(service.entry(record.name).plugin.candidate) == distribution
     ]
 
 
