@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registries import Registries
-    from modular_tf.service.service_lock import ServiceLock
 
 
 class Judged(NamedTuple):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.registries import Registries
-    from modular_tf.service.service_lock import ServiceLock
 
 
 class _Contribution:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.pipeline import Judged, PluginPipeline
-    from modular_tf.service.plugin_change import PluginChange
-    from modular_tf.service.plugin_search import PluginSearch
+    from modular_tf.service.plugins import PluginSearch
     from modular_tf.service.reload.followed_files import Scope
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.reload.renewal import Prepared, Renewal
     from modular_tf.service.reload.watching.change import Change
-    from modular_tf.service.service_lock import ServiceLock
+    from modular_tf.service.report import PluginChange
 
 _MOST_LOOKS = 4  # at files that are replaced again and again while they are tried
 
@@ -171,7 +171,7 @@ class HotReload:
 
     @property
     def draining(self) -> int:
-        """How many old generations are kept by those who hold something of them."""
+        """How many old libraries are kept by those who hold something of them."""
         return 0 if self._started is None else self._started.draining
 
     # -- the end ----------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class HotReload:
             watch.close(timeout_s)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close old generations that still serve somebody; add what went wrong to `failures`.
+        """Close old libraries that still serve somebody; add what went wrong to `failures`.
 
         The watches have been stopped.
         """

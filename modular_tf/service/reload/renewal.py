@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.events import EventLog
 from modular_tf.service.plugin import Plugin
-from modular_tf.service.plugin_change import PluginChange
 from modular_tf.service.plugin_entry import PluginEntry
 from modular_tf.service.reload.followed_files import FollowedFiles
 from modular_tf.service.reload.replacement import StagedRegistrations
 from modular_tf.service.reload.retired_library import RetiredLibrary
 from modular_tf.service.reload.watching.change import ChangeKind
-from modular_tf.service.report import Reason, State
+from modular_tf.service.report import PluginChange, Reason, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
