@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.trust.judge import TrustJudge
@@ -69,7 +68,7 @@ class Admission:
             return []
         if (shortage := self._shortage_of_memory()) is not None:
             for entry in new:  # nobody knows now what is in quarantine
-                entry.change(partial(Plugin.postponed, stage="first-contact", shortage=shortage))
+                entry.change(Plugin.postponed, "first-contact", shortage)
             return []
         for entry in new:
             self._recall_quarantine(entry)
@@ -80,7 +79,7 @@ class Admission:
         for entry in untried:
             if not self._suspicion(entry):
                 why = f"not tried, as {self._config.origin} says"
-                entry.change(partial(Plugin.untried, why=why))
+                entry.change(Plugin.untried, why)
         return [entry for entry in untried if self._suspicion(entry)]
 
     def _new_here(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
@@ -92,7 +91,7 @@ class Admission:
             elif entry.plugin.is_bundled and entry.plugin.known is not None:
                 finding = entry.plugin.known.finding
                 if finding is not None and finding.is_clean:
-                    _accept(entry, finding, "it comes with this package")
+                    entry.change(Plugin.accepted, finding, "it comes with this package")
         return new
 
     def _shortage_of_memory(self) -> ShortageError | None:
@@ -108,7 +107,7 @@ class Admission:
         if not sha256:
             return
         incidents = [call.incident for call in self._memory().ended_calls(sha256)]
-        entry.change(partial(Plugin.with_ended_calls, incidents=incidents))
+        entry.change(Plugin.with_ended_calls, incidents)
         found = self._memory().recall(sha256)
         if found is None:
             return
@@ -116,7 +115,7 @@ class Admission:
         # Who wants no first contact does not want its verdicts either.
         is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
         if is_wanted and rule not in self._limits.accept:
-            entry.change(partial(Plugin.quarantined, incident=found.incident, since=found.time))
+            entry.change(Plugin.quarantined, found.incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
         """Return the end of a process that loaded these bytes, as it was told since they did."""
@@ -144,7 +143,7 @@ class Admission:
             finding = known.finding
         if finding is None or not finding.is_clean:
             return False
-        _accept(entry, finding, "its bytes did no harm when they were tried before")
+        entry.change(Plugin.accepted, finding, "its bytes did no harm when they were tried before")
         if finding is not known.finding:
             self._judge_opened(entry, finding)
         return True
@@ -153,7 +152,7 @@ class Admission:
         try:
             return self._cache.finding_for(known)
         except ShortageError as error:
-            entry.change(partial(Plugin.postponed, stage="first-contact", shortage=error))
+            entry.change(Plugin.postponed, "first-contact", error)
             return None
 
     def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
@@ -165,9 +164,9 @@ class Admission:
         try:
             trust = judge.judge_opened(plugin.candidate, plugin.trust, finding.opened)
         except ShortageError as error:
-            entry.change(partial(Plugin.postponed, stage="trust", shortage=error))
+            entry.change(Plugin.postponed, "trust", error)
         else:
-            entry.change(partial(Plugin.judged, trust=trust))
+            entry.change(Plugin.judged, trust)
 
     def try_out(self, entries: Sequence[PluginEntry]) -> list[Finding]:
         """Try plugins and return what was found, when all have been tried. [any thread]
@@ -225,14 +224,16 @@ class Admission:
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident
         if incident is None:
-            _accept(entry, finding, "it did no harm to the process that it was tried in")
+            entry.change(
+                Plugin.accepted, finding, "it did no harm to the process that it was tried in"
+            )
             self._remember(entry, finding, tried=finding.lasting)
             self._judge_opened(entry, finding)
             return
         if self._config.first_contact == "never":
             # It was tried as a suspect; of other verdicts such a user wants to know nothing.
             incident = self._suspicion(entry) or incident
-        plugin = entry.change(partial(Plugin.quarantined, incident=incident, since=time.time()))
+        plugin = entry.change(Plugin.quarantined, incident, time.time())
         if not incident.untried and plugin.sha256:
             self._memory().remember(plugin.sha256, plugin.name, plugin.path, incident)
 
@@ -270,10 +271,6 @@ class Admission:
             yield
         if is_suspect:  # by an object of its own, since this is not under the service's lock
             QuarantineMemory.of_process().clear_suspicion(sha256)
-
-
-def _accept(entry: PluginEntry, finding: Finding, why: str) -> None:
-    entry.change(partial(Plugin.accepted, finding=finding, why=why))
 
 
 def _task_of(plugin: Plugin) -> Task:

@@ -16,6 +16,7 @@ from modular_tf.first_contact.finding import Finding, Note, Offer, PlatformOffer
 from modular_tf.rules import Violation
 from modular_tf.rules.shortage import ShortageError, raise_shortage
 from modular_tf.service.offers import close_served
+from modular_tf.service.outcome import Outcome
 from modular_tf.service.report import Reason
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ class LoadedLibrary(NamedTuple):
         tables: Its accepted filesystem tables, by scheme, served or not.
         filesystems: Those that were opened.
         platform: Its devices, None for none.
-        finding: What trying it would have found.
-        reasons: Why it, or a part of it, does not serve.
-        warnings: Rules that it broke without being refused.
+        outcome: What is wrong with it, and what trying it would have found; nothing is registered.
         failure: The first error, None where nothing failed.
     """
 
@@ -51,9 +50,7 @@ class LoadedLibrary(NamedTuple):
     tables: Mapping[str, FilesystemTables]
     filesystems: tuple[PluginFilesystem, ...]
     platform: DevicePlatform | None
-    finding: Finding
-    reasons: tuple[Reason, ...]
-    warnings: tuple[Reason, ...]
+    outcome: Outcome
     failure: ModularTFError | None
 
     def close(self) -> None:
@@ -166,9 +163,7 @@ class _Loading:
             self._tables,
             tuple(self.filesystems),
             self.platform,
-            self._finding(),
-            tuple(self._reasons),
-            tuple(self._warnings),
+            Outcome((), (), tuple(self._reasons), tuple(self._warnings), self._finding()),
             self._failure,
         )
 

@@ -93,13 +93,13 @@ class PluginLibrary:
         if entry is not None:  # else nobody asks for the plugin any more
             entry.change(step)
 
-    def _outcome(
-        self, reasons: Iterable[Reason], warnings: Iterable[Reason], found: Finding | None = None
-    ) -> Outcome:
+    def _registered(self, outcome: Outcome) -> Outcome:
+        """Return an outcome with what is registered now."""
         platform = self.registrations.platform
-        types = () if platform is None else (platform.device_type,)
-        schemes = tuple(self.registrations.filesystems)
-        return Outcome(schemes, types, tuple(reasons), tuple(warnings), found)
+        return outcome._replace(
+            schemes=tuple(self.registrations.filesystems),
+            device_types=() if platform is None else (platform.device_type,),
+        )
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
@@ -115,7 +115,7 @@ class PluginLibrary:
             refused = list(self._serve(*deferred))
             reasons = [reason for is_error, reason in notes if is_error] + refused
             warnings = [reason for is_error, reason in notes if not is_error]
-            outcome = self._outcome(reasons, warnings)
+            outcome = self._registered(Outcome((), (), (*reasons,), (*warnings,)))
             # A signal handler in the middle of that may have mapped it, which counts more.
             self._change(
                 lambda plugin: (
@@ -180,10 +180,12 @@ class PluginLibrary:
             try:
                 refused = tuple(self._serve(loaded.filesystems, loaded.platform))
                 self.registrations.give_back_deferred()
-                outcome = self._outcome(
-                    loaded.reasons + refused,
-                    (*loaded.warnings, *self._differences(loaded.finding)),
-                    loaded.finding,
+                found = loaded.outcome
+                differences = tuple(self._differences(found.finding))
+                outcome = self._registered(
+                    found._replace(
+                        reasons=found.reasons + refused, warnings=found.warnings + differences
+                    )
                 )
                 # What could not be registered shall not live on here.
                 left = loaded._replace(filesystems=(), platform=None)
@@ -251,10 +253,10 @@ class PluginLibrary:
             except ModularTFError as error:
                 yield Reason.of_error("register", error)
 
-    def _differences(self, found: Finding) -> Iterator[Reason]:
+    def _differences(self, found: Finding | None) -> Iterator[Reason]:
         """Tell of any difference between what was promised and what there is."""
         promised = self._promised
-        if promised is not None and found.offer != promised.offer:
+        if promised is not None and found is not None and found.offer != promised.offer:
             message = f"expected {_described(promised.offer)}, found {_described(found.offer)}"
             _log.warning("plugin.differs", plugin=self._plugin.name, message=message)
             yield Reason.of_rule("register", "LD-095", message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -116,7 +115,7 @@ class PluginPipeline:
             return self._hooks.veto(lambda: entry.probe)
         except ShortageError as error:
             with self._lock:
-                entry.change(partial(Plugin.postponed, stage="policy", shortage=error))
+                entry.change(Plugin.postponed, "policy", error)
             return None
 
     @delivers_at_end
@@ -134,7 +133,7 @@ class PluginPipeline:
             self._lock.check_open()
             for entry, veto in vetoes.items():
                 entry.begin(attempt)
-                entry.change(partial(self._under_policy, veto=veto))
+                entry.change(self._under_policy, veto)
             return Judged(list(vetoes), self._admission.recall(vetoes))
 
     def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
@@ -203,7 +202,7 @@ class PluginPipeline:
             try:
                 library.open_now()
             except ShortageError as error:
-                entry.change(partial(Plugin.postponed, stage="load", shortage=error))
+                entry.change(Plugin.postponed, "load", error)
         else:
             library.defer(finding, finding.offer)
 

@@ -12,6 +12,9 @@ from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Concatenate
+
+    from typing_extensions import ParamSpec
 
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.discovery.probe import Probe
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from modular_tf.service.mapped_library import PluginLibrary
     from modular_tf.service.offers import Registrations
     from modular_tf.service.plugin import Plugin
+
+    _Given = ParamSpec("_Given")
 
 _log = EventLog("plugin")
 
@@ -75,15 +80,22 @@ class PluginEntry:
         """The newest record."""
         return self._plugin
 
-    def change(self, step: Callable[[Plugin], Plugin]) -> Plugin:
+    def change(
+        self,
+        step: Callable[Concatenate[Plugin, _Given], Plugin],
+        *given: _Given.args,
+        **named: _Given.kwargs,
+    ) -> Plugin:
         """Replace the record by the next one, and return that.
 
         Args:
-            step: Returns the next record. Called again where another one was faster.
+            step: Returns the record after a given one. Called again where another was faster.
+            given: What else it is called with.
+            named: Likewise.
         """
         while True:
             before = self._plugin
-            after = step(before)
+            after = step(before, *given, **named)
             # No call until the store: neither signal handler nor thread comes between.
             if self._plugin is before:
                 self._plugin = after

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
@@ -151,7 +150,7 @@ class KnownPlugins:
             if _file_of(entry) not in met:
                 name = self._unused_name(entry.plugin.candidate.name, after)
                 if name != entry.plugin.name:
-                    entry.change(partial(_named, name=name))
+                    entry.change(lambda plugin, name: plugin._replace(name=name), name)
                 after[name] = entry
         return after
 
@@ -279,10 +278,6 @@ def _record_of(entry: PluginEntry, serving: Mapping[str, Registered]) -> PluginR
 def _file_of(entry: PluginEntry) -> tuple[str, tuple[int, int]]:
     candidate = entry.plugin.candidate
     return candidate.path, candidate.identity
-
-
-def _named(plugin: Plugin, name: str) -> Plugin:
-    return plugin._replace(name=name)
 
 
 def _may_retry(entry: PluginEntry) -> bool:

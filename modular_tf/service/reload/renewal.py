@@ -9,7 +9,6 @@ mapped once.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import FileIdentity
@@ -226,7 +225,7 @@ class Renewal:
             if not scope.has(plugin.path, plugin.identity):
                 continue
             if _serves_same_bytes(old, plugin):
-                old.change(partial(_moved, to=plugin))
+                old.change(_moved, plugin)
                 continue
             staged = None
             if old.plugin.state is State.LOADED and old.serving is not None:
@@ -242,7 +241,7 @@ class Renewal:
         """Let the new one take over if it serves, or if there is nothing to keep."""
         if staged is not None:
             taken = staged.give_up_taken()  # another replacement may have been faster
-            new.change(partial(_without_taken, staged=staged, taken=taken))
+            new.change(_without_taken, staged, taken)
             if new.plugin.state is not State.LOADED:
                 return self._keep(old, new)
         retired = None
@@ -276,7 +275,7 @@ class Renewal:
         kept = Reason.of_rule("register", "LD-085", f"{plugin.path}: {why}")
         if not plugin.is_postponed:  # else the next look tries again
             old.change(lambda before: before._replace(identity=plugin.identity))
-        old.change(partial(Plugin.kept, reason=kept))
+        old.change(Plugin.kept, kept)
         _log.warning("plugin.kept", plugin=plugin.name, path=plugin.path, reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
 
