@@ -55,7 +55,7 @@ class Admission:
         )
 
     def recall(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
-        """Give each plugin the finding that it is registered by, or end its way, if that is known.
+        """Give each plugin the finding that it is registered by, or refuse it, where that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
         are admitted as they are.

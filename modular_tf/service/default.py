@@ -24,7 +24,7 @@ __all__ = [
 
 
 class LoadedOnce:
-    """A service that whoever asks first makes and loads, and that all others get. [any thread]
+    """A service that is made and loaded at the first call, and shared by all. [any thread]
 
     It is loaded without a lock, since that calls users' code: hooks and log handlers. Who asks
     meanwhile loads it as well, which does what is left to do. So a hook, log handler or signal

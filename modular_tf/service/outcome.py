@@ -60,7 +60,7 @@ def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = _NOTHING
     """Return the state of a plugin; nothing else decides it.
 
     Args:
-        ended: The state in which its way ended before it registered anything, None if it did not.
+        ended: The state in which it ended before it registered anything, None where it did not end.
         outcome: What its registration came to, None before.
         lost: What it has lost since.
     """

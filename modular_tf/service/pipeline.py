@@ -1,4 +1,4 @@
-"""The way of plugins through a service, from what discovery found to what is registered."""
+"""The steps from what discovery found to what is registered: judge, try out, register."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Judged(NamedTuple):
-    """Plugins that are on their way: judged by what is known of them, and not registered yet.
+    """Plugins that were judged by what is known of them, and are not registered yet.
 
     Attributes:
         entries: The plugins.
@@ -68,10 +68,10 @@ class PluginPipeline:
         self._hooks = hooks
         self._admission = Admission(config, known.cache)
         self._seals = False  # whether plugins are mapped from copies
-        self._running = ForkLock()  # whoever runs the whole way; the next has less to try then
+        self._running = ForkLock()  # held by one run at a time; the next then has less to try
 
     def run(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
-        """Take plugins all the way; those that are loaded already stay so.
+        """Take plugins through all steps; those that are loaded already stay so.
 
         Args:
             entries: The plugins.
@@ -180,10 +180,9 @@ class PluginPipeline:
             self._known.cache.save()
 
     def _register(self, entry: PluginEntry, *, eager: bool) -> None:
-        """Go the rest of the way; does nothing where it was gone or is barred.
+        """Register what a plugin offers; does nothing where that is done or the plugin was refused.
 
-        It is gone once what the plugin offers is registered; what was interrupted before that is
-        done by the next call.
+        What was interrupted is done by the next call.
 
         Args:
             entry: The plugin.

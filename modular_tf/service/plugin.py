@@ -1,6 +1,6 @@
 """What is known of one plugin: a value that each stage of its way replaces by the next.
 
-Each step either goes on or ends the way with a state and a reason; nothing is raised to the
+A step either goes on or ends the processing with a state and a reason; nothing is raised to the
 service, so that one plugin never stops the next.
 """
 
@@ -38,8 +38,8 @@ _POSTPONING = frozenset((SHORTAGE.id, "LD-063"))  # no process could be started 
 class Plugin(NamedTuple):
     """What is known of one plugin, as far as it has come. Immutable: each step returns the next.
 
-    A step that comes too late, since the plugin is registered or its way has ended, returns the
-    plugin as it is.
+    A step that comes too late, since the plugin is registered or was refused, returns the plugin
+    as it is.
 
     Attributes:
         candidate: The file.
@@ -53,10 +53,10 @@ class Plugin(NamedTuple):
             overwritten.
         finding: What was found when it was tried, None where it was not.
         outcome: What its registration came to, None before.
-        ended: The state in which its way ended before it registered anything, None if it did not.
+        ended: The state in which it ended before it registered anything, None where it did not end.
         incident: What it did to another process, None where it did nothing.
         quarantined_since: When it did that, in seconds since 1970.
-        refusals: Why its way ended.
+        refusals: Why it ended so.
         remarks: Rules that it broke before it was loaded, without being refused.
         decisions: What was decided about it, in order, for and against.
         told: The state that hooks know of.
@@ -156,7 +156,7 @@ class Plugin(NamedTuple):
 
     @property
     def state(self) -> State:
-        """Where its way ended, or has come to."""
+        """What became of it so far."""
         return state_of(self.ended, self.outcome)
 
     @property
@@ -171,7 +171,7 @@ class Plugin(NamedTuple):
 
     @property
     def is_new_here(self) -> bool:
-        """Whether its code is new to this process, and not our own, and nothing barred it yet."""
+        """Whether its code is new to this process, not our own, and not refused yet."""
         return self.state is State.FOUND and not self.is_bundled and not is_bound(self.path)
 
     def record(self) -> PluginRecord:
@@ -196,14 +196,14 @@ class Plugin(NamedTuple):
         return self._replace(decisions=(*self.decisions, Decision(stage, passed, rule, text)))
 
     def ends(self, state: State, reason: Reason) -> Plugin:
-        """Return it with its way ended."""
+        """Return it as one that ended in a state and registers nothing."""
         if self.state is not State.FOUND:
             return self
         ended = self._replace(ended=state, refusals=(*self.refusals, reason))
         return ended._decided(reason.stage, reason.rule, reason.message, passed=False)  # noqa: SLF001
 
     def postponed(self, stage: str, shortage: ShortageError) -> Plugin:
-        """Return it with its way ended for now; the next load or refresh begins it anew."""
+        """Return it as one that cannot be processed now; the next load tries again."""
         return self.ends(State.FAILED, Reason.of_error(stage, shortage))
 
     def under_policy(self, config: Config, veto: str | None) -> Plugin:
@@ -247,7 +247,7 @@ class Plugin(NamedTuple):
         return self._replace(remarks=(*kept, *told))
 
     def quarantined(self, incident: Incident, since: float) -> Plugin:
-        """Return it barred from this process, for what it did to another one.
+        """Return it kept out of this process, for what it did to another one.
 
         Args:
             incident: What it did.

@@ -32,7 +32,7 @@ _log = EventLog("plugin")
 
 
 class Attempt:
-    """Work of somebody who takes some plugins on their way, from the first step to the last.
+    """One run over some plugins, from the first step to the last.
 
     Attributes:
         is_over: Whether it came to its end, or was interrupted. Set by its maker.
@@ -44,15 +44,15 @@ class Attempt:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody is at it, in this process."""
+        """Whether it runs, in this process."""
         return not self.is_over and self._process == os.getpid()
 
 
 class PluginEntry:
     """The place of one plugin among those of a service. [any thread]
 
-    Its record is immutable and replaced as a whole, by `change`; so whoever interrupts a step sees
-    the plugin before the step or after it.
+    Its record is immutable and replaced as a whole, by `change`; an interrupt in
+    the middle of a step finds the plugin as it was before.
 
     Attributes:
         registrations: Where its library registers what it offers; None for the registries of the
@@ -61,7 +61,7 @@ class PluginEntry:
     Args:
         plugin: The first record.
         registrations: As above.
-        attempt: The work that takes it on its way, None for none yet.
+        attempt: The run that processes it, None for none yet.
     """
 
     def __init__(
@@ -117,28 +117,28 @@ class PluginEntry:
             return self._plugin.probe or found
         return self._plugin.probe
 
-    # -- whose turn it is -------------------------------------------------------------------------
+    # -- runs ------------------------------------------------------------------------------------
 
     @property
     def attempt(self) -> Attempt | None:
-        """The work that took it on its way last, None for none."""
+        """The run that processed it last, None for none."""
         return self._attempt
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody takes it on its way now."""
+        """Whether a run processes it now."""
         return self._attempt is not None and self._attempt.is_under_way
 
     def begin(self, attempt: Attempt) -> None:
-        """Note who takes it on its way from now on."""
+        """Note the run that processes it from now on."""
         self._attempt = attempt
 
     def anew(self, plugin: Plugin, attempt: Attempt | None = None) -> PluginEntry:
-        """Return an entry for the same plugin, which goes its way from the beginning.
+        """Return an entry for the same plugin, to be processed from the beginning.
 
         Args:
             plugin: What its file is now.
-            attempt: The work that takes it on its way, None for none yet.
+            attempt: The run that processes it, None for none yet.
         """
         before = self._plugin
         started = plugin._replace(name=before.name, sealed=before.sealed)

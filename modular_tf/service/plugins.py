@@ -134,7 +134,7 @@ class KnownPlugins:
 
         Args:
             candidates: The files.
-            attempt: Who takes them on their way, None for nobody yet.
+            attempt: The run that processes them, None for none yet.
         """
         entries = [PluginEntry(plugin, attempt=attempt) for plugin in self.scanned(candidates)]
         self._change(lambda before: self._with(entries, before))

@@ -20,7 +20,7 @@ PYTHON_SOURCE = "python"
 
 
 class State(Enum):
-    """Where a plugin's way ended."""
+    """What became of a plugin."""
 
     FOUND = "found"
     REJECTED = "rejected"
@@ -81,7 +81,7 @@ class Reason(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """One step of a plugin's way, taken or refused.
+    """One step of the processing of a plugin, passed or refused.
 
     Attributes:
         stage: As a reason's.
@@ -113,13 +113,13 @@ class PluginRecord(NamedTuple):
         path: Its file; None for what Python code registered.
         source: What found it.
         kinds: What it brings.
-        state: Where its way ended.
+        state: What became of it.
         schemes: URI schemes that it serves.
         device_types: Device types that it serves.
         reason: Why it does not serve, or the first of several; None where all is well.
         reasons: All of them.
         warnings: Rules that it broke without being refused.
-        decisions: The steps of its way, in order.
+        decisions: The steps that were decided, in order.
     """
 
     name: str

@@ -72,8 +72,8 @@ class FollowedFiles:
 
     def __init__(self, known: KnownPlugins) -> None:
         self._known = known
-        # What was made last to take the place of a plugin.
-        self._successors: weakref.WeakKeyDictionary[PluginEntry, PluginEntry] = (
+        # The entry that was made last to take the place of a plugin.
+        self._replacements: weakref.WeakKeyDictionary[PluginEntry, PluginEntry] = (
             weakref.WeakKeyDictionary()
         )
 
@@ -140,7 +140,7 @@ class FollowedFiles:
     def orphaned(
         self, found: Discovery, left: Iterable[PluginEntry], new: Sequence[Candidate]
     ) -> list[Candidate]:
-        """Return the files that were a plugin's by another path, which leads elsewhere now."""
+        """Return the files of plugins whose own path leads to another file now."""
         identities = {entry.plugin.candidate.identity for entry in left}
         paths = {entry.plugin.path for entry in self._known} | {candidate.path for candidate in new}
         return [c for c in found.candidates if c.identity in identities and c.path not in paths]
@@ -154,12 +154,12 @@ class FollowedFiles:
                 self._known.forget(entry)
         return found
 
-    def expect(self, entry: PluginEntry, successor: PluginEntry) -> None:
-        """Note what was made to take the place of a plugin."""
-        self._successors[entry] = successor
+    def expect(self, entry: PluginEntry, replacement: PluginEntry) -> None:
+        """Note the entry that was made to take the place of a plugin."""
+        self._replacements[entry] = replacement
 
     def _is_dealt_with(self, entry: PluginEntry, identity: FileIdentity | None) -> bool:
-        """Tell whether a plugin has this file, or is about to get it from somebody."""
-        new = self._successors.get(entry)
+        """Tell whether a plugin has this file, or a replacement with it is being processed."""
+        new = self._replacements.get(entry)
         is_coming = new is not None and new.is_under_way and new.plugin.identity == identity
         return is_coming or identity == entry.plugin.identity

@@ -63,28 +63,28 @@ class Prepared(NamedTuple):
     Attributes:
         scope: What was looked at.
         removed: What was done already.
-        revived: Plugins that may have what nobody serves any more.
+        retried: Shadowed plugins, which may get what nobody serves any more.
         replacements: The plugins that are to be renewed.
-        added: The new ones, and those whose way somebody began and did not finish.
+        added: The new ones, and those that an interrupt left unfinished.
         attempt: Is over when somebody else may begin with them.
     """
 
     scope: Scope
     removed: list[PluginChange]
-    revived: list[PluginEntry]
+    retried: list[PluginEntry]
     replacements: list[_Replacement]
     added: list[PluginEntry]
     attempt: Attempt
 
     @property
     def entries(self) -> list[PluginEntry]:
-        """The plugins whose way has to be run."""
-        return [*self.revived, *(pair.new for pair in self.replacements), *self.added]
+        """The plugins that the pipeline has to process."""
+        return [*self.retried, *(pair.new for pair in self.replacements), *self.added]
 
     def only(self, entries: Collection[PluginEntry]) -> Prepared:
         """Return it without the plugins that are not among these."""
         return self._replace(
-            revived=[entry for entry in self.revived if entry in entries],
+            retried=[entry for entry in self.retried if entry in entries],
             replacements=[pair for pair in self.replacements if pair.new in entries],
             added=[entry for entry in self.added if entry in entries],
         )
@@ -108,7 +108,7 @@ class Renewal:
         self.files = FollowedFiles(known)
         self._draining: list[RetiredLibrary] = []
         self._unfinished: list[_Swap] = []
-        self._revived: list[PluginEntry] = []  # whose way anew has not come to its end
+        self._retried: list[PluginEntry] = []  # shadowed before, and not registered yet
 
     def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         """Look at some files, or at all, and drop the plugins that have none any more.
@@ -124,8 +124,8 @@ class Renewal:
         found = self.files.search(places, scope)
         gone = list(self.files.gone(found, scope))
         removed = [self._remove(entry) for entry in gone]
-        self._revive_shadowed()
-        revived = self._take_revived()
+        self._retry_shadowed()
+        retried = self._take_retried()
         replaced, new = self.files.compare(found, scope)
         others = [*gone, *(pair.entry for pair in replaced)]
         new += self.files.orphaned(found, others, new)
@@ -133,20 +133,20 @@ class Renewal:
         left = [entry for entry in self._left(scope) if entry not in others]
         met = self._known.meet(new, attempt)
         added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
-        prepared = Prepared(scope, removed, revived, replacements, added, attempt)
+        prepared = Prepared(scope, removed, retried, replacements, added, attempt)
         for entry in prepared.entries:
             entry.begin(attempt)
         return prepared
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
-        """Return plugins that somebody wanted, whom an interrupt kept from finishing."""
+        """Return plugins that were wanted and that an interrupt left unfinished."""
         return [
             entry
             for entry in self._known
             if entry.plugin.state is State.FOUND
             and entry.plugin.path in scope
             and (self._known.all_wanted or entry.attempt is not None)
-            and not (entry.is_under_way or entry in self._revived)
+            and not (entry.is_under_way or entry in self._retried)
         ]
 
     def finish(
@@ -178,16 +178,16 @@ class Renewal:
             register(list(current))
             changes += [self._replace(*pair) for pair in prepared.replacements]
         except BaseException:  # an interrupt
-            self._drop_successors(prepared)
+            self._close_replacements(prepared)
             raise
         changes += [self._added(entry) for entry in prepared.added if not entry.plugin.is_postponed]
-        self._revive_shadowed()
+        self._retry_shadowed()
         # A watch tells of the others when they are whole.
         again = [] if prepared.scope.waits else [entry.plugin.path for entry in overtaken]
-        return changes, [*again, *(entry.plugin.path for entry in self._take_revived())]
+        return changes, [*again, *(entry.plugin.path for entry in self._take_retried())]
 
-    def _drop_successors(self, prepared: Prepared) -> None:
-        """Close what was opened for replacements that did not come to take place."""
+    def _close_replacements(self, prepared: Prepared) -> None:
+        """Close what was opened for replacements that were interrupted before the swap."""
         taking_place = [swap.new for swap in self._unfinished]
         for _, new, _ in prepared.replacements:
             if new not in taking_place and not self._known.has(new):
@@ -279,22 +279,22 @@ class Renewal:
         _log.warning("plugin.kept", plugin=plugin.name, path=plugin.path, reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
 
-    def _revive_shadowed(self) -> None:
-        """Let plugins go their way anew that may have what nobody serves any more."""
+    def _retry_shadowed(self) -> None:
+        """Start again with shadowed plugins that may get what nobody serves any more."""
         for old in self._known:
             if old.serving is None or not _could_serve(old.plugin, old.serving.registrations):
                 continue
             (plugin,) = self._known.scanned([old.plugin.candidate])
             new = old.anew(plugin)
-            self._revived.append(new)
+            self._retried.append(new)
             self._known.replace(old, new)
             old.serving.forget()
 
-    def _take_revived(self) -> list[PluginEntry]:
-        """Return the plugins that are to go their way anew and that nobody takes on it yet."""
-        known = [entry for entry in self._revived if self._known.has(entry)]
-        self._revived = [entry for entry in known if entry.plugin.state is State.FOUND]
-        return [entry for entry in self._revived if not entry.is_under_way]
+    def _take_retried(self) -> list[PluginEntry]:
+        """Return the plugins to start again with, without those that somebody works on."""
+        known = [entry for entry in self._retried if self._known.has(entry)]
+        self._retried = [entry for entry in known if entry.plugin.state is State.FOUND]
+        return [entry for entry in self._retried if not entry.is_under_way]
 
     # -- the end of old libraries -----------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class Renewal:
             _log.info("generation.closed", plugin=drained.plugin, path=drained.path, errors=errors)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close all that still serves to the end; add what went wrong to `failures`."""
+        """Close the old libraries that still serve somebody; add what went wrong to `failures`."""
         for old in self._draining:
             old.close(failures, at_exit=at_exit)
         for swap in self._unfinished:

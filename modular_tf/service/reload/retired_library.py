@@ -1,4 +1,4 @@
-"""What is left of a plugin's library that serves nobody new, until nobody holds anything of it."""
+"""Old libraries of plugins, which serve nobody new, until nobody uses them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class RetiredLibrary:
     """A library that was replaced, or whose file is gone.
 
     A filesystem lives as long as somebody has it or a file of it open, and is cleaned up with the
-    last of them. A platform is closed by whoever asks `is_drained`. Used under the service's lock.
+    last of them. A platform is closed when `is_drained` is found true. Used under the
+    service's lock.
 
     Attributes:
         plugin: The plugin's name.
