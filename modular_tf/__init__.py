@@ -43,17 +43,22 @@ if TYPE_CHECKING:
     from modular_tf.headers import include_directory
     from modular_tf.rules import Problem, Reason, Rule, Severity, Violation
     from modular_tf.service.configuration import Config
-    from modular_tf.service.default import default_service
-    from modular_tf.service.log_output import configure_logging
-    from modular_tf.service.plugin_change import PluginChange
-    from modular_tf.service.reload.plugin_watch import Watch
-    from modular_tf.service.reload.watching.change import ChangeKind
-    from modular_tf.service.report import Decision, PluginRecord, Report, State
-    from modular_tf.service.service import PluginService
-    from modular_tf.service.tensorflow_names import (
+    from modular_tf.service.default import (
+        default_service,
         load_pluggable_device_library,
         register_filesystem_plugin,
     )
+    from modular_tf.service.log_output import configure_logging
+    from modular_tf.service.reload.plugin_watch import Watch
+    from modular_tf.service.reload.watching.change import ChangeKind
+    from modular_tf.service.report import (
+        Decision,
+        PluginChange,
+        PluginRecord,
+        Report,
+        State,
+    )
+    from modular_tf.service.service import PluginService
     from modular_tf.service.why.answer import Explanation, Fact
 
 __version__ = "0.1.0"
@@ -83,7 +88,7 @@ _ORIGINS = {
     "ModularTFError": "modular_tf.errors",
     "Option": "modular_tf.filesystem.configuration",
     "PhysicalDevice": "modular_tf.device.registry",
-    "PluginChange": "modular_tf.service.plugin_change",
+    "PluginChange": "modular_tf.service.report",
     "PluginRecord": "modular_tf.service.report",
     "PluginService": "modular_tf.service.service",
     "Probe": "modular_tf.discovery.probe",
@@ -109,8 +114,8 @@ _ORIGINS = {
     "configure_logging": "modular_tf.service.log_output",
     "default_service": "modular_tf.service.default",
     "include_directory": "modular_tf.headers",
-    "load_pluggable_device_library": "modular_tf.service.tensorflow_names",
-    "register_filesystem_plugin": "modular_tf.service.tensorflow_names",
+    "load_pluggable_device_library": "modular_tf.service.default",
+    "register_filesystem_plugin": "modular_tf.service.default",
 }
 _MODULES = ("config", "dlpack", "errors", "fsspec", "gfile")
 

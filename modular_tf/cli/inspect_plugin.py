@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_entry import PluginEntry
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
     with session(options, load=False) as service:
         entry = service.entry(options.plugin_wanted)
         if options.load:
-            service.load(entry.name)
+            service.load(entry.plugin.name)
         description = _described(entry)
     if printer.json:
         printer.json_object(plugin=description)
@@ -39,7 +39,7 @@ def execute(options: Namespace, printer: Printer) -> Exit:
 
 
 def _described(entry: PluginEntry) -> dict[str, Any]:
-    record = entry.record()
+    record = entry.plugin.record()
     return {
         **record.as_dict(),
         "reasons": [reason.as_dict() for reason in record.reasons],

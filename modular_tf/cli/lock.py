@@ -118,15 +118,15 @@ def _lock_of(service: PluginService, records: list[PluginRecord], *, with_opened
     brought = environment_libraries()
     plugins = []
     for record in records:
-        entry = service.entry(record.name)
-        library, *others = entry.checked
-        known = {*entry.facts.companions, *brought}
+        plugin = service.entry(record.name).plugin
+        library, *others = plugin.checked
+        known = {*plugin.facts.companions, *brought}
         companions = [each for each in others if with_opened or each.path in known]
         plugins.append(
             LockedPlugin(
                 name=record.name,
                 library=_locked(library),
-                distribution=labels.get(entry.candidate.distribution or ""),
+                distribution=labels.get(plugin.candidate.distribution or ""),
                 schemes=record.schemes,
                 device_types=record.device_types,
                 companions=tuple(map(_locked, companions)),

@@ -64,7 +64,7 @@ def _try(report: int, given: Namespace, device: str, checks: Sequence[str]) -> N
     with session(given) as service:
         _tell(report, {"ready": 1})
         found = service.device(device)
-        plugin = service.entry(found.plugin)
+        plugin = service.entry(found.plugin).plugin
         _tell(report, {"files": [plugin.path, *plugin.facts.companions]})
         for outcome in try_checks(found, checks, limit, lambda name: _enter(report, name)):
             _tell(report, {"outcome": outcome.as_dict()})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.cli.printer import Printer
-    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.report import PluginChange
 
     News = SimpleQueue[PluginChange | None]  # None: it is time to end
 

@@ -72,6 +72,16 @@ class FileIdentity(NamedTuple):
         )
 
     @classmethod
+    def at(cls, path: str) -> FileIdentity | None:
+        """Return that of a file, of the link itself where it leads nowhere; None for no file."""
+        for look in (os.stat, os.lstat):
+            try:
+                return cls.of(look(path))
+            except (OSError, ValueError):
+                continue
+        return None
+
+    @classmethod
     def from_row(cls, value: Any) -> FileIdentity:
         """Return the identity from values of JSON.
 

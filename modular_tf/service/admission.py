@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.first_contact.limits import Limits
 from modular_tf.first_contact.task import Task
 from modular_tf.rules.kept_state import CALLS_SURVIVED, LOADING_SURVIVED
@@ -14,7 +16,7 @@ from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.ended_calls import take_ended_calls
 from modular_tf.service.kept.load_marks import LoadMarks
 from modular_tf.service.kept.quarantine import QuarantineStore
-from modular_tf.service.plugin_file import unmarked
+from modular_tf.service.plugin import Plugin
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.trials import Trials
     from modular_tf.service.configuration import Config
     from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache
-    from modular_tf.service.plugin import PluginEntry
-    from modular_tf.service.plugin_file import PluginFile
+    from modular_tf.service.plugin_entry import PluginEntry
 
 _SEEN_IN_PROCESS = (LOADING_SURVIVED, CALLS_SURVIVED)
 _PATIENCE_S = 5.0  # beyond the time that one plugin may take
@@ -56,7 +57,7 @@ class Admission:
         )
 
     def recall(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
-        """Give each plugin the finding that it is registered by, or end its way, if that is known.
+        """Give each plugin the finding that it is registered by, or refuse it, where that is known.
 
         Plugins that come with this package, and those whose code runs in this process already,
         are admitted as they are.
@@ -69,29 +70,30 @@ class Admission:
             return []
         if (shortage := self._shortage_of_memory()) is not None:
             for entry in new:  # nobody knows now what is in quarantine
-                entry.postpone("first-contact", shortage)
+                entry.change(Plugin.postponed, "first-contact", shortage)
             return []
         for entry in new:
             self._recall_quarantine(entry)
-        untried = [entry for entry in new if entry.is_new_here and not self._recall(entry)]
-        untried = [entry for entry in untried if entry.is_new_here]
+        untried = [entry for entry in new if entry.plugin.is_new_here and not self._recall(entry)]
+        untried = [entry for entry in untried if entry.plugin.is_new_here]
         if self._config.first_contact != "never":
             return untried
         for entry in untried:
             if not self._suspicion(entry):
-                entry.spare_first_contact(f"not tried, as {self._config.origin} says")
+                why = f"not tried, as {self._config.origin} says"
+                entry.change(Plugin.untried, why)
         return [entry for entry in untried if self._suspicion(entry)]
 
     def _new_here(self, entries: Iterable[PluginEntry]) -> list[PluginEntry]:
         """Return the plugins whose code is new to this process; admit those of this package."""
         new = []
         for entry in entries:
-            if entry.is_new_here:
+            if entry.plugin.is_new_here:
                 new.append(entry)
-            elif entry.bundled and entry.known is not None:
-                finding = entry.known.finding
+            elif entry.plugin.is_bundled and entry.plugin.known is not None:
+                finding = entry.plugin.known.finding
                 if finding is not None and finding.is_clean:
-                    entry.accept_finding(finding, "it comes with this package")
+                    entry.change(Plugin.accepted, finding, "it comes with this package")
         return new
 
     def _shortage_of_memory(self) -> ShortageError | None:
@@ -103,10 +105,11 @@ class Admission:
         return self._memory().shortage
 
     def _recall_quarantine(self, entry: PluginEntry) -> None:
-        sha256 = entry.sha256
+        sha256 = entry.plugin.sha256
         if not sha256:
             return
-        entry.note_ended_calls(call.incident for call in self._memory().ended_calls(sha256))
+        incidents = [call.incident for call in self._memory().ended_calls(sha256)]
+        entry.change(Plugin.with_ended_calls, incidents)
         found = self._memory().recall(sha256)
         if found is None:
             return
@@ -114,11 +117,12 @@ class Admission:
         # Who wants no first contact does not want its verdicts either.
         is_wanted = self._config.first_contact != "never" or rule in _SEEN_IN_PROCESS
         if is_wanted and rule not in self._limits.accept:
-            entry.quarantine(found.incident, since=found.time)
+            entry.change(Plugin.quarantined, found.incident, found.time)
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
         """Return the end of a process that loaded these bytes, as it was told since they did."""
-        found = self._memory().suspicion(entry.sha256) if entry.sha256 else None
+        sha256 = entry.plugin.sha256
+        found = self._memory().suspicion(sha256) if sha256 else None
         return None if found is None else found.incident
 
     def _memory(self) -> QuarantineStore:
@@ -131,7 +135,7 @@ class Admission:
 
     def _recall(self, entry: PluginEntry) -> bool:
         """Tell whether a plugin need not be tried: its bytes were, and did no harm since."""
-        known = entry.known
+        known = entry.plugin.known
         if known is None or self._config.first_contact == "always" or self._suspicion(entry):
             return False
         finding = known.finding if known.tried else None
@@ -141,7 +145,7 @@ class Admission:
             finding = known.finding
         if finding is None or not finding.is_clean:
             return False
-        entry.accept_finding(finding, "its bytes did no harm when they were tried before")
+        entry.change(Plugin.accepted, finding, "its bytes did no harm when they were tried before")
         if finding is not known.finding:
             self._judge_opened(entry, finding)
         return True
@@ -150,13 +154,21 @@ class Admission:
         try:
             return self._cache.finding_for(known)
         except ShortageError as error:
-            entry.postpone("first-contact", error)
+            entry.change(Plugin.postponed, "first-contact", error)
             return None
 
     def _judge_opened(self, entry: PluginEntry, finding: Finding) -> None:
         """Judge what the code of a plugin opens beside what the scan knew of."""
-        if finding.opened:
-            entry.judge_opened(finding.opened, trust_of(self._config))
+        if not finding.opened:
+            return
+        plugin = entry.plugin
+        judge = TrustJudge(trust_of(self._config), python_path=sys.path)
+        try:
+            trust = judge.judge_opened(plugin.candidate, plugin.trust, finding.opened)
+        except ShortageError as error:
+            entry.change(Plugin.postponed, "trust", error)
+        else:
+            entry.change(Plugin.judged, trust)
 
     @property
     def patience_s(self) -> float:
@@ -165,9 +177,9 @@ class Admission:
 
     def claim_of(self, entry: PluginEntry) -> str:
         """Return the key under which one process tries a plugin for all, "" if each has to."""
-        known = entry.known
+        known = entry.plugin.known
         is_kept = known is not None and known.lasting and self._config.first_contact != "always"
-        return "" if not is_kept or self._suspicion(entry) else entry.sha256 or ""
+        return "" if not is_kept or self._suspicion(entry) else entry.plugin.sha256 or ""
 
     def recall_anew(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         """Recall plugins once more, by what other processes have found since; see `recall`."""
@@ -189,7 +201,7 @@ class Admission:
         # Imported where there is something to try only; most processes have nothing.
         from modular_tf.first_contact.trials import Trials, try_plugins  # noqa: PLC0415
 
-        tasks = [_task_of(entry) for entry in entries]
+        tasks = [_task_of(entry.plugin) for entry in entries]
 
         def tell(number: int, finding: Finding) -> None:
             del number, finding
@@ -209,9 +221,10 @@ class Admission:
             self._put_back(trials)
 
     def _mark_trial(self, entry: PluginEntry) -> AbstractContextManager[str]:
-        if not entry.sha256:
+        plugin = entry.plugin
+        if not plugin.sha256:
             return nullcontext("")
-        return self._marks.around_trial(entry.name, entry.path, entry.sha256)
+        return self._marks.around_trial(plugin.name, plugin.path, plugin.sha256)
 
     def _put_back(self, trials: Trials) -> None:
         """Keep what plugins were tried in for the next ones, or end it."""
@@ -223,7 +236,7 @@ class Admission:
     def conclude(self, entries: Sequence[PluginEntry], findings: Iterable[Finding]) -> None:
         """Give plugins that were tried what was found."""
         for entry, finding in zip(entries, findings, strict=True):
-            if entry.state is State.FOUND:  # another thread may have been faster
+            if entry.plugin.state is State.FOUND:  # another thread may have been faster
                 self._conclude(entry, finding)
         if entries:
             self._cache.save()
@@ -242,57 +255,61 @@ class Admission:
     def _conclude(self, entry: PluginEntry, finding: Finding) -> None:
         incident = finding.incident
         if incident is None:
-            entry.accept_finding(finding, "it did no harm to the process that it was tried in")
+            entry.change(
+                Plugin.accepted, finding, "it did no harm to the process that it was tried in"
+            )
             self._remember(entry, finding, tried=finding.lasting)
             self._judge_opened(entry, finding)
             return
         if self._config.first_contact == "never":
             # It was tried as a suspect; of other verdicts such a user wants to know nothing.
             incident = self._suspicion(entry) or incident
-        entry.quarantine(incident, since=time.time())
-        if not incident.untried and entry.sha256:
-            self._memory().remember(entry.sha256, entry.name, entry.path, incident)
+        plugin = entry.change(Plugin.quarantined, incident, time.time())
+        if not incident.untried and plugin.sha256:
+            self._memory().remember(plugin.sha256, plugin.name, plugin.path, incident)
 
     def _remember(self, entry: PluginEntry, finding: Finding, *, tried: bool) -> None:
-        if entry.known is not None:
-            entry.known = entry.known._replace(tried=tried, finding=finding)
-            self._cache.remember(entry.known)
+        if entry.plugin.known is not None:
+            known = entry.plugin.known._replace(tried=tried, finding=finding)
+            entry.change(lambda plugin: plugin._replace(known=known))
+            self._cache.remember(known)
 
     def remember_offer(self, entry: PluginEntry) -> None:
         """Keep what a plugin registered that was mapped without having been tried before.
 
         Its loading has to have come to an end: what is not all of a finding is not kept.
         """
-        found = None if entry.generation is None else entry.generation.finding
-        if found is None or entry.library is None or entry.known is None:
+        plugin = entry.plugin
+        found = None if plugin.outcome is None else plugin.outcome.finding
+        if found is None or entry.library is None or plugin.known is None:
             return
         # What was opened in its trial is not seen here.
-        opened = () if entry.known.finding is None else entry.known.finding.opened
-        if (found := found._replace(opened=opened)) != entry.known.finding:
-            self._remember(entry, found, tried=entry.known.tried)
+        opened = () if plugin.known.finding is None else plugin.known.finding.opened
+        if (found := found._replace(opened=opened)) != plugin.known.finding:
+            self._remember(entry, found, tried=plugin.known.tried)
 
-    def mark(self, file: PluginFile) -> AbstractContextManager[object]:
+    def mark(self, plugin: Plugin) -> AbstractContextManager[object]:
         """Return what names a plugin as the culprit if this process ends while it is loaded."""
-        if file.bundled or not file.sha256:
-            return unmarked(file)
-        return self._marked(file, file.sha256)
+        if plugin.is_bundled or not plugin.sha256:
+            return nullcontext()
+        return self._marked(plugin, plugin.sha256)
 
     @contextmanager
-    def _marked(self, file: PluginFile, sha256: str) -> Iterator[None]:
+    def _marked(self, plugin: Plugin, sha256: str) -> Iterator[None]:
         memory = self._quarantine
         is_suspect = memory is not None and memory.suspicion(sha256) is not None
-        with self._marks.around(file.plugin, file.path, f"loading {file.path}", sha256):
+        with self._marks.around(plugin.name, plugin.path, f"loading {plugin.path}", sha256):
             yield
         if is_suspect:  # by an object of its own, since this is not under the service's lock
             QuarantineStore.of_process().clear_suspicion(sha256)
 
 
-def _task_of(entry: PluginEntry) -> Task:
+def _task_of(plugin: Plugin) -> Task:
     return Task(
-        plugin=entry.name,
-        file=entry.path,
-        companions=entry.facts.companions,
-        absent=entry.facts.absent,
-        kinds=tuple(kind.value for kind in entry.facts.kinds),
-        checked=entry.checked,
+        plugin=plugin.name,
+        file=plugin.path,
+        companions=plugin.facts.companions,
+        absent=plugin.facts.absent,
+        kinds=tuple(kind.value for kind in plugin.facts.kinds),
+        checked=plugin.checked,
     )

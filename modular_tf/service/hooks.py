@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.sources.installed import InstalledDistribution
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin_change import PluginChange
-    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.report import PluginChange, PluginRecord
 
 _GROUP = "modular_tf.hooks"  # hookspecs.ENTRY_POINT_GROUP, whose module imports pluggy
 _log = EventLog("hooks")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.candidate import Candidate
     from modular_tf.discovery.probe import Probe
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin_change import PluginChange
-    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.report import PluginChange, PluginRecord
 
 PROJECT = "modular_tf"
 ENTRY_POINT_GROUP = "modular_tf.hooks"

@@ -16,7 +16,8 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer, note
 from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import SCHEME_INIT_SUCCEEDS
 from modular_tf.rules.shortage import ShortageError, raise_shortage
-from modular_tf.service.reload.retired_library import close_served
+from modular_tf.service.offers import close_served
+from modular_tf.service.outcome import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin_file import PluginFile
+    from modular_tf.service.plugin import Plugin
 
 _HOST_DEVICE = "libhost_device.so"
 
@@ -41,9 +42,7 @@ class LoadedLibrary(NamedTuple):
         tables: Its accepted filesystem tables, by scheme, served or not.
         filesystems: Those that were opened.
         platform: Its devices, None for none.
-        finding: What trying it would have found.
-        reasons: Why it, or a part of it, does not serve.
-        warnings: Rules that it broke without being refused.
+        outcome: What is wrong with it, and what trying it would have found; nothing is registered.
         failure: The first error, None where nothing failed.
     """
 
@@ -51,9 +50,7 @@ class LoadedLibrary(NamedTuple):
     tables: Mapping[str, FilesystemTables]
     filesystems: tuple[PluginFilesystem, ...]
     platform: DevicePlatform | None
-    finding: Finding
-    reasons: tuple[Violation, ...]
-    warnings: tuple[Violation, ...]
+    outcome: Outcome
     failure: ModularTFError | None
 
     def close(self) -> None:
@@ -62,20 +59,21 @@ class LoadedLibrary(NamedTuple):
 
 
 def load_library(
-    file: PluginFile, config: Config, why_taken: Callable[[str], Violation | None]
+    plugin: Plugin, config: Config, trust: TrustPolicy, why_taken: Callable[[str], Violation | None]
 ) -> LoadedLibrary:
     """Map a library and run its init functions; what goes wrong in it is part of the result.
 
     Args:
-        file: The library.
+        plugin: Whose library it is.
         config: What the user decided.
+        trust: What is decided about trust, for what is mapped with it beside its files.
         why_taken: Tells why it cannot have a scheme, None where it can; asked before the scheme is
             initialised.
 
     Raises:
         ShortageError: It cannot be loaded now, for what this process has too little of.
     """
-    loading = _Loading(file, config, why_taken)
+    loading = _Loading(plugin, config, trust, why_taken)
     try:
         return loading.run()
     except BaseException as error:  # an interrupt or a shortage: nobody gets what was opened
@@ -88,12 +86,17 @@ class _Loading:
     """The loading of one library, as far as it has come."""
 
     def __init__(
-        self, file: PluginFile, config: Config, why_taken: Callable[[str], Violation | None]
+        self,
+        plugin: Plugin,
+        config: Config,
+        trust: TrustPolicy,
+        why_taken: Callable[[str], Violation | None],
     ) -> None:
         self.filesystems: list[PluginFilesystem] = []
         self.platform: DevicePlatform | None = None
-        self._file = file
+        self._plugin = plugin
         self._config = config
+        self._trust = trust
         self._why_taken = why_taken
         self._library: Library | None = None
         self._tables: dict[str, FilesystemTables] = {}
@@ -106,15 +109,15 @@ class _Loading:
         # The native core, which many processes that only list plugins never need.
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
 
-        file = self._file
+        plugin = self._plugin
         try:
             self._library = map_file(
-                file.path,
-                file.companions,
-                file.absent,
-                checked=file.checked,
-                sealed=file.sealed,
-                trust=file.trust,
+                plugin.path,
+                plugin.facts.companions,
+                plugin.facts.absent,
+                checked=plugin.checked,
+                sealed=plugin.sealed or self._config.trust.frozen,
+                trust=self._trust,
                 tell=partial(self._note, "load"),
             )
         except ShortageError:  # which is not of the library; the next use loads it
@@ -122,21 +125,19 @@ class _Loading:
         except ModularTFError as error:
             self._fail("load", error)
             return self._result()
-        if file.trust is None or not file.checked:
-            self._initialise(self._library)
+        if plugin.checked:
+            self._initialise_judged(self._library, plugin.checked)
         else:
-            self._initialise_judged(self._library, file.checked, file.trust)
+            self._initialise(self._library)
         return self._result()
 
     def _initialise(self, library: Library) -> None:
-        if Kind.FILESYSTEM in self._file.kinds:
+        if Kind.FILESYSTEM in self._plugin.facts.kinds:
             self._load_filesystems(library)
-        if Kind.DEVICE in self._file.kinds:
+        if Kind.DEVICE in self._plugin.facts.kinds:
             self._load_devices(library)
 
-    def _initialise_judged(
-        self, library: Library, checked: Sequence[SeenFile], trust: TrustPolicy
-    ) -> None:
+    def _initialise_judged(self, library: Library, checked: Sequence[SeenFile]) -> None:
         """Initialise it; where its code opened what is not to be trusted, close all of it again."""
         from modular_tf.loading.bound_files import (  # noqa: PLC0415
             additional_libraries_of,
@@ -153,9 +154,8 @@ class _Loading:
         from modular_tf.loading.additional_libraries import judge_opened_by_init  # noqa: PLC0415  (mostly nothing)
 
         try:
-            self._note(
-                "load", judge_opened_by_init(self._file.path, additional, before, checked, trust)
-            )
+            path, trust = self._plugin.path, self._trust
+            self._note("load", judge_opened_by_init(path, additional, before, checked, trust))
         except PluginError as error:
             close_served(self.filesystems, self.platform, [], at_exit=False)
             self.filesystems, self.platform, self._tables = [], None, {}
@@ -167,9 +167,7 @@ class _Loading:
             self._tables,
             tuple(self.filesystems),
             self.platform,
-            self._finding(),
-            tuple(self._reasons),
-            tuple(self._warnings),
+            Outcome((), (), tuple(self._reasons), tuple(self._warnings), self._finding()),
             self._failure,
         )
 
@@ -195,7 +193,7 @@ class _Loading:
         from modular_tf.loading.loader import init_filesystems  # noqa: PLC0415
 
         try:
-            offer = init_filesystems(library, plugin=self._file.plugin)
+            offer = init_filesystems(library, plugin=self._plugin.name)
         except PluginError as error:
             self._fail("init", error)
             return
@@ -212,17 +210,16 @@ class _Loading:
         """Initialise one scheme, unless somebody else has it."""
         from modular_tf.filesystem.opening import open_filesystem  # noqa: PLC0415
 
-        scheme, file = tables.scheme, self._file
+        scheme, plugin = tables.scheme, self._plugin
         if (why := self._why_taken(scheme)) is not None:
             self._note("register", [why])
             return
         try:
             opened = open_filesystem(
-                tables, plugin=file.plugin, path=file.path, bundled=file.bundled
+                tables, plugin=plugin.name, path=plugin.path, bundled=plugin.is_bundled
             )
         except ModularTFError as error:
-            failure = Violation(SCHEME_INIT_SUCCEEDS, error.message)
-            self._note("init", [failure], scheme=scheme)
+            self._note("init", [Violation(SCHEME_INIT_SUCCEEDS, error.message)], scheme=scheme)
             self._failed.add(scheme)
             self._failure = self._failure or error
         else:
@@ -235,11 +232,11 @@ class _Loading:
         from modular_tf.device.platform import load_device_platform  # noqa: PLC0415
         from modular_tf.loading.device_loader import RefusedDevicePluginError  # noqa: PLC0415
 
-        ours = self._file.bundled and library.name == _HOST_DEVICE
+        ours = self._plugin.is_bundled and library.name == _HOST_DEVICE
         try:
             self.platform = load_device_platform(
                 library,
-                plugin_name=self._file.plugin,
+                plugin_name=self._plugin.name,
                 priority=HOST_CPU_PRIORITY if ours else PLUGIN_PRIORITY,
                 memory=self._config.memory_of,
                 copy_streams=self._config.copy_streams,

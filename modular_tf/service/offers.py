@@ -1,4 +1,4 @@
-"""What one library of a plugin has registered, until it gives that back or another succeeds it."""
+"""What the library of one plugin has registered, until it gives that back."""
 
 from __future__ import annotations
 
@@ -6,57 +6,50 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.errors import AlreadyExistsError, ModularTFError
+from modular_tf.errors import AlreadyExistsError, ModularTFError, collected
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.filesystem.registry import SchemeRegistration
-from modular_tf.rules import Violation
 from modular_tf.rules.filesystem import scheme_pinned, scheme_taken
-from modular_tf.service.reload.retired_library import RetiredGeneration, close_served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
+    from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin_file import PluginFile
     from modular_tf.service.registries import Registries
 
     _Served = PluginFilesystem | DeferredFilesystem
 
 
 class Registrations:
-    """The schemes and the platform of one library of a plugin, in the registries of one service.
+    """The schemes and the platform of one plugin's library, in the registries of one service.
 
-    What it registers may be deferred; the real one then takes its place when it is added. A
-    library that succeeds another one registers nothing until it takes over. Each step can be done
-    again, after whatever interrupted it.
+    What it registers may be deferred; the real one then takes its place when it is added. Each
+    step can be done again, after whatever interrupted it.
 
-    Used by its generation, under the lock of that.
+    Used by the library, under the lock of that.
 
     Attributes:
+        plugin: The plugin's name.
+        config: What the user decided.
+        registries: Where it registers.
         scheme_places: Its registrations, by scheme.
         device_place: The registration of its platform, None for none.
 
     Args:
-        file: The library.
-        config: What the user decided.
-        registries: Where it registers.
-        predecessor: Whose place it takes, by `take_over`.
+        plugin: As above.
+        config: As above.
+        registries: As above.
     """
 
-    def __init__(
-        self,
-        file: PluginFile,
-        config: Config,
-        registries: Registries,
-        predecessor: Registrations | None = None,
-    ) -> None:
-        self._file = file
-        self._config = config
-        self._registries = registries
-        self._predecessor = predecessor
+    def __init__(self, plugin: str, config: Config, registries: Registries) -> None:
+        self.plugin = plugin
+        self.config = config
+        self.registries = registries
         self.scheme_places: dict[str, SchemeRegistration] = {}
         self.device_place: Registration | None = None
 
@@ -76,15 +69,23 @@ class Registrations:
 
     def why_taken(self, scheme: str) -> Violation | None:
         """Return why it cannot have a scheme: who else has it, or is to have it."""
-        plugin, config, old = self._file.plugin, self._config, self._predecessor
-        if old is None and scheme in self.scheme_places:
+        if scheme in self.scheme_places:
             return None
-        pinned = config.scheme_pins.get(scheme, plugin)
-        if pinned != plugin:
-            return scheme_pinned(scheme, plugin, pinned, where=config.origin)
-        inherits = old is not None and scheme in old.scheme_places
-        owner = None if inherits else self._registries.schemes.view.get(scheme)
-        return None if owner is None else scheme_taken(scheme, plugin, owner.plugin)
+        return self.why_pinned(scheme) or self.why_owned(scheme)
+
+    def why_pinned(self, scheme: str) -> Violation | None:
+        """Return why the configuration gives a scheme to another plugin, None where it does not."""
+        pinned = self.config.scheme_pins.get(scheme, self.plugin)
+        if pinned == self.plugin:
+            return None
+        return scheme_pinned(scheme, self.plugin, pinned, where=self.config.origin)
+
+    def why_owned(self, scheme: str) -> Violation | None:
+        """Return who serves a scheme, None for nobody."""
+        owner = self.registries.schemes.view.get(scheme)
+        if owner is None:
+            return None
+        return scheme_taken(scheme, self.plugin, owner.plugin)
 
     def add_filesystem(self, filesystem: _Served) -> None:
         """Register a filesystem for its scheme; one that cannot be registered is closed.
@@ -99,18 +100,22 @@ class Registrations:
         scheme = filesystem.scheme
         try:
             if (why := self.why_taken(scheme)) is not None:
-                raise AlreadyExistsError(why.message, plugin=self._file.plugin, rule=why.rule)
-            made = SchemeRegistration(self._registries.schemes, filesystem)
+                raise AlreadyExistsError(why.message, plugin=self.plugin, rule=why.rule)
+            made = SchemeRegistration(self.registries.schemes, filesystem)
             place = self.scheme_places.setdefault(scheme, made)
             if not isinstance(filesystem, DeferredFilesystem):
                 place.fulfil(filesystem)
-            if self._predecessor is None:
-                place.enter()
+            self.enter_scheme(place)
         except ModularTFError:
-            self._give_up(filesystem)
+            self.give_up(filesystem)
             raise
 
-    def _give_up(self, filesystem: _Served) -> None:
+    def enter_scheme(self, place: SchemeRegistration) -> None:
+        """Let a filesystem serve its scheme from now on; raises as `SchemeRegistration.enter`."""
+        place.enter()
+
+    def give_up(self, filesystem: _Served) -> None:
+        """Let go of a filesystem that does not serve, and close it."""
         self.scheme_places.pop(filesystem.scheme, None)
         if not isinstance(filesystem, DeferredFilesystem):
             close_served([filesystem], None, [], at_exit=False)
@@ -123,71 +128,27 @@ class Registrations:
         Raises:
             AlreadyExistsError: Its name is taken (rule SE-050).
         """
-        devices = self._registries.devices
-        made = devices.registration_of(platform, plugin=self._file.plugin)
+        devices = self.registries.devices
+        made = devices.registration_of(platform, plugin=self.plugin)
         place = self.device_place = self.device_place or made
         try:
             if not (place.factory is platform or isinstance(platform, DeferredFactory)):
                 devices.fulfil(place, platform)
-            if self._predecessor is None:
-                devices.enter(place)
-            else:
-                devices.check_room(place, instead_of=self._predecessor.device_place)
+            self.enter_platform(place)
         except ModularTFError:
             self._give_devices_back()
             if not isinstance(platform, DeferredFactory):
                 platform.close()
             raise
 
+    def enter_platform(self, place: Registration) -> None:
+        """Let a platform serve from now on; raises as `DeviceRegistry.enter`."""
+        self.registries.devices.enter(place)
+
     def _give_devices_back(self) -> None:
         if self.device_place is not None:
-            self._registries.devices.leave(self.device_place)
+            self.registries.devices.leave(self.device_place)
         self.device_place = None
-
-    # -- in the place of another ------------------------------------------------------------------
-
-    def give_up_taken(self) -> list[Violation]:
-        """Give up, and close, what somebody else has got since this was added for a take-over.
-
-        Does nothing without a predecessor.
-
-        Returns:
-            What it was, and who has it.
-        """
-        if self._predecessor is None:
-            return []
-        return [*self._give_up_schemes(), *self._give_up_platform()]
-
-    def _give_up_schemes(self) -> Iterator[Violation]:
-        for scheme, filesystem in self.filesystems.items():
-            if (why := self.why_taken(scheme)) is not None:
-                self._give_up(filesystem)
-                yield why.at("register")
-
-    def _give_up_platform(self) -> Iterator[Violation]:
-        if (platform := self.platform) is not None:
-            try:
-                self.add_platform(platform)
-            except ModularTFError as error:
-                yield Violation.of_error(error, "register")
-
-    def take_over(self) -> None:
-        """Serve what the predecessor serves, in one step, and what it did not; it serves no longer.
-
-        Does nothing without a predecessor. What somebody else has was given up before; what they
-        got since is theirs.
-        """
-        old = self._predecessor
-        if old is None:
-            return
-        for scheme, place in list(self.scheme_places.items()):
-            with suppress(AlreadyExistsError):
-                place.enter(instead_of=old.scheme_places.get(scheme))
-        if self.device_place is not None:
-            with suppress(AlreadyExistsError):
-                self._registries.devices.enter(self.device_place, instead_of=old.device_place)
-        old.withdraw()
-        self._predecessor = None
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -205,15 +166,7 @@ class Registrations:
         for place in reversed(list(self.scheme_places.values())):
             place.undo()
         if self.device_place is not None:
-            self._registries.devices.leave(self.device_place)
-
-    def retired(self) -> RetiredGeneration:
-        """Return what will be left for those who hold something of it, once it is forgotten."""
-        platform = self._loaded_platform
-        lent = [] if platform is None else self._registries.devices.listed_devices(platform)
-        return RetiredGeneration(
-            self._file.plugin, self._file.path, self._opened_filesystems, platform, lent
-        )
+            self.registries.devices.leave(self.device_place)
 
     def forget(self) -> None:
         """Give everything back, and let go of it. [any thread]"""
@@ -224,20 +177,51 @@ class Registrations:
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Give everything back, and close it; add what went wrong to `failures`. [any thread]"""
         self.withdraw()
-        close_served(self._opened_filesystems, self._loaded_platform, failures, at_exit=at_exit)
+        close_served(self.opened_filesystems, self.loaded_platform, failures, at_exit=at_exit)
 
     def after_fork_in_child(self) -> None:
         """Make what the parent had usable in a forked child, or give it up."""
-        for filesystem in self._opened_filesystems:
+        for filesystem in self.opened_filesystems:
             with suppress(ModularTFError):
                 filesystem.after_fork_in_child()
-        if self._loaded_platform is not None:
-            self._loaded_platform.after_fork_in_child()
+        if self.loaded_platform is not None:
+            self.loaded_platform.after_fork_in_child()
 
     @property
-    def _opened_filesystems(self) -> list[PluginFilesystem]:
+    def opened_filesystems(self) -> list[PluginFilesystem]:
+        """The filesystems that are open."""
         return [f for f in self.filesystems.values() if not isinstance(f, DeferredFilesystem)]
 
     @property
-    def _loaded_platform(self) -> DevicePlatform | None:
+    def loaded_platform(self) -> DevicePlatform | None:
+        """The platform, None where it is not loaded."""
         return None if isinstance(self.platform, DeferredFactory) else self.platform
+
+    @property
+    def lent_devices(self) -> list[Device]:
+        """The devices that anybody has seen so far."""
+        platform = self.loaded_platform
+        return [] if platform is None else self.registries.devices.listed_devices(platform)
+
+
+def close_served(
+    filesystems: Iterable[PluginFilesystem],
+    platform: DevicePlatform | None,
+    failures: list[ModularTFError],
+    *,
+    at_exit: bool,
+) -> None:
+    """Close what a library serves. What is closed already stays so.
+
+    Args:
+        filesystems: Those that are open.
+        platform: Its devices, None for none; left alone at exit.
+        failures: Gets what went wrong: a list of the caller's, which an interrupt leaves whole.
+        at_exit: The process ends.
+    """
+    for filesystem in filesystems:
+        with collected(failures):
+            filesystem.close(at_exit=at_exit)
+    if platform is not None and not at_exit:
+        with collected(failures):
+            platform.close()

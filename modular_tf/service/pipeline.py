@@ -1,4 +1,4 @@
-"""The way of plugins through a service, from what discovery found to what is registered."""
+"""The steps from what discovery found to what is registered: judge, try out, register."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import trust_of
 from modular_tf.service.kept.claims import find_out_once
-from modular_tf.service.plugin import Attempt
+from modular_tf.service.mapped_library import PluginLibrary
+from modular_tf.service.offers import Registrations
+from modular_tf.service.plugin import Plugin
+from modular_tf.service.plugin_entry import Attempt
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -21,14 +24,14 @@ if TYPE_CHECKING:
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.lifetime import ServiceLock
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.registries import Registries
-    from modular_tf.service.service_lock import ServiceLock
 
 
 class Judged(NamedTuple):
-    """Plugins that are on their way: judged by what is known of them, and not registered yet.
+    """Plugins that were judged by what is known of them, and are not registered yet.
 
     Attributes:
         entries: The plugins.
@@ -68,10 +71,10 @@ class PluginPipeline:
         self._hooks = hooks
         self._admission = Admission(config, known.cache)
         self._seals = False  # whether plugins are mapped from copies
-        self._running = ForkLock()  # whoever runs the whole way; the next has less to try then
+        self._running = ForkLock()  # held by one run at a time; the next then has less to try
 
     def run(self, entries: Sequence[PluginEntry], *, eager: bool = False) -> None:
-        """Take plugins all the way; those that are loaded already stay so.
+        """Take plugins through all steps; those that are loaded already stay so.
 
         Args:
             entries: The plugins.
@@ -104,17 +107,18 @@ class PluginPipeline:
             The answers; without the plugins for which a hook asks for this while it is asked.
         """
         if self._hooks.is_asking("modular_tf_veto"):
-            return {entry: None for entry in entries if entry.state is not State.FOUND}
+            return {entry: None for entry in entries if entry.plugin.state is not State.FOUND}
         return {entry: self._veto_of(entry) for entry in entries}
 
     def _veto_of(self, entry: PluginEntry) -> str | None:
-        if entry.state is not State.FOUND or self._config.why_disabled(entry.name) is not None:
+        plugin = entry.plugin
+        if plugin.state is not State.FOUND or self._config.why_disabled(plugin.name) is not None:
             return None
         try:
             return self._hooks.veto(lambda: entry.probe)
         except ShortageError as error:
             with self._lock:
-                entry.postpone("policy", error)
+                entry.change(Plugin.postponed, "policy", error)
             return None
 
     @delivers_at_end
@@ -131,10 +135,14 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             for entry, veto in vetoes.items():
-                entry.attempt = attempt
-                entry.sealed = entry.sealed or (self._seals and not entry.bundled)
-                entry.apply_policy(self._config, veto)
+                entry.begin(attempt)
+                entry.change(self._under_policy, veto)
             return Judged(list(vetoes), self._admission.recall(vetoes))
+
+    def _under_policy(self, plugin: Plugin, veto: str | None) -> Plugin:
+        if self._seals and not (plugin.sealed or plugin.is_bundled):
+            plugin = plugin._replace(sealed=True)
+        return plugin.under_policy(self._config, veto)
 
     def try_out(self, judged: Judged) -> None:
         """Try the plugins that have to be, in child processes, and conclude what may run.
@@ -193,12 +201,49 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             for entry in entries:
-                entry.register(config, self._registries, self._admission.mark, eager=eager)
+                self._register(entry, config, eager=eager)
                 self._admission.remember_offer(entry)
-                if entry.state is not entry.told:
-                    entry.told = entry.state
-                    self._hooks.outcome(entry.record)
+                self._tell_hooks(entry)
             self._known.cache.save()
+
+    def _register(self, entry: PluginEntry, config: Config, *, eager: bool) -> None:
+        """Register what a plugin offers; does nothing where that is done or the plugin was refused.
+
+        What was interrupted is done by the next call.
+
+        Args:
+            entry: The plugin.
+            config: What the user decided.
+            eager: Whether its library is mapped now, instead of at the first use of what it
+                offered when it was tried.
+        """
+        plugin = entry.plugin
+        if plugin.outcome is not None and eager:
+            _open_registered([entry])
+        if plugin.state is not State.FOUND:
+            return
+        library = entry.serve(lambda: self._library_of(entry, config))
+        finding = plugin.finding
+        # At the first use the file of what is sealed may be another one.
+        if finding is None or finding.offer is None or eager or plugin.sealed:
+            try:
+                library.open_now()
+            except ShortageError as error:
+                entry.change(Plugin.postponed, "load", error)
+        else:
+            library.defer(finding, finding.offer)
+
+    def _library_of(self, entry: PluginEntry, config: Config) -> PluginLibrary:
+        registrations = entry.registrations
+        if registrations is None:
+            registrations = Registrations(entry.plugin.name, config, self._registries)
+        return PluginLibrary(entry, config, registrations, self._admission.mark)
+
+    def _tell_hooks(self, entry: PluginEntry) -> None:
+        plugin = entry.plugin
+        if plugin.state is not plugin.told:
+            plugin = entry.change(lambda newest: newest._replace(told=newest.state))
+            self._hooks.outcome(plugin.record)
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""
@@ -217,6 +262,6 @@ def _open_registered(entries: Iterable[PluginEntry]) -> None:
     and an init that hangs would keep the lock.
     """
     for entry in entries:
-        if entry.generation is not None and entry.generation.is_settled:
+        if entry.serving is not None and entry.plugin.outcome is not None:
             with suppress(ShortageError):  # the first use does it
-                entry.generation.open_now()
+                entry.serving.open_now()

@@ -1,4 +1,4 @@
-"""From candidates to entries: each is recalled or probed, and judged."""
+"""From candidates to plugins: each is recalled or probed, and judged."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from modular_tf.discovery.file_identity import see_library
+from modular_tf.discovery.file_identity import FileIdentity, see_library
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.rules.shortage import shortage_of
 from modular_tf.service.configuration import trust_of
-from modular_tf.service.plugin import PluginEntry
-from modular_tf.service.reload.watching.snapshot import file_identity
+from modular_tf.service.plugin import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.file_identity import FileIdentity, SeenFile
+    from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.load_facts import LoadFacts
     from modular_tf.discovery.probe import Prober
     from modular_tf.discovery.trust.verdict import TrustVerdict
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.scan_cache import ScanCache
 
 
-def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[PluginEntry]:
-    """Return entries of candidates, in the same order; nothing of theirs is run.
+def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> list[Plugin]:
+    """Return plugins of candidates, in the same order; nothing of theirs is run.
 
     Args:
         candidates: The files.
@@ -37,11 +36,11 @@ def scan(candidates: Sequence[Candidate], config: Config, cache: ScanCache) -> l
     """
     made = Scan(candidates, config, cache)
     made.probe(made.recall(candidates), tell_progress=lambda: None)
-    return made.entries
+    return made.plugins
 
 
 class Scan:
-    """Candidates that become entries: those of which nothing is known have to be probed.
+    """Candidates that become plugins: those of which nothing is known have to be probed.
 
     Used under the service's lock, but need not have it from one call to the next.
 
@@ -55,12 +54,12 @@ class Scan:
         self.candidates = candidates
         self._config = config
         self._cache = cache
-        self._entries: dict[str, PluginEntry] = {}
+        self._plugins: dict[str, Plugin] = {}
 
     @property
-    def entries(self) -> list[PluginEntry]:
-        """One entry for each candidate, in the same order; all have been recalled or probed."""
-        return [self._entries[candidate.path] for candidate in self.candidates]
+    def plugins(self) -> list[Plugin]:
+        """One plugin for each candidate, in the same order; all have been recalled or probed."""
+        return [self._plugins[candidate.path] for candidate in self.candidates]
 
     def recall(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Judge candidates by what is known of them; return those of which nothing is."""
@@ -88,20 +87,18 @@ class Scan:
                 tell_progress()
         self._cache.save()
 
-    def _keep(
-        self, candidate: Candidate, look_at: Callable[[Candidate], PluginEntry | None]
-    ) -> bool:
-        """Keep the entry that a look gives, if any; tell whether it does."""
+    def _keep(self, candidate: Candidate, look_at: Callable[[Candidate], Plugin | None]) -> bool:
+        """Keep the plugin that a look gives, if any; return whether it does."""
         try:
-            entry = look_at(candidate)
+            plugin = look_at(candidate)
         except (OSError, MemoryError) as error:  # also of an import
             shortage = shortage_of(error)
             if shortage is None:
                 raise
-            entry = PluginEntry.postponed(candidate, shortage)
-        if entry is not None:
-            self._entries[candidate.path] = entry
-        return entry is not None
+            plugin = Plugin.unread(candidate, shortage, FileIdentity.at(candidate.path))
+        if plugin is not None:
+            self._plugins[candidate.path] = plugin
+        return plugin is not None
 
 
 class _Pass:
@@ -120,29 +117,23 @@ class _Pass:
             trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of
         )
 
-    def recalled(self, candidate: Candidate) -> PluginEntry | None:
+    def recalled(self, candidate: Candidate) -> Plugin | None:
         known = self._cache.recall(candidate.path)
         if known is None:
             return None
         self._seen = known.seen
-        verdict = self._judged(candidate, known.facts, known.finding)
-        entry = PluginEntry(candidate, known.facts, verdict, known=known)
-        entry.identity = known.seen.identity
-        return entry
+        trust = self._judged(candidate, known.facts, known.finding)
+        return Plugin.of(candidate, known.facts, trust, known=known, identity=known.seen.identity)
 
-    def probed(self, candidate: Candidate) -> PluginEntry:
-        identity = file_identity(candidate.path)  # before anything is read
-        entry = self._probed(candidate)
-        entry.identity = identity
-        return entry
-
-    def _probed(self, candidate: Candidate) -> PluginEntry:
+    def probed(self, candidate: Candidate) -> Plugin:
         from modular_tf.discovery.load_facts import LoadFacts  # noqa: PLC0415  (as in _the_prober)
 
+        identity = FileIdentity.at(candidate.path)  # before anything is read
         refusal = self._judge.refusal_by_rights(candidate)
         if refusal is not None:  # whoever wrote the file decides how long its reading takes
             probe = self._the_prober().probe(candidate, link=False)
-            return PluginEntry(candidate, LoadFacts.of(probe), refusal, probe=probe)
+            facts = LoadFacts.of(probe)
+            return Plugin.of(candidate, facts, refusal, probe=probe, identity=identity)
         # Before it is probed: a change after that is noticed.
         self._seen = see_library(candidate.path)
         probe = self._the_prober().probe(candidate)
@@ -150,9 +141,8 @@ class _Pass:
         known = None if self._seen is None else self._cache.describe(probe, self._seen)
         if known is not None:
             self._cache.remember(known)
-        return PluginEntry(
-            candidate, facts, self._judged(candidate, facts), known=known, probe=probe
-        )
+        trust = self._judged(candidate, facts)
+        return Plugin.of(candidate, facts, trust, known=known, probe=probe, identity=identity)
 
     def _the_prober(self) -> Prober:
         if self._prober is None:

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import os
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.discovery.search import Discovery, discover, discover_named
+from modular_tf.discovery.search import Discovery, discover, discover_named, installed_among
+from modular_tf.discovery.sources.installed import Installation
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.errors import NotFoundError
+from modular_tf.events.delivery import delivers_at_end
+from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
+from modular_tf.service.outcome import lost_schemes, without
+from modular_tf.service.plugin_entry import PluginEntry, log_decisions
 from modular_tf.service.plugin_scan import Scan, scan
-from modular_tf.service.shadowing import without_lost_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.sources.installed import Installation
-    from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.filesystem.registry import Registered
     from modular_tf.service.configuration import Config
-    from modular_tf.service.plugin import Attempt, PluginEntry
+    from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
+    from modular_tf.service.plugin import Plugin
+    from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.report import PluginRecord
+
+
+_PATIENCE_S = 10.0  # with another process that reads one library
 
 
 class Search(NamedTuple):
@@ -28,7 +40,7 @@ class Search(NamedTuple):
 
     Attributes:
         found: What there is.
-        scan: Makes entries of the candidates that are new.
+        scan: Makes plugins of the candidates that are new.
         unknown: Those of them that have to be probed.
     """
 
@@ -71,7 +83,7 @@ class KnownPlugins:
         Args:
             serving: What serves now, by scheme.
         """
-        return [without_lost_schemes(entry.record(), entry.filesystems, serving) for entry in self]
+        return [_record_of(entry, serving) for entry in self]
 
     def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
         """Find candidates; what is known already goes on."""
@@ -82,7 +94,7 @@ class KnownPlugins:
 
     def finish_search(self, search: Search) -> None:
         """Name and keep the plugins that are new, when the unknown ones have been probed."""
-        self._keep(search.scan.entries)
+        self._keep([PluginEntry(_logged(plugin)) for plugin in search.scan.plugins])
         self.found = search.found
 
     def named(self, name_or_path: str) -> list[PluginEntry]:
@@ -119,7 +131,7 @@ class KnownPlugins:
         """
         entry, *others = self.named(name_or_path)
         if others:
-            names = [entry.name, *(other.name for other in others)]
+            names = [entry.plugin.name, *(other.plugin.name for other in others)]
             raise NotFoundError(f"{name_or_path}: name one of {names}", path=name_or_path)
         return entry
 
@@ -146,12 +158,9 @@ class KnownPlugins:
 
         Args:
             candidates: The files.
-            attempt: Who takes them on their way, None for nobody yet.
+            attempt: The run that processes them, None for none yet.
         """
-        entries = self.entries_of(candidates)
-        for entry in entries:
-            entry.attempt = attempt
-        return self._keep(entries)
+        return self._keep([PluginEntry(p, attempt=attempt) for p in self.scanned(candidates)])
 
     def _keep(self, entries: list[PluginEntry]) -> list[PluginEntry]:
         self._change(lambda before: self._with(entries, before))
@@ -162,20 +171,22 @@ class KnownPlugins:
     ) -> dict[str, PluginEntry]:
         """Return the entries with others, but those that a signal handler has met meanwhile."""
         after = dict(before)
-        met = {(entry.path, entry.candidate.identity) for entry in before.values()}
+        met = {_file_of(entry) for entry in before.values()}
         for entry in entries:
-            if (entry.path, entry.candidate.identity) not in met:
-                entry.name = self._unused_name(entry.candidate.name, after)
-                after[entry.name] = entry
+            if _file_of(entry) not in met:
+                name = self._unused_name(entry.plugin.candidate.name, after)
+                if name != entry.plugin.name:
+                    entry.change(lambda plugin, name: plugin._replace(name=name), name)
+                after[name] = entry
         return after
 
     def has_name(self, name: str) -> bool:
-        """Tell whether a plugin has this name."""
+        """Return whether a plugin has this name."""
         return name in self._entries
 
     def has(self, entry: PluginEntry) -> bool:
         """Tell whether an entry stands for its plugin: it was neither replaced nor given up."""
-        return self._entries.get(entry.name) is entry
+        return self._entries.get(entry.plugin.name) is entry
 
     def replace(self, old: PluginEntry, new: PluginEntry) -> None:
         """Let an entry stand for the plugin of another, whose name it has."""
@@ -198,20 +209,166 @@ class KnownPlugins:
 
         They go on from where they were: what was to be loaded is to be loaded.
         """
-        postponed = [e for e in self if e.is_postponed and e.is_there and not e.is_under_way]
-        entries = self.entries_of([entry.candidate for entry in postponed])
-        for old, new in zip(postponed, entries, strict=True):
-            if not new.is_postponed:
-                new.name, new.sealed, new.attempt = old.name, old.sealed, old.attempt
-                self.replace(old, new)
+        postponed = [entry for entry in self if _may_retry(entry)]
+        scanned = self.scanned([entry.plugin.candidate for entry in postponed])
+        for old, plugin in zip(postponed, scanned, strict=True):
+            if not plugin.is_postponed:
+                self.replace(old, old.anew(plugin, attempt=old.attempt))
 
-    def entries_of(self, candidates: Sequence[Candidate]) -> list[PluginEntry]:
-        """Judge and probe candidates, and return entries that are not kept here."""
-        return scan(candidates, self._config, self.cache)
+    def scanned(self, candidates: Sequence[Candidate]) -> list[Plugin]:
+        """Judge and probe candidates, and return plugins that are not kept here."""
+        return [_logged(plugin) for plugin in scan(candidates, self._config, self.cache)]
 
     def _by_identity(self) -> dict[tuple[int, int], PluginEntry]:
         """Return the entries by device and inode, without those whose file is gone.
 
         A system may give the inode of a deleted file to the next one that is made.
         """
-        return {e.candidate.identity: e for e in self._entries.values() if e.is_there}
+        entries = self._entries.values()
+        return {e.plugin.candidate.identity: e for e in entries if e.plugin.is_there}
+
+
+class PluginSearch:
+    """Finds the plugins of one service. [any thread]
+
+    It takes the service's lock itself, after it has asked the hooks.
+
+    Attributes:
+        known: The plugins that were found so far.
+
+    Args:
+        lock: The service's.
+        known: As above.
+        config: What the user decided.
+        hooks: Who may add places.
+        arguments: Files and directories that come before all others.
+        bundled: Whether the plugins that come with the package count.
+    """
+
+    def __init__(
+        self,
+        lock: ServiceLock,
+        known: KnownPlugins,
+        config: Config,
+        hooks: Hooks,
+        arguments: Sequence[str],
+        *,
+        bundled: bool,
+    ) -> None:
+        self.known = known
+        self._lock = lock
+        self._config = config
+        self._hooks = hooks
+        self._arguments = tuple(arguments)
+        self._bundled = bundled
+        self._searched: SearchPaths | None = None
+
+    def paths(self) -> SearchPaths:
+        """Return where to search, as process, configuration and hooks have it now."""
+        return SearchPaths.of_process(
+            arguments=self._arguments,
+            config_directories=(
+                *self._config.plugin_dirs,
+                *self._hooks.plugin_paths(self._config),
+            ),
+            config_origin=self._config.origin,
+            bundled=self._bundled,
+        )
+
+    def run(self) -> None:
+        """Find candidates in all sources and probe those that are new."""
+        self._run(again=True)
+
+    def run_once(self) -> None:
+        """Search all sources, unless that was done before."""
+        if not self.was_run:
+            self._run(again=False)
+
+    def run_for(self, names_or_paths: Sequence[str]) -> None:
+        """Search all sources once, if they decide what is named; no name means all plugins."""
+        if not names_or_paths or not all(map(self._is_clear, names_or_paths)):
+            self.run_once()
+
+    def _is_clear(self, name_or_path: str) -> bool:
+        """Tell whether something names a known plugin, or files that need no source.
+
+        A path that the caller names comes before all sources. Only what a distribution brings has
+        to be known for that, since its RECORD decides whether the file is trusted.
+        """
+        if self.known.has_name(name_or_path):
+            return True
+        is_file = is_plugin_file_name(name_or_path) and os.path.lexists(name_or_path)
+        if os.sep not in name_or_path and not is_file:
+            return False
+        return not installed_among(discover_named(name_or_path).candidates)
+
+    def _run(self, *, again: bool) -> None:
+        installation = Installation(python_path())
+        self._hooks.find(installation)  # from the same files as the entry points of plugins
+        paths = self.paths()
+        search = self._begin(paths, installation, again=again)
+        if search is None:
+            return
+        if search.unknown:  # without the lock: this may wait for another process
+            find_out_once(
+                self.known.cache.claims("probe"),
+                search.unknown,
+                attrgetter("path"),
+                unknown=partial(self._recall_anew, search),
+                find_out=partial(self._probe, search),
+                patience_s=_PATIENCE_S,
+                check=self._lock.check_open,
+            )
+        self._finish(search, paths)
+
+    @delivers_at_end
+    def _begin(
+        self, paths: SearchPaths, installation: Installation, *, again: bool
+    ) -> Search | None:
+        with self._lock:
+            if not again and paths == self._searched:  # another thread has done it meanwhile
+                return None
+            return self.known.begin_search(paths, installation)
+
+    @delivers_at_end
+    def _recall_anew(self, search: Search, candidates: Sequence[Candidate]) -> list[Candidate]:
+        with self._lock:
+            return search.scan.recall(candidates)
+
+    @delivers_at_end
+    def _probe(
+        self, search: Search, candidates: Sequence[Candidate], tell_progress: Callable[[], None]
+    ) -> None:
+        with self._lock:
+            search.scan.probe(candidates, tell_progress)
+
+    @delivers_at_end
+    def _finish(self, search: Search, paths: SearchPaths) -> None:
+        with self._lock:
+            self.known.finish_search(search)
+            self._searched = paths
+
+    @property
+    def was_run(self) -> bool:
+        """Whether all sources were searched before."""
+        return self.known.found is not None
+
+
+def _logged(plugin: Plugin) -> Plugin:
+    log_decisions(plugin)
+    return plugin
+
+
+def _record_of(entry: PluginEntry, serving: Mapping[str, Registered]) -> PluginRecord:
+    record = entry.plugin.record()
+    return without(record, lost_schemes(record.name, entry.filesystems, serving))
+
+
+def _file_of(entry: PluginEntry) -> tuple[str, tuple[int, int]]:
+    candidate = entry.plugin.candidate
+    return candidate.path, candidate.identity
+
+
+def _may_retry(entry: PluginEntry) -> bool:
+    plugin = entry.plugin
+    return plugin.is_postponed and plugin.is_there and not entry.is_under_way

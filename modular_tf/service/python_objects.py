@@ -9,16 +9,16 @@ from modular_tf.errors import AlreadyExistsError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.registry import SchemeRegistration
 from modular_tf.rules.filesystem import scheme_pinned
-from modular_tf.service.report import PYTHON_SOURCE, PluginRecord, State
-from modular_tf.service.shadowing import without_lost_schemes
+from modular_tf.service.outcome import Outcome, lost_schemes, state_of, without
+from modular_tf.service.report import PYTHON_SOURCE, PluginRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.registries import Registries
-    from modular_tf.service.service_lock import ServiceLock
 
 
 class _Contribution:
@@ -50,14 +50,15 @@ class _Contribution:
         self.device_types = device_types
 
     def record(self, name: str) -> PluginRecord:
+        outcome = Outcome(tuple(self.filesystems), self.device_types)
         return PluginRecord(
             name=name,
             path=None,
             source=PYTHON_SOURCE,
             kinds=("device" if self.device_types else "filesystem",),
-            state=State.LOADED,
-            schemes=tuple(self.filesystems),
-            device_types=self.device_types,
+            state=state_of(None, outcome),
+            schemes=outcome.schemes,
+            device_types=outcome.device_types,
         )
 
 
@@ -96,7 +97,7 @@ class PythonContributions:
         """Return one record per contribution, as it serves now."""
         serving = self._registries.schemes.view
         return [
-            without_lost_schemes(made.record(name), made.filesystems, serving)
+            without(made.record(name), lost_schemes(name, made.filesystems, serving))
             for name, made in list(self._contributed.items())
         ]
 

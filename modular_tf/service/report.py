@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_log import SearchedPlace
     from modular_tf.rules import Violation
+    from modular_tf.service.reload.watching.change import ChangeKind
 
 PYTHON_SOURCE = "python"
 """The source of filesystems and devices that Python code registered."""
 
 
 class State(Enum):
-    """Where a plugin's way ended."""
+    """What became of a plugin."""
 
     FOUND = "found"
     REJECTED = "rejected"
@@ -30,7 +31,7 @@ class State(Enum):
 
 
 class Decision(NamedTuple):
-    """One step of a plugin's way, taken or refused.
+    """One step of the processing of a plugin, passed or refused.
 
     Attributes:
         stage: As a violation's.
@@ -62,13 +63,13 @@ class PluginRecord(NamedTuple):
         path: Its file; None for what Python code registered.
         source: What found it.
         kinds: What it brings.
-        state: Where its way ended.
+        state: What became of it.
         schemes: URI schemes that it serves.
         device_types: Device types that it serves.
         reason: Why it does not serve, or the first of several; None where all is well.
         reasons: All of them.
         warnings: Rules that it broke without being refused.
-        decisions: The steps of its way, in order.
+        decisions: The steps that were decided, in order.
     """
 
     name: str
@@ -122,3 +123,36 @@ class Report:
             if record.name == name:
                 return record
         raise KeyError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginChange:
+    """One change that a service took note of.
+
+    Attributes:
+        kind: What happened to the file.
+        path: The file.
+        plugin: The plugin's name.
+        record: The plugin as it is now; of a removed one, as it was last.
+        kept: Why the library before goes on serving instead of the new file; None where that
+            did not happen.
+    """
+
+    kind: ChangeKind
+    path: str
+    plugin: str
+    record: PluginRecord
+    kept: Violation | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON knows it."""
+        return {
+            "change": self.kind.value,
+            "path": self.path,
+            "plugin": self.plugin,
+            "state": self.record.state.value,
+            "schemes": list(self.record.schemes),
+            "device_types": list(self.record.device_types),
+            "reason": self.record.reason.as_dict() if self.record.reason else None,
+            "kept": self.kept.as_dict() if self.kept else None,
+        }

@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.concurrency.threads import TimedWork
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.sources.search_paths import python_path
-from modular_tf.errors import DeadlineExceededError
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.service.configuration import Config, load_config
-from modular_tf.service.device_outcomes import with_device_outcomes
 from modular_tf.service.hooks import Hooks
-from modular_tf.service.live_services import keep_in_sight
+from modular_tf.service.lifetime import (
+    ServiceLock,
+    close_with_process,
+    is_awaited,
+    not_closed_in_time,
+)
 from modular_tf.service.log_output import follow_environment
+from modular_tf.service.outcome import Lost, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
-from modular_tf.service.plugin_search import PluginSearch
-from modular_tf.service.plugins import KnownPlugins
+from modular_tf.service.plugins import KnownPlugins, PluginSearch
 from modular_tf.service.python_objects import PythonContributions
 from modular_tf.service.registries import Registries
 from modular_tf.service.reload.hot_reload import HotReload
 from modular_tf.service.report import Report
-from modular_tf.service.service_lock import ServiceLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,10 +38,9 @@ if TYPE_CHECKING:
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.service.plugin import PluginEntry
-    from modular_tf.service.plugin_change import PluginChange
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.reload.plugin_watch import Watch
-    from modular_tf.service.report import PluginRecord
+    from modular_tf.service.report import PluginChange, PluginRecord
     from modular_tf.service.why import Explanation
 
 _PATIENCE_AT_EXIT_S = 5.0
@@ -95,7 +96,7 @@ class PluginService:
         self._is_ended = False
         self._unclosed: list[PluginEntry] = []
         self._closing = TimedWork()
-        keep_in_sight(self)
+        close_with_process(self)
 
     # -- the way of plugins ---------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class PluginService:
 
     @property
     def draining(self) -> int:
-        """How many old generations are kept by those who hold something of them."""
+        """How many old libraries are kept by those who hold something of them."""
         return self._hot_reload.draining
 
     # -- what there is --------------------------------------------------------------------------
@@ -199,10 +200,11 @@ class PluginService:
             records = self._known.records(self._registries.schemes.view)
             records += self._contributions.records()
         # Without the lock: this asks device factories, some of which are Python code.
-        return with_device_outcomes(records, self._registries.devices)
+        lost = lost_devices(self._registries.devices)
+        return [without(record, lost.get(record.name, Lost())) for record in records]
 
     def entry(self, name_or_path: str | os.PathLike[str]) -> PluginEntry:
-        """Return all that is known of one plugin: its probe, library and tables.
+        """Return one plugin: its newest record, probe, library and tables.
 
         Raises:
             NotFoundError: There is no such plugin or file, or a directory has several.
@@ -327,10 +329,10 @@ class PluginService:
             ModularTFError: The first failure; the rest was closed all the same.
         """
         timeout = self.config.close_timeout_s
-        if timeout is not None and not self._is_ended and not _is_awaited():
+        if timeout is not None and not self._is_ended and not is_awaited():
             close = partial(self._close, at_exit=False)
             if not self._closing.run(close, "close of a service", timeout):
-                raise self._unclosed_error(timeout)
+                raise not_closed_in_time([entry.plugin.name for entry in self._unclosed], timeout)
         self._close(at_exit=False)  # what a thread has done already is done
         # In place: another thread that closes it may be about to add to the list.
         failures, self._failures[:] = self._failures[:], []
@@ -354,17 +356,6 @@ class PluginService:
             entries.pop()  # not before: an interrupt must leave it to be named
         self._hot_reload.close(self._failures, at_exit=at_exit)
         self._is_ended = True  # each of these may be done again, if an interrupt came before
-
-    def _unclosed_error(self, timeout: float) -> DeadlineExceededError:
-        left = [entry.name for entry in reversed(self._unclosed)]
-        now, *later = left or ["of an old generation"]
-        then = f"; after it: {', '.join(later)}" if later else ""
-        return DeadlineExceededError(
-            f"plugin {now} was not closed within {timeout:g} s{then}. It goes on in a thread, which"
-            " the end of the process waits for; `close_timeout_s` of the configuration bounds it",
-            plugin=now if left else None,
-            operation="close",
-        )
 
     def close_at_exit(self) -> list[ModularTFError]:
         """Close without waiting for memory regions; called when the process ends.
@@ -404,10 +395,3 @@ def _paths(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(paths, str | bytes):  # it would count as a list of its letters
         raise TypeError(f"expected a list of paths, found {paths!r}")
     return [os.fsdecode(path) for path in paths]
-
-
-def _is_awaited() -> bool:
-    """Whether this thread runs a callback of a device, whose close refuses to wait for itself."""
-    from modular_tf.device.streams.host_callback import running_executor  # noqa: PLC0415  (native core)
-
-    return running_executor() is not None

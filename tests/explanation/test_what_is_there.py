@@ -93,10 +93,10 @@ def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
     service = make_service(fixture_plugin("good"))
     service.discover()
     entry = service.entry(service.plugins()[0].name)
-    entry.incident = Incident(Violation("LD-060", "it was bad"), signal=4711)
-    entry.quarantined_since = time
+    incident = Incident(Violation("LD-060", "it was bad"), signal=4711)
+    entry.change(lambda plugin: plugin._replace(incident=incident, quarantined_since=time))
 
-    assert why(service, entry.name).of("quarantine") == [
+    assert why(service, entry.plugin.name).of("quarantine") == [
         f"since {time} s after 1970",
         "ended by signal 4711",
     ]

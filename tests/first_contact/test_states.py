@@ -125,7 +125,7 @@ def test_hooks_hear_of_the_quarantine(rfc_example):
 
 def test_tensorflows_way_to_load_passes_it_too(rfc_example, monkeypatch):
     with PluginService(bundled=False) as service:
-        monkeypatch.setattr("modular_tf.service.tensorflow_names.default_service", lambda: service)
+        monkeypatch.setattr("modular_tf.service.default.default_service", lambda: service)
 
         with pytest.raises(PluginError, match="crashed with SIGSEGV") as failure:
             mtf.load_pluggable_device_library(rfc_example)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.errors import ClosedError, ResourceExhaustedError
-from modular_tf.service.reload.retired_library import RetiredGeneration
+from modular_tf.service.reload.retired_library import RetiredLibrary
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt, interrupt, points
 
@@ -67,7 +67,7 @@ def test_what_one_filesystem_failed_with_survives_an_interrupt_in_the_next(monke
 
 
 class Leftover:
-    """A filesystem that an old generation has left to those who hold it.
+    """A filesystem that an old library has left to those who hold it.
 
     Args:
         errors: What its closings raise; those that follow are fine.
@@ -81,13 +81,13 @@ class Leftover:
             raise self._errors.pop(0)
 
 
-def test_what_an_old_generation_failed_with_survives_an_interrupt_in_the_next():
+def test_what_an_old_library_failed_with_survives_an_interrupt_in_the_next():
     service = PluginService(bundled=False)
     service.load()
     service.refresh()
     leftovers = [Leftover(ResourceExhaustedError("the disk is full")), Leftover(Interrupt())]
     service._hot_reload._renewal._draining += [
-        RetiredGeneration("x", "/x.so", [leftover], None, []) for leftover in leftovers
+        RetiredLibrary("x", "/x.so", [leftover], None, []) for leftover in leftovers
     ]
     with pytest.raises(Interrupt):
         service.close()
@@ -153,7 +153,7 @@ def test_what_fails_after_another_thread_has_closed_the_service_is_told():
     service.load()
     service.refresh()
     leftover = ClosedByTwo(ResourceExhaustedError("the disk is full"))
-    old = RetiredGeneration("x", "/x.so", [leftover], None, [])
+    old = RetiredLibrary("x", "/x.so", [leftover], None, [])
     service._hot_reload._renewal._draining.append(old)
 
     with pytest.raises(ResourceExhaustedError, match="the disk is full"):

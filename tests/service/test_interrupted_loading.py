@@ -16,7 +16,7 @@ from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
 from modular_tf.hookspecs import hookimpl
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.scan_cache import ScanCache, cache
-from modular_tf.service.mapped_library import Generation
+from modular_tf.service.mapped_library import PluginLibrary
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.filesystem.memory_store import MemoryStore
@@ -40,7 +40,7 @@ DEVICE_STEPS = [
 ]
 STEPS_OF_ALL = [
     "modular_tf.service.plugins:discover",
-    "modular_tf.service.plugin_search:find_out_once",
+    "modular_tf.service.plugins:find_out_once",
     "modular_tf.service.plugin_scan:Scan.recall",
     "modular_tf.service.plugin_scan:Scan.probe",
     "modular_tf.service.plugins:KnownPlugins.finish_search",
@@ -50,10 +50,12 @@ STEPS_OF_ALL = [
     "modular_tf.first_contact.trials:try_plugins",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.admission:Admission.conclude",
-    "modular_tf.service.plugin:PluginEntry.accept_finding",
-    "modular_tf.service.plugin:PluginEntry.register",
-    "modular_tf.service.plugin:Generation",
-    "modular_tf.service.mapped_library:Generation.defer",
+    "modular_tf.service.plugin:Plugin.accepted",
+    "modular_tf.service.plugin:Plugin.registered",
+    "modular_tf.service.plugin_entry:PluginEntry.change",
+    "modular_tf.service.pipeline:PluginPipeline._register",
+    "modular_tf.service.pipeline:PluginLibrary",
+    "modular_tf.service.mapped_library:PluginLibrary.defer",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.device.registry:DeviceRegistry.enter",
     "modular_tf.service.kept.scan_cache:ScanCache.save",
@@ -257,15 +259,15 @@ def test_what_is_registered_is_mapped_without_the_lock_of_the_service(
 ):
     """A signal handler of a thread that maps it may wait for that lock."""
     service, free = loaded(TRIED, plugin_file("libcut.so")), []
-    real = Generation.open_now
+    real = PluginLibrary.open_now
 
-    def open_now(generation):
+    def open_now(library):
         if not free:
             free.append(finishes(service.plugins))
             free.append(finishes(service.close_at_exit))
-        return real(generation)
+        return real(library)
 
-    monkeypatch.setattr(Generation, "open_now", open_now)
+    monkeypatch.setattr(PluginLibrary, "open_now", open_now)
     with suppress(ClosedError):
         service.load("cut")
 
@@ -276,7 +278,7 @@ def test_what_is_mapped_already_waits_for_nobody(plugin_file, loaded):
     service = loaded(TRIED, plugin_file("libcut.so"))
     service.load("cut")
 
-    with service.entry("cut").generation._lock:
+    with service.entry("cut").serving._lock:
         assert finishes(lambda: service.load("cut"))
 
 

@@ -108,7 +108,7 @@ def test_a_new_file_or_folder_may_be_named(plugin_file, make_service, tmp_path):
     service.load(tmp_path / "folder")
 
     assert service.schemes() == {"new": "new", "xx": "x", "yy": "y"}
-    assert service.entry(str(tmp_path / "new")).name == "new"
+    assert service.entry(str(tmp_path / "new")).plugin.name == "new"
     with pytest.raises(NotFoundError, match=r"name one of \['x', 'y'\]"):
         service.entry(str(tmp_path / "folder"))
 
@@ -143,7 +143,7 @@ def test_a_new_file_with_the_inode_of_a_deleted_one_is_new(plugin_file, make_ser
     new.write_bytes(plugin_file("elsewhere/x.so", scheme="new").read_bytes())
     service.load(new)
     assert service.schemes() == {"new": "new"}
-    assert service.entry(str(new)).name == "new"
+    assert service.entry(str(new)).plugin.name == "new"
     assert service.load()["old"].state is State.FAILED
     assert service.report()["old"].reason.rule == "LD-050"
 

@@ -217,7 +217,7 @@ def test_a_change_of_rights_alone_does_not_matter(good):
 def test_the_rule_that_accepted_is_shown(good):
     with service(good) as plugins:
         plugins.load()
-        decisions = plugins.entry("x").decisions
+        decisions = plugins.entry("x").plugin.decisions
 
     (decision,) = (found for found in decisions if found.stage == "trust")
     assert decision.rule == "LD-075"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.filesystem import Filesystem
-    from modular_tf.service.plugin_change import PluginChange
     from modular_tf.service.reload.watching.change import Change
+    from modular_tf.service.report import PluginChange
 
 PATIENCE_S = 60.0  # what nobody needs
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.service.configuration import Config
 from modular_tf.service.reload.watching.change import Change, ChangeKind
-from modular_tf.service.reload.watching.snapshot import file_identity
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.watching.conftest import told, write
@@ -231,12 +231,12 @@ def test_a_file_that_changed_since_it_was_found_whole_has_its_turn_later(service
     path = put(scheme="first")
     service.load("x")
     put(scheme="second")
-    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
     put(scheme="third")
 
     assert service._hot_reload.follow([whole]) == []
     assert service.schemes() == {"first": "x"}
-    whole = Change(path, ChangeKind.REPLACED, file_identity(path))
+    whole = Change(path, ChangeKind.REPLACED, FileIdentity.at(path))
     assert told(service._hot_reload.follow([whole])) == [("replaced", "x", "loaded")]
     assert service.schemes() == {"third": "x"}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from modular_tf.errors import ClosedError, UnimplementedError
-from modular_tf.service.mapped_library import Generation
+from modular_tf.service.mapped_library import PluginLibrary
 from modular_tf.service.report import State
 from tests.watching.conftest import told, write
 
@@ -40,8 +40,8 @@ def serves_what_lies_there(service, path, scheme):
     """Check that a scheme is served by the library that lies at a path."""
     write(service, f"{scheme}://host/file")
     name = Path(path).stem.removeprefix("lib")
-    entry = service.entry(name)
-    assert entry.sha256 == sha256(Path(path).read_bytes()).hexdigest()
+    plugin = service.entry(name).plugin
+    assert plugin.sha256 == sha256(Path(path).read_bytes()).hexdigest()
     assert service.schemes() == {scheme: name}
     (record,) = service.plugins()
     assert (record.state, record.schemes, record.reasons) == (State.LOADED, (scheme,), ())
@@ -132,7 +132,7 @@ def test_two_refreshes_try_a_file_once(service, put, while_trying):
     while_trying(service.refresh)
 
     assert told(service.refresh()) == [("appeared", "x", "loaded")]
-    assert [entry.name for entry in judged] == ["x"]
+    assert [entry.plugin.name for entry in judged] == ["x"]
 
 
 def replace(put, scheme):
@@ -149,15 +149,18 @@ STEPS = [
     "modular_tf.service.plugins:KnownPlugins.forget",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.pipeline:PluginPipeline.try_out",
-    "modular_tf.service.plugin:PluginEntry.register",
-    "modular_tf.service.mapped_library:Generation.open_now",
-    "modular_tf.service.mapped_library:Generation.give_up_taken",
-    "modular_tf.service.mapped_library:Generation.take_over",
-    "modular_tf.service.mapped_library:Generation.retired",
-    "modular_tf.service.mapped_library:Generation.forget",
+    "modular_tf.service.admission:Admission.conclude",
+    "modular_tf.service.plugin:Plugin.registered",
+    "modular_tf.service.plugin_entry:PluginEntry.change",
+    "modular_tf.service.pipeline:PluginPipeline._register",
+    "modular_tf.service.mapped_library:PluginLibrary.open_now",
+    "modular_tf.service.reload.replacement:StagedRegistrations.give_up_taken",
+    "modular_tf.service.reload.replacement:StagedRegistrations.take_over",
+    "modular_tf.service.reload.retired_library:RetiredLibrary.of",
+    "modular_tf.service.mapped_library:PluginLibrary.forget",
     "modular_tf.filesystem.registry:SchemeRegistration.enter",
     "modular_tf.filesystem.registry:SchemeRegistration.undo",
-    "modular_tf.service.reload.retired_library:RetiredGeneration.close",
+    "modular_tf.service.reload.retired_library:RetiredLibrary.close",
 ]
 
 
@@ -185,7 +188,7 @@ def test_the_next_refresh_finishes_one_that_was_interrupted(service, put, monkey
         ("replaced", "shadowed", "added"), State.LOADED
     )
     assert all(record.reasons == () for record in records.values())
-    assert service.entry("added").sha256 == sha256(Path(new).read_bytes()).hexdigest()
+    assert service.entry("added").plugin.sha256 == sha256(Path(new).read_bytes()).hexdigest()
     assert service.filesystem("one") is not old
     assert not service.filesystem("one").path_exists("one://host/file")
     assert old.path_exists("one://host/file")
@@ -215,7 +218,7 @@ def interrupt_once(monkeypatch, step, when):
     monkeypatch.setattr(holder, name, called)
 
 
-def test_closing_closes_the_old_generation_of_an_interrupted_succession(service, put, monkeypatch):
+def test_closing_closes_the_old_library_of_an_interrupted_replacement(service, put, monkeypatch):
     put(scheme="one")
     service.load("x")
     old = write(service, "one://host/file")
@@ -238,17 +241,17 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
 ):
     path = Path(put(scheme="one"))
     service.load()
-    load = Generation._load
+    load = PluginLibrary._load
 
-    def remove_it(generation):
-        loaded = load(generation)
+    def remove_it(library):
+        loaded = load(library)
         path.unlink()
         assert told(service.refresh()) == [("removed", "x", "loaded")]
         return loaded
 
-    monkeypatch.setattr(Generation, "_load", remove_it)
+    monkeypatch.setattr(PluginLibrary, "_load", remove_it)
     interrupt_once(
-        monkeypatch, "modular_tf.service.mapped_library:Generation._differences", "before"
+        monkeypatch, "modular_tf.service.mapped_library:PluginLibrary._differences", "before"
     )
     with pytest.raises(KeyboardInterrupt):
         service.filesystem("one")

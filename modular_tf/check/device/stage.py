@@ -139,7 +139,7 @@ def _hosted_device(
     entry = service.entry(target.path)
     platform = entry.platform
     if platform is None:
-        raise Blocked("; ".join(reason.message for reason in entry.record().reasons))
+        raise Blocked("; ".join(reason.message for reason in entry.plugin.record().reasons))
     try:
         _check_ordinal(target.ordinal or 0, platform.device_count())
         device = _visible(service.devices(), platform, target.ordinal or 0)

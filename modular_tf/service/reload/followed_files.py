@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
+import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.discovery.search import discover
-from modular_tf.service.reload.watching.snapshot import file_identity
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.discovery.file_identity import FileIdentity
     from modular_tf.discovery.search import Discovery
     from modular_tf.discovery.sources.search_paths import SearchPaths
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.reload.watching.snapshot import Snapshot
 
@@ -72,11 +72,15 @@ class FollowedFiles:
 
     def __init__(self, known: KnownPlugins) -> None:
         self._known = known
+        # The entry that was made last to take the place of a plugin.
+        self._replacements: weakref.WeakKeyDictionary[PluginEntry, PluginEntry] = (
+            weakref.WeakKeyDictionary()
+        )
 
     def search(self, places: SearchPaths, scope: Scope) -> Discovery:
         """Search what may have files of the scope: installed packages cost most of the time."""
-        installed = [e for e in self._known if e.candidate.source is Source.DISTRIBUTION]
-        if scope.is_all or any(entry.path in scope for entry in installed):
+        installed = [e for e in self._known if e.plugin.candidate.source is Source.DISTRIBUTION]
+        if scope.is_all or any(entry.plugin.path in scope for entry in installed):
             self._known.found = discover(places)
             return self._known.found
         return discover(replace(places, sources=places.sources - {Source.DISTRIBUTION}))
@@ -93,62 +97,69 @@ class FollowedFiles:
             if place.source not in _NOT_WATCHED and place.ignored is None
         ]
         known = dict.fromkeys(places)
-        paths = [entry.path for entry in self._known if not entry.bundled]
+        plugins = [entry.plugin for entry in self._known]
+        paths = [plugin.path for plugin in plugins if not plugin.is_bundled]
         return [*known, *(path for path in paths if os.path.dirname(path) not in known)]
 
     def known_files(self) -> Snapshot:
         """Return the files of plugins as they were when they were last looked at."""
-        return {e.path: e.identity for e in self._known if not e.bundled and e.identity is not None}
+        plugins = [entry.plugin for entry in self._known]
+        return {p.path: p.identity for p in plugins if p.identity is not None and not p.is_bundled}
 
     def gone(self, found: Discovery, scope: Scope) -> Iterator[PluginEntry]:
         """Yield plugins whose file is gone, or leads to the file of another one now."""
         twins = {twin.path for candidate in found.candidates for twin in candidate.twins}
         paths = {candidate.path for candidate in found.candidates}
         for entry in self._known:
-            if entry.bundled or entry.path not in scope:
+            path = entry.plugin.path
+            if entry.plugin.is_bundled or path not in scope:
                 continue
-            is_twin = entry.path in twins and entry.path not in paths and not entry.is_there
-            if is_twin or not os.path.lexists(entry.path):
+            is_twin = path in twins and path not in paths and not entry.plugin.is_there
+            if is_twin or not os.path.lexists(path):
                 yield entry
 
     def compare(self, found: Discovery, scope: Scope) -> tuple[list[Replaced], list[Candidate]]:
         """Return the plugins whose file is another one, and the files that are nobody's yet."""
         by_path = self._by_path()
-        identities = {entry.candidate.identity for entry in self._known if entry.is_there}
+        plugins = [entry.plugin for entry in self._known]
+        identities = {p.candidate.identity for p in plugins if p.is_there}
         replaced: list[Replaced] = []
         new: list[Candidate] = []
         for candidate in found.candidates:
             entry = by_path.get(candidate.path)
-            identity = file_identity(candidate.path)
+            identity = FileIdentity.at(candidate.path)
             if not scope.has(candidate.path, identity):
                 continue
             if entry is None:
                 if candidate.identity not in identities:
                     new.append(candidate)
-            elif not (entry.bundled or _is_dealt_with(entry, identity)):
+            elif not (entry.plugin.is_bundled or self._is_dealt_with(entry, identity)):
                 replaced.append(Replaced(entry, candidate))
         return replaced, new
 
-    def candidates_at_other_paths(
+    def orphaned(
         self, found: Discovery, left: Iterable[PluginEntry], new: Sequence[Candidate]
     ) -> list[Candidate]:
-        """Return the files that were a plugin's by another path, which leads elsewhere now."""
-        identities = {entry.candidate.identity for entry in left}
-        paths = {entry.path for entry in self._known} | {candidate.path for candidate in new}
+        """Return the files of plugins whose own path leads to another file now."""
+        identities = {entry.plugin.candidate.identity for entry in left}
+        paths = {entry.plugin.path for entry in self._known} | {candidate.path for candidate in new}
         return [c for c in found.candidates if c.identity in identities and c.path not in paths]
 
     def _by_path(self) -> dict[str, PluginEntry]:
         """Return the entry of each path; a search may have met a replaced file as a new one."""
         found: dict[str, PluginEntry] = {}
         for entry in self._known:
-            other = found.setdefault(entry.path, entry)
-            if other is not entry and entry.state is State.FOUND:
+            other = found.setdefault(entry.plugin.path, entry)
+            if other is not entry and entry.plugin.state is State.FOUND:
                 self._known.forget(entry)
         return found
 
+    def expect(self, entry: PluginEntry, replacement: PluginEntry) -> None:
+        """Note the entry that was made to take the place of a plugin."""
+        self._replacements[entry] = replacement
 
-def _is_dealt_with(entry: PluginEntry, identity: FileIdentity | None) -> bool:
-    """Tell whether a plugin has this file, or is about to get it from somebody."""
-    new = entry.successor
-    is_coming = new is not None and new.is_under_way and new.identity == identity
-    return is_coming or identity == entry.identity
+    def _is_dealt_with(self, entry: PluginEntry, identity: FileIdentity | None) -> bool:
+        """Tell whether a plugin has this file, or a replacement with it is being processed."""
+        new = self._replacements.get(entry)
+        is_coming = new is not None and new.is_under_way and new.plugin.identity == identity
+        return is_coming or identity == entry.plugin.identity

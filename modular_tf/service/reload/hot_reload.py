@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.events.delivery import delivers_at_end
-from modular_tf.service.plugin import Attempt
+from modular_tf.service.plugin_entry import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
+    from modular_tf.service.lifetime import ServiceLock
     from modular_tf.service.pipeline import PluginPipeline
-    from modular_tf.service.plugin_change import PluginChange
-    from modular_tf.service.plugin_search import PluginSearch
+    from modular_tf.service.plugins import PluginSearch
     from modular_tf.service.reload.followed_files import Scope
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.reload.renewal import Prepared, Renewal
     from modular_tf.service.reload.watching.change import Change
-    from modular_tf.service.service_lock import ServiceLock
+    from modular_tf.service.report import PluginChange
 
 _MOST_LOOKS = 4  # at files that are replaced again and again while they are tried
 
@@ -79,10 +79,6 @@ class HotReload:
         whole = {change.path: change.identity for change in changes}
         return self._renew(Scope(whole, whole))
 
-    def _is_unused(self) -> bool:
-        """Tell whether nothing was searched or loaded yet, so that all plugins are meant."""
-        return not self._search.was_run and not any(self._search.known)
-
     @property
     def _renewal(self) -> Renewal:
         if self._started is None:
@@ -90,6 +86,10 @@ class HotReload:
 
             self._started = Renewal(self._search.known)
         return self._started
+
+    def _is_unused(self) -> bool:
+        """Return whether nothing was searched or loaded yet, so that all plugins are meant."""
+        return not self._search.was_run and not any(self._search.known)
 
     def _renew(self, scope: Scope) -> list[PluginChange]:
         self._lock.check_open()
@@ -172,7 +172,7 @@ class HotReload:
 
     @property
     def draining(self) -> int:
-        """How many old generations are kept by those who hold something of them."""
+        """How many old libraries are kept by those who hold something of them."""
         return 0 if self._started is None else self._started.draining
 
     # -- the end ----------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class HotReload:
             watch.close(timeout_s)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close old generations that still serve somebody; add what went wrong to `failures`.
+        """Close old libraries that still serve somebody; add what went wrong to `failures`.
 
         The watches have been stopped.
         """

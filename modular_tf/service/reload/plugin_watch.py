@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from modular_tf.service.plugin_change import PluginChange
     from modular_tf.service.reload.watching.change import Change
     from modular_tf.service.reload.watching.snapshot import Snapshot
     from modular_tf.service.reload.watching.watcher import WatcherSettings
+    from modular_tf.service.report import PluginChange
 
 _log = EventLog("watch")
 _hook_log = EventLog("hooks")

@@ -1,53 +1,62 @@
 """Following what happened to plugin files: new ones, others in their place, and none any more.
 
-A replaced library becomes a new generation of its plugin. That is opened beside the old one, takes
-over what it serves in one step, and leaves it to those who hold something of it; when nobody does,
-the old one is closed. It stays mapped, as every library: a process that meets ever new contents
-grows by the size of each, and by some of the mappings that Linux allows it (65 530 by default). The
-same contents again are mapped once.
+A file in the place of another is loaded beside the old library, takes over what that serves in one
+step, and leaves it to those who hold something of it; when nobody does, the old one is closed. It
+stays mapped, as every library: a process that meets ever new contents grows by the size of each,
+and by some of the mappings that Linux allows it (65 530 by default). The same contents again are
+mapped once.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.events import EventLog
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import REPLACEMENT_ACCEPTED
-from modular_tf.service.plugin_change import PluginChange
+from modular_tf.service.plugin import Plugin
+from modular_tf.service.plugin_entry import PluginEntry
 from modular_tf.service.reload.followed_files import FollowedFiles
+from modular_tf.service.reload.replacement import StagedRegistrations
+from modular_tf.service.reload.retired_library import RetiredLibrary
 from modular_tf.service.reload.watching.change import ChangeKind
-from modular_tf.service.reload.watching.snapshot import file_identity
-from modular_tf.service.report import State
+from modular_tf.service.report import PluginChange, State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
-    from modular_tf.service.mapped_library import Generation
-    from modular_tf.service.plugin import Attempt, PluginEntry
+    from modular_tf.service.offers import Registrations
+    from modular_tf.service.plugin_entry import Attempt
     from modular_tf.service.plugins import KnownPlugins
     from modular_tf.service.reload.followed_files import Replaced, Scope
-    from modular_tf.service.reload.retired_library import RetiredGeneration
 
 _log = EventLog("plugin")
 
 
-class _Succession(NamedTuple):
-    """A plugin, what shall take its place, and what of it serves until then."""
+class _Replacement(NamedTuple):
+    """A plugin, what shall take its place, and what of it serves until then.
+
+    Attributes:
+        old: The plugin.
+        new: What was made of the file that lies in the place of its own.
+        staged: What the new library has registered for the swap; None where nothing serves.
+    """
 
     old: PluginEntry
     new: PluginEntry
-    serving: Generation | None
+    staged: StagedRegistrations | None
 
 
-class _Conclusion(NamedTuple):
-    """A succession that takes place: it is done as a whole, also after an interrupt."""
+class _Swap(NamedTuple):
+    """A replacement that takes place: it is done as a whole, also after an interrupt."""
 
     old: PluginEntry
     new: PluginEntry
-    retired: RetiredGeneration | None
+    staged: StagedRegistrations | None
+    retired: RetiredLibrary | None
 
 
 class Prepared(NamedTuple):
@@ -56,29 +65,29 @@ class Prepared(NamedTuple):
     Attributes:
         scope: What was looked at.
         removed: What was done already.
-        revived: Plugins that may have what nobody serves any more.
-        successions: The plugins that are to be renewed.
-        added: The new ones, and those whose way somebody began and did not finish.
+        retried: Shadowed plugins, which may get what nobody serves any more.
+        replacements: The plugins that are to be renewed.
+        added: The new ones, and those that an interrupt left unfinished.
         attempt: Is over when somebody else may begin with them.
     """
 
     scope: Scope
     removed: list[PluginChange]
-    revived: list[PluginEntry]
-    successions: list[_Succession]
+    retried: list[PluginEntry]
+    replacements: list[_Replacement]
     added: list[PluginEntry]
     attempt: Attempt
 
     @property
     def entries(self) -> list[PluginEntry]:
-        """The plugins whose way has to be run."""
-        return [*self.revived, *(succession.new for succession in self.successions), *self.added]
+        """The plugins that the pipeline has to process."""
+        return [*self.retried, *(pair.new for pair in self.replacements), *self.added]
 
     def only(self, entries: Collection[PluginEntry]) -> Prepared:
         """Return it without the plugins that are not among these."""
         return self._replace(
-            revived=[entry for entry in self.revived if entry in entries],
-            successions=[pair for pair in self.successions if pair.new in entries],
+            retried=[entry for entry in self.retried if entry in entries],
+            replacements=[pair for pair in self.replacements if pair.new in entries],
             added=[entry for entry in self.added if entry in entries],
         )
 
@@ -99,9 +108,9 @@ class Renewal:
     def __init__(self, known: KnownPlugins) -> None:
         self._known = known
         self.files = FollowedFiles(known)
-        self._draining: list[RetiredGeneration] = []
-        self._unfinished: list[_Conclusion] = []
-        self._revived: list[PluginEntry] = []  # whose way anew has not come to its end
+        self._draining: list[RetiredLibrary] = []
+        self._unfinished: list[_Swap] = []
+        self._retried: list[PluginEntry] = []  # shadowed before, and not registered yet
 
     def prepare(self, places: SearchPaths, scope: Scope, attempt: Attempt) -> Prepared:
         """Look at some files, or at all, and drop the plugins that have none any more.
@@ -111,35 +120,35 @@ class Renewal:
             scope: The files to look at. Others are left as they are.
             attempt: Is over when somebody else may begin with what is prepared.
         """
-        self._finish_conclusions()
+        self._finish_swaps()
         self.finish_drained()
         self._known.retry_postponed()
         found = self.files.search(places, scope)
         gone = list(self.files.gone(found, scope))
         removed = [self._remove(entry) for entry in gone]
-        self._revive_shadowed()
-        revived = self._take_revived()
+        self._retry_shadowed()
+        retried = self._take_retried()
         replaced, new = self.files.compare(found, scope)
         others = [*gone, *(pair.entry for pair in replaced)]
-        new += self.files.candidates_at_other_paths(found, others, new)
-        successions = self._successions(replaced, scope)
+        new += self.files.orphaned(found, others, new)
+        replacements = self._replacements(replaced, scope)
         left = [entry for entry in self._left(scope) if entry not in others]
         met = self._known.meet(new, attempt)
         added = [entry for entry in (*left, *met) if self._is_whole(entry, scope)]
-        prepared = Prepared(scope, removed, revived, successions, added, attempt)
+        prepared = Prepared(scope, removed, retried, replacements, added, attempt)
         for entry in prepared.entries:
-            entry.attempt = attempt
+            entry.begin(attempt)
         return prepared
 
     def _left(self, scope: Scope) -> list[PluginEntry]:
-        """Return plugins that somebody wanted, whom an interrupt kept from finishing."""
+        """Return plugins that were wanted and that an interrupt left unfinished."""
         return [
             entry
             for entry in self._known
-            if entry.state is State.FOUND
-            and entry.path in scope
+            if entry.plugin.state is State.FOUND
+            and entry.plugin.path in scope
             and (self._known.all_wanted or entry.attempt is not None)
-            and not (entry.is_under_way or entry in self._revived)
+            and not (entry.is_under_way or entry in self._retried)
         ]
 
     def finish(
@@ -155,12 +164,12 @@ class Renewal:
         Returns:
             The changes, and the paths that have to be looked at again.
         """
-        standing = {pair.new: pair.old for pair in prepared.successions}
+        standing = {pair.new: pair.old for pair in prepared.replacements}
         current = {
             entry: None
             for entry in prepared.entries
             if self._known.has(standing.get(entry, entry))
-            and file_identity(entry.path) == entry.identity
+            and FileIdentity.at(entry.plugin.path) == entry.plugin.identity
         }
         overtaken = [entry for entry in prepared.entries if entry not in current]
         for entry in overtaken:
@@ -169,136 +178,135 @@ class Renewal:
         changes = list(prepared.removed)
         try:
             register(list(current))
-            changes += [self._conclude(*pair) for pair in prepared.successions]
+            changes += [self._replace(*pair) for pair in prepared.replacements]
         except BaseException:  # an interrupt
-            self._drop_successors(prepared)
+            self._close_replacements(prepared)
             raise
-        changes += [self._added(entry) for entry in prepared.added if not entry.is_postponed]
-        self._revive_shadowed()
+        changes += [self._added(entry) for entry in prepared.added if not entry.plugin.is_postponed]
+        self._retry_shadowed()
         # A watch tells of the others when they are whole.
-        again = [] if prepared.scope.waits else [entry.path for entry in overtaken]
-        return changes, [*again, *(entry.path for entry in self._take_revived())]
+        again = [] if prepared.scope.waits else [entry.plugin.path for entry in overtaken]
+        return changes, [*again, *(entry.plugin.path for entry in self._take_retried())]
 
-    def _drop_successors(self, prepared: Prepared) -> None:
-        """Close what was opened for successions that did not come to take place."""
-        taking_place = [conclusion.new for conclusion in self._unfinished]
-        for _, new, _ in prepared.successions:
-            if new.generation is not None and new not in taking_place and not self._known.has(new):
-                new.generation.close([], at_exit=False)
+    def _close_replacements(self, prepared: Prepared) -> None:
+        """Close what was opened for replacements that were interrupted before the swap."""
+        taking_place = [swap.new for swap in self._unfinished]
+        for _, new, _ in prepared.replacements:
+            if new not in taking_place and not self._known.has(new):
+                new.close([], at_exit=False)
 
     # -- following --------------------------------------------------------------------------------
 
     def _added(self, entry: PluginEntry) -> PluginChange:
-        _log.info("plugin.appeared", plugin=entry.name, path=entry.path)
-        return _change(ChangeKind.APPEARED, entry)
+        _log.info("plugin.appeared", plugin=entry.plugin.name, path=entry.plugin.path)
+        return _change(ChangeKind.APPEARED, entry.plugin)
 
     def _remove(self, entry: PluginEntry) -> PluginChange:
-        change = _change(ChangeKind.REMOVED, entry)
-        if entry.generation is not None:
-            self._retire(entry.generation)
+        plugin = entry.plugin
+        if entry.serving is not None:
+            self._draining.append(RetiredLibrary.of(plugin, entry.serving.registrations))
+            entry.serving.forget()
+            self.finish_drained()
         self._known.forget(entry)
-        _log.info("plugin.removed", plugin=entry.name, path=entry.path)
-        return change
+        _log.info("plugin.removed", plugin=plugin.name, path=plugin.path)
+        return _change(ChangeKind.REMOVED, plugin)
 
     def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
         """Tell whether what was judged is what had been found whole; forget it otherwise."""
-        if entry.path not in scope or scope.has(entry.path, entry.identity):
+        plugin = entry.plugin
+        if plugin.path not in scope or scope.has(plugin.path, plugin.identity):
             return True
         self._known.forget(entry)
         return False
 
-    def _successions(self, replaced: list[Replaced], scope: Scope) -> list[_Succession]:
-        """Make the successors of plugins, but of those whose bytes are the same as before."""
+    def _replacements(self, replaced: list[Replaced], scope: Scope) -> list[_Replacement]:
+        """Make what shall take the place of plugins, but of those whose bytes are the same."""
         made = []
-        entries = self._known.entries_of([pair.candidate for pair in replaced])
-        for (old, candidate), new in zip(replaced, entries, strict=True):
-            if not scope.has(new.path, new.identity):
+        scanned = self._known.scanned([pair.candidate for pair in replaced])
+        for (old, _), plugin in zip(replaced, scanned, strict=True):
+            if not scope.has(plugin.path, plugin.identity):
                 continue
-            is_same = old.sha256 is not None and new.sha256 == old.sha256
-            # What failed may have failed since its file had been replaced for a moment.
-            if is_same and old.generation is not None and old.state is not State.FAILED:
-                old.candidate, old.identity, old.known = candidate, new.identity, new.known
+            if _serves_same_bytes(old, plugin):
+                old.change(_moved, plugin)
                 continue
-            new.name, new.sealed = old.name, True
-            old.successor = new
-            new.predecessor = old.generation if old.state is State.LOADED else None
-            made.append(_Succession(old, new, new.predecessor))
+            staged = None
+            if old.plugin.state is State.LOADED and old.serving is not None:
+                staged = StagedRegistrations(old.serving.registrations)
+            new = PluginEntry(plugin._replace(name=old.plugin.name, sealed=True), staged)
+            self.files.expect(old, new)
+            made.append(_Replacement(old, new, staged))
         return made
 
-    def _conclude(
-        self, old: PluginEntry, new: PluginEntry, serving: Generation | None
+    def _replace(
+        self, old: PluginEntry, new: PluginEntry, staged: StagedRegistrations | None
     ) -> PluginChange:
-        """Let the successor take over if it serves, or if there is nothing to keep."""
-        if new.generation is not None:
-            new.generation.give_up_taken()  # another successor may have been faster
-        if serving is not None and new.state is not State.LOADED:
-            return self._keep(old, new)
-        retired = None if old.generation is None else old.generation.retired()
-        self._unfinished.append(_Conclusion(old, new, retired))
-        self._finish_conclusions()
-        _log.info("plugin.replaced", plugin=new.name, path=new.path)
-        return _change(ChangeKind.REPLACED, new)
+        """Let the new one take over if it serves, or if there is nothing to keep."""
+        if staged is not None:
+            taken = staged.give_up_taken()  # another replacement may have been faster
+            new.change(_without_taken, staged, taken)
+            if new.plugin.state is not State.LOADED:
+                return self._keep(old, new)
+        retired = None
+        if old.serving is not None:
+            retired = RetiredLibrary.of(old.plugin, old.serving.registrations)
+        self._unfinished.append(_Swap(old, new, staged, retired))
+        self._finish_swaps()
+        _log.info("plugin.replaced", plugin=new.plugin.name, path=new.plugin.path)
+        return _change(ChangeKind.REPLACED, new.plugin)
 
-    def _finish_conclusions(self) -> None:
-        """Let successors take over; what an interrupt left of that is done now."""
-        for conclusion in list(self._unfinished):
-            old, new, retired = conclusion
-            if new.generation is not None:
-                new.generation.take_over()
+    def _finish_swaps(self) -> None:
+        """Swap old libraries for new ones; what an interrupt left of that is done now."""
+        for swap in list(self._unfinished):
+            old, new, staged, retired = swap
+            if staged is not None:
+                staged.take_over()
             self._known.replace(old, new)
             if retired is not None and retired not in self._draining:
                 self._draining.append(retired)
-            if old.generation is not None:
-                old.generation.forget()
-            self._unfinished.remove(conclusion)
+            if old.serving is not None:
+                old.serving.forget()
+            self._unfinished.remove(swap)
         self.finish_drained()
 
     def _keep(self, old: PluginEntry, new: PluginEntry) -> PluginChange:
-        """Let the old generation go on, since the new one cannot."""
-        if new.generation is not None:
-            new.generation.close([], at_exit=False)
-        first = new.record().reason
-        why = f"the new file is {new.state}: {first.message if first else 'it offers nothing'}"
-        kept = Violation(REPLACEMENT_ACCEPTED, f"{old.path}: {why}", "register")
-        if not new.is_postponed:  # else the next look tries again
-            old.identity = new.identity
-        old.note_kept(kept)
-        _log.warning("plugin.kept", plugin=old.name, path=old.path, reason=why)
-        return _change(ChangeKind.REPLACED, old, kept)
+        """Let the old library go on, since the new one cannot."""
+        new.close([], at_exit=False)
+        plugin = new.plugin
+        first = plugin.reasons[0].message if plugin.reasons else "it offers nothing"
+        why = f"the new file is {plugin.state}: {first}"
+        kept = Violation(REPLACEMENT_ACCEPTED, f"{plugin.path}: {why}", "register")
+        if not plugin.is_postponed:  # else the next look tries again
+            old.change(lambda before: before._replace(identity=plugin.identity))
+        old.change(Plugin.kept, kept)
+        _log.warning("plugin.kept", plugin=plugin.name, path=plugin.path, reason=why)
+        return _change(ChangeKind.REPLACED, old.plugin, kept)
 
-    def _revive_shadowed(self) -> None:
-        """Let plugins go their way anew that may have what nobody serves any more."""
+    def _retry_shadowed(self) -> None:
+        """Start again with shadowed plugins that may get what nobody serves any more."""
         for old in self._known:
-            if old.state is not State.SHADOWED or old.generation is None:
+            if old.serving is None or not _could_serve(old.plugin, old.serving.registrations):
                 continue
-            if not old.generation.could_serve:
-                continue
-            (new,) = self._known.entries_of([old.candidate])
-            new.name, new.sealed = old.name, old.sealed
-            self._revived.append(new)
+            (plugin,) = self._known.scanned([old.plugin.candidate])
+            new = old.anew(plugin)
+            self._retried.append(new)
             self._known.replace(old, new)
-            old.generation.forget()
+            old.serving.forget()
 
-    def _take_revived(self) -> list[PluginEntry]:
-        """Return the plugins that are to go their way anew and that nobody takes on it yet."""
-        known = [entry for entry in self._revived if self._known.has(entry)]
-        self._revived = [entry for entry in known if entry.state is State.FOUND]
-        return [entry for entry in self._revived if not entry.is_under_way]
+    def _take_retried(self) -> list[PluginEntry]:
+        """Return the plugins to start again with, without those that somebody works on."""
+        known = [entry for entry in self._retried if self._known.has(entry)]
+        self._retried = [entry for entry in known if entry.plugin.state is State.FOUND]
+        return [entry for entry in self._retried if not entry.is_under_way]
 
-    # -- the end of generations -------------------------------------------------------------------
-
-    def _retire(self, generation: Generation) -> None:
-        self._draining.append(generation.retired())
-        generation.forget()
-        self.finish_drained()
+    # -- the end of old libraries -----------------------------------------------------------------
 
     @property
     def draining(self) -> int:
-        """How many generations serve nobody new and are not closed yet."""
+        """How many libraries serve nobody new and are not closed yet."""
         return len(self._draining)
 
     def finish_drained(self) -> None:
-        """Close the generations of which nobody holds anything any more."""
+        """Close the libraries of which nobody holds anything any more."""
         for drained in [retired for retired in self._draining if retired.is_drained]:
             failures: list[ModularTFError] = []
             drained.close(failures, at_exit=False)
@@ -307,12 +315,12 @@ class Renewal:
             _log.info("generation.closed", plugin=drained.plugin, path=drained.path, errors=errors)
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
-        """Close all that still serves to the end; add what went wrong to `failures`."""
+        """Close the old libraries that still serve somebody; add what went wrong to `failures`."""
         for old in self._draining:
             old.close(failures, at_exit=at_exit)
-        for conclusion in self._unfinished:
-            # The retired one is among those that drain only when its conclusion is finished.
-            for left in (conclusion.new.generation, conclusion.retired):
+        for swap in self._unfinished:
+            # The retired one is among those that drain only when its swap is finished.
+            for left in (swap.new, swap.retired):
                 if left is not None:
                     left.close(failures, at_exit=at_exit)
         self._draining.clear()
@@ -323,5 +331,45 @@ class Renewal:
             retired.after_fork_in_child()
 
 
-def _change(kind: ChangeKind, entry: PluginEntry, kept: Violation | None = None) -> PluginChange:
-    return PluginChange(kind, entry.path, entry.name, entry.record(), kept)
+def _change(kind: ChangeKind, plugin: Plugin, kept: Violation | None = None) -> PluginChange:
+    return PluginChange(kind, plugin.path, plugin.name, plugin.record(), kept)
+
+
+def _serves_same_bytes(entry: PluginEntry, plugin: Plugin) -> bool:
+    """Tell whether a plugin that registered something has the bytes of another file."""
+    before = entry.plugin
+    is_same = before.sha256 is not None and plugin.sha256 == before.sha256
+    # What failed may have failed since its file had been replaced for a moment.
+    return is_same and entry.serving is not None and before.state is not State.FAILED
+
+
+def _moved(plugin: Plugin, to: Plugin) -> Plugin:
+    """Return a plugin whose bytes lie in another file now."""
+    return plugin._replace(candidate=to.candidate, identity=to.identity, known=to.known)
+
+
+def _without_taken(
+    plugin: Plugin, staged: StagedRegistrations, taken: Sequence[Violation]
+) -> Plugin:
+    """Return a plugin without what somebody else has got since it was loaded."""
+    outcome = plugin.outcome
+    if outcome is None or not taken:
+        return plugin
+    return plugin._replace(
+        outcome=outcome._replace(
+            schemes=tuple(staged.filesystems),
+            device_types=outcome.device_types if staged.platform is not None else (),
+            reasons=(*outcome.reasons, *taken),
+        )
+    )
+
+
+def _could_serve(plugin: Plugin, registrations: Registrations) -> bool:
+    """Tell whether a plugin may have a scheme now that somebody else had when it was registered."""
+    if plugin.state is not State.SHADOWED or plugin.outcome is None:
+        return False
+    finding = plugin.outcome.finding or plugin.finding
+    if finding is None or finding.offer is None:
+        return False
+    missing = set(finding.offer.schemes).difference(plugin.outcome.schemes)
+    return any(registrations.why_taken(scheme) is None for scheme in missing)

@@ -1,4 +1,4 @@
-"""What is left of a plugin's library that serves nobody new, until nobody holds anything of it."""
+"""Old libraries of plugins, which serve nobody new, until nobody uses them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import ModularTFError, collected
+from modular_tf.errors import ModularTFError
+from modular_tf.service.offers import close_served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.service.offers import Registrations
+    from modular_tf.service.plugin import Plugin
 
 
-class RetiredGeneration:
-    """A generation that another one has succeeded, or whose file is gone.
+class RetiredLibrary:
+    """A library that was replaced, or whose file is gone.
 
     A filesystem lives as long as somebody has it or a file of it open, and is cleaned up with the
-    last of them. A platform is closed by whoever asks `is_drained`. Used under the service's lock.
+    last of them. A platform is closed when `is_drained` is found true. Used under the
+    service's lock.
 
     Attributes:
         plugin: The plugin's name.
@@ -48,6 +52,17 @@ class RetiredGeneration:
         self._platform = platform
         self._lent = weakref.WeakSet(lent)
 
+    @classmethod
+    def of(cls, plugin: Plugin, registrations: Registrations) -> RetiredLibrary:
+        """Make it of what a plugin has registered, before that is given back."""
+        return cls(
+            plugin.name,
+            plugin.path,
+            registrations.opened_filesystems,
+            registrations.loaded_platform,
+            registrations.lent_devices,
+        )
+
     @property
     def is_drained(self) -> bool:
         """Whether nobody holds a filesystem, a file, a device or anything of a device."""
@@ -64,26 +79,3 @@ class RetiredGeneration:
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Close what is left, also under those who hold it; add what went wrong to `failures`."""
         close_served(list(self._filesystems), self._platform, failures, at_exit=at_exit)
-
-
-def close_served(
-    filesystems: Iterable[PluginFilesystem],
-    platform: DevicePlatform | None,
-    failures: list[ModularTFError],
-    *,
-    at_exit: bool,
-) -> None:
-    """Close what a library serves. What is closed already stays so.
-
-    Args:
-        filesystems: Those that are open.
-        platform: Its devices, None for none; left alone at exit.
-        failures: Gets what went wrong: a list of the caller's, which an interrupt leaves whole.
-        at_exit: The process ends.
-    """
-    for filesystem in filesystems:
-        with collected(failures):
-            filesystem.close(at_exit=at_exit)
-    if platform is not None and not at_exit:
-        with collected(failures):
-            platform.close()

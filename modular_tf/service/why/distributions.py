@@ -55,7 +55,8 @@ def plugins_of_distribution(service: PluginService, distribution: str) -> list[P
     return [
         record
         for record in service.plugins()
-        if record.path and _distribution_of(service.entry(record.name).candidate) == distribution
+        if record.path
+        and _distribution_of(service.entry(record.name).plugin.candidate) == distribution
     ]
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from modular_tf.device.ranking import FactoryStatus
     from modular_tf.discovery.candidate import Candidate
-    from modular_tf.service.plugin import PluginEntry
+    from modular_tf.service.plugin import Plugin
+    from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
@@ -37,7 +38,7 @@ def about_plugin(service: PluginService, record: PluginRecord) -> Iterator[Fact]
     yield from _reasons(subject, record)
     entry = service.entry(record.name) if record.path is not None else None
     if entry is not None:
-        yield from _quarantine(subject, entry)
+        yield from _quarantine(subject, entry.plugin)
     yield from _serves(subject, service, record)
     if entry is not None:
         yield from _origin(subject, service, entry)
@@ -67,13 +68,13 @@ def _reasons(subject: str, record: PluginRecord) -> Iterator[Fact]:
         yield Fact.of(subject, warning, "warning")
 
 
-def _quarantine(subject: str, entry: PluginEntry) -> Iterator[Fact]:
+def _quarantine(subject: str, plugin: Plugin) -> Iterator[Fact]:
     """Yield facts about its incident, beyond the reason."""
-    incident = entry.incident
+    incident = plugin.incident
     if incident is None:
         return
-    if entry.quarantined_since is not None:
-        yield Fact(subject, "quarantine", f"since {_when(entry.quarantined_since)}")
+    if plugin.quarantined_since is not None:
+        yield Fact(subject, "quarantine", f"since {_when(plugin.quarantined_since)}")
     if incident.signal is not None:
         yield Fact(subject, "quarantine", f"ended by {signal_name(incident.signal)}")
     if incident.last_call:
@@ -120,7 +121,7 @@ def _served_type(
 
 
 def _origin(subject: str, service: PluginService, entry: PluginEntry) -> Iterator[Fact]:
-    candidate = entry.candidate
+    candidate = entry.plugin.candidate
     whose = f", of distribution {candidate.distribution}" if candidate.distribution else ""
     if _is_searched(service, candidate):
         yield Fact(subject, "source", f"found by {candidate.source}: {candidate.origin}{whose}")

@@ -11,7 +11,7 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Snapshot", "file_identity", "take_snapshot"]
+__all__ = ["Snapshot", "take_snapshot"]
 
 
 Snapshot = dict[str, FileIdentity]
@@ -28,20 +28,10 @@ def take_snapshot(places: Iterable[str]) -> Snapshot:
     found: Snapshot = {}
     for place in places:
         for path in _files(place):
-            identity = file_identity(path)
+            identity = FileIdentity.at(path)
             if identity is not None:
                 found[path] = identity
     return found
-
-
-def file_identity(path: str) -> FileIdentity | None:
-    """Return the identity of a file, of the link itself where it leads nowhere; None for none."""
-    for look in (os.stat, os.lstat):
-        try:
-            return FileIdentity.of(look(path))
-        except (OSError, ValueError):
-            continue
-    return None
 
 
 def _files(place: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Services that are open, so that the end of the process and a fork reach all of them."""
+"""How long a service lives: its lock, and what the end of the process and a fork do to it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,40 @@ import os
 import threading
 from typing import TYPE_CHECKING, Protocol
 
+from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.live_objects import LiveObjects
-from modular_tf.errors import ClosedError
+from modular_tf.errors import ClosedError, DeadlineExceededError
 from modular_tf.service.log_output.listener import listener
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from modular_tf.errors import ModularTFError
+
+
+class ServiceLock(ForkLock):  # type: ignore[misc]
+    """Lets one thread at a time have what a service knows, as often as it asks. [any thread]
+
+    What runs under it may load plugins, whose code may hang.
+
+    Attributes:
+        closed: Whether the service is. Set under the lock.
+    """
+
+    __slots__ = ("closed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = False
+
+    def check_open(self) -> None:
+        """Refuse work for a service that has ended.
+
+        Raises:
+            ClosedError: It has.
+        """
+        if self.closed:
+            raise ClosedError("the plugin service is closed")
 
 
 class LiveService(Protocol):
@@ -29,8 +57,8 @@ _live: LiveObjects[LiveService] = LiveObjects()
 _ending = threading.Event()
 
 
-def keep_in_sight(service: LiveService) -> None:
-    """Tell a service of exit and fork, as long as somebody holds it.
+def close_with_process(service: LiveService) -> None:
+    """Have a service closed at exit, and told of a fork, as long as somebody holds it.
 
     Python runs no exit handler that another one registers. So a service that an exit handler makes
     after the others were closed ends when the interpreter lets go of it and of its files: what is
@@ -47,6 +75,31 @@ def keep_in_sight(service: LiveService) -> None:
             f" {thread.name!r} before, or let the process wait for it (daemon=False)"
         )
     _live.add(service)
+
+
+def is_awaited() -> bool:
+    """Tell whether this thread runs a callback of a device, which cannot wait for its own end."""
+    from modular_tf.device.streams.host_callback import running_executor  # noqa: PLC0415  (native core)
+
+    return running_executor() is not None
+
+
+def not_closed_in_time(left: Sequence[str], timeout_s: float) -> DeadlineExceededError:
+    """Return the error that names the plugins that a service did not close in time.
+
+    Args:
+        left: Their names, the one that is being closed last; none where only old libraries are
+            left.
+        timeout_s: How long it was waited.
+    """
+    now, *later = [*reversed(left)] or ["of an old library"]
+    then = f"; after it: {', '.join(later)}" if later else ""
+    return DeadlineExceededError(
+        f"plugin {now} was not closed within {timeout_s:g} s{then}. It goes on in a thread, which"
+        " the end of the process waits for; `close_timeout_s` of the configuration bounds it",
+        plugin=now if left else None,
+        operation="close",
+    )
 
 
 def _close_all() -> None:

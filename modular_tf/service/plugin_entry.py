@@ -1,0 +1,232 @@
+"""One plugin in a service: its newest record, and its library once it registers something."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from modular_tf.device.deferred import DeferredFactory
+from modular_tf.events import EventLog
+from modular_tf.service.report import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Concatenate
+
+    from typing_extensions import ParamSpec
+
+    from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.probe import Probe
+    from modular_tf.errors import ModularTFError
+    from modular_tf.filesystem.registry import Registered
+    from modular_tf.loading.filesystem_tables import FilesystemTables
+    from modular_tf.native.library import Library
+    from modular_tf.service.mapped_library import PluginLibrary
+    from modular_tf.service.offers import Registrations
+    from modular_tf.service.plugin import Plugin
+
+    _Given = ParamSpec("_Given")
+
+_log = EventLog("plugin")
+
+
+class Attempt:
+    """One run over some plugins, from the first step to the last.
+
+    Attributes:
+        is_over: Whether it came to its end, or was interrupted. Set by its maker.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._process = os.getpid()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it runs, in this process."""
+        return not self.is_over and self._process == os.getpid()
+
+
+class PluginEntry:
+    """The place of one plugin among those of a service. [any thread]
+
+    Its record is immutable and replaced as a whole, by `change`; an interrupt in
+    the middle of a step finds the plugin as it was before.
+
+    Attributes:
+        registrations: Where its library registers what it offers; None for the registries of the
+            service.
+
+    Args:
+        plugin: The first record.
+        registrations: As above.
+        attempt: The run that processes it, None for none yet.
+    """
+
+    def __init__(
+        self,
+        plugin: Plugin,
+        registrations: Registrations | None = None,
+        attempt: Attempt | None = None,
+    ) -> None:
+        self.registrations = registrations
+        self._plugin = plugin
+        self._serving: PluginLibrary | None = None
+        self._attempt = attempt
+
+    @property
+    def plugin(self) -> Plugin:
+        """The newest record."""
+        return self._plugin
+
+    def change(
+        self,
+        step: Callable[Concatenate[Plugin, _Given], Plugin],
+        *given: _Given.args,
+        **named: _Given.kwargs,
+    ) -> Plugin:
+        """Replace the record by the next one, and return that.
+
+        Args:
+            step: Returns the record after a given one. Called again where another was faster.
+            given: What else it is called with.
+            named: Likewise.
+        """
+        while True:
+            before = self._plugin
+            after = step(before, *given, **named)
+            # No call until the store: neither signal handler nor thread comes between.
+            if self._plugin is before:
+                self._plugin = after
+                break
+        if after is not before:
+            _log_step(before, after)
+        return after
+
+    @property
+    def probe(self) -> Probe:
+        """All that its bytes say; read now where what was known of it sufficed so far."""
+        if self._plugin.probe is None:
+            # What reads libraries is imported where one is read; known plugins are not.
+            from modular_tf.discovery.linking.host_exports import host_exports  # noqa: PLC0415
+            from modular_tf.discovery.probe import probe  # noqa: PLC0415
+
+            found = probe(self._plugin.candidate, host_exports())
+            self.change(lambda plugin: plugin._replace(probe=plugin.probe or found))
+            return self._plugin.probe or found
+        return self._plugin.probe
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The run that processed it last, None for none."""
+        return self._attempt
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a run processes it now."""
+        return self._attempt is not None and self._attempt.is_under_way
+
+    def begin(self, attempt: Attempt) -> None:
+        """Note the run that processes it from now on."""
+        self._attempt = attempt
+
+    def anew(self, plugin: Plugin, attempt: Attempt | None = None) -> PluginEntry:
+        """Return an entry for the same plugin, to be processed from the beginning.
+
+        Args:
+            plugin: What its file is now.
+            attempt: The run that processes it, None for none yet.
+        """
+        before = self._plugin
+        started = plugin._replace(name=before.name, sealed=before.sealed)
+        return PluginEntry(started, attempt=attempt)
+
+    # -- what it serves ---------------------------------------------------------------------------
+
+    @property
+    def serving(self) -> PluginLibrary | None:
+        """What registers for it, None before it does."""
+        return self._serving
+
+    def serve(self, make: Callable[[], PluginLibrary]) -> PluginLibrary:
+        """Return what registers for it, which is made the first time."""
+        if self._serving is None:
+            made = make()
+            if self._serving is None:  # else a signal handler has made it meanwhile
+                self._serving = made
+        return self._serving
+
+    @property
+    def library(self) -> Library | None:
+        """The mapped library, once it is."""
+        return None if self._serving is None else self._serving.library
+
+    @property
+    def filesystems(self) -> Mapping[str, Registered]:
+        """What it registered, by scheme."""
+        return {} if self._serving is None else self._serving.registrations.filesystems
+
+    @property
+    def tables(self) -> Mapping[str, FilesystemTables]:
+        """Its accepted filesystem tables, by scheme, served or not, once it is mapped."""
+        return {} if self._serving is None else self._serving.tables
+
+    @property
+    def platform(self) -> DevicePlatform | None:
+        """Its device platform, once it is loaded."""
+        found = None if self._serving is None else self._serving.registrations.platform
+        return None if isinstance(found, DeferredFactory) else found
+
+    # -- the end ----------------------------------------------------------------------------------
+
+    def after_fork_in_child(self) -> None:
+        """Make what the parent had usable in a forked child, or give it up."""
+        if self._serving is not None:
+            self._serving.after_fork_in_child()
+
+    def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
+        """Stop serving: files, filesystems, devices; add what went wrong to `failures`."""
+        if self._serving is not None:
+            self._serving.close(failures, at_exit=at_exit)
+
+
+def _log_step(before: Plugin, after: Plugin) -> None:
+    log_decisions(after, already=len(before.decisions))
+    state = after.state
+    if state is State.FOUND or before.state is not State.FOUND:
+        return
+    reason = after.reasons[0] if after.reasons else None
+    write = _log.info if state is State.LOADED else _log.warning
+    write(
+        "plugin.processed",
+        plugin=after.name,
+        path=after.path,
+        outcome=state.value,
+        reason=reason.message if reason else None,
+        rule=reason.rule if reason else None,
+    )
+
+
+def log_decisions(plugin: Plugin, already: int = 0) -> None:
+    """Log what was decided about a plugin.
+
+    Args:
+        plugin: The plugin.
+        already: How many of its decisions were logged before.
+    """
+    if not _log.is_enabled_for(logging.INFO):
+        return
+    for stage, passed, rule, text in plugin.decisions[already:]:
+        write = _log.debug if passed else _log.info
+        write(
+            "plugin.decided",
+            plugin=plugin.name,
+            path=plugin.path,
+            stage=stage,
+            passed=passed,
+            rule=rule,
+            text=text,
+        )
