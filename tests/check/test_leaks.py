@@ -20,7 +20,7 @@ def test_what_is_given_back_is_not_missed():
 def test_what_the_process_keeps_is():
     kept = []
 
-    with pytest.raises(Deviation, match="work leave memory behind"):
+    with pytest.raises(Deviation, match="work leak memory"):
         expect_memory_returned(lambda: kept.append(mmap.mmap(-1, _SIZE)), _SIZE, _ROUNDS, "work")
 
 
@@ -30,7 +30,7 @@ def test_what_the_device_has_no_longer_is():
     def take():
         free[0] -= _SIZE
 
-    with pytest.raises(Deviation, match="work leave memory behind"):
+    with pytest.raises(Deviation, match="work leak memory"):
         expect_memory_returned(take, _SIZE, _ROUNDS, "work", free=lambda: free[0])
 
 
