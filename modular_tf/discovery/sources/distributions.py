@@ -93,12 +93,12 @@ def _is_plugin(path: str, recall: Callable[[str, Look], bool]) -> bool:
     If a library that is no plugin is missing or damaged, that is not reported.
     """
     try:
-        return recall(path, exports_init_symbol)
+        return recall(path, _exports_init_symbol)
     except ElfError:
         return False
 
 
-def exports_init_symbol(path: str) -> bool:
+def _exports_init_symbol(path: str) -> bool:
     """Tell whether a library exports an init symbol.
 
     Raises:
