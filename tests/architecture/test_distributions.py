@@ -1,4 +1,4 @@
-"""What is distributed: one version everywhere, and every tracked file in the source distribution."""
+"""Distributions have one version everywhere, and the sources have every tracked file."""
 
 from __future__ import annotations
 
