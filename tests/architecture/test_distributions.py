@@ -1,4 +1,4 @@
-"""What is distributed: one version everywhere, and each tracked file in the source archive."""
+"""Distributions have one version everywhere, and the sources have every tracked file."""
 
 from __future__ import annotations
 
