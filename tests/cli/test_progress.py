@@ -10,7 +10,7 @@ import pytest
 
 from modular_tf.check.outcome import Verdict
 from modular_tf.cli import check_progress, progress_line
-from modular_tf.cli.fs import progress
+from modular_tf.cli.fs import copying
 
 PASSED, FAILED = (Verdict.PASSED, "FS-001"), (Verdict.FAILED, "FS-002")
 
@@ -41,7 +41,7 @@ def shown(clock, stream, monkeypatch, steps):
     """Advance by a megabyte at each of these times, of four in all; return what appears."""
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        sign = progress.Progress("s3://b/x\x1b[2J", 4 * 2**20)
+        sign = copying.Progress("s3://b/x\x1b[2J", 4 * 2**20)
         for step in steps:
             clock.now = 1000.0 + step
             sign.advance(2**20)
@@ -72,7 +72,7 @@ def test_an_empty_file_is_whole_at_once(clock, monkeypatch):
     stream = Terminal()
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stream)
-        sign = progress.Progress("x", 0)
+        sign = copying.Progress("x", 0)
         clock.now += 1
         sign.advance(0)
         sign.close()

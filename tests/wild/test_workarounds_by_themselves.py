@@ -54,7 +54,7 @@ def reader_of(server, told=200):
         server,
         first=16,
         block=64,
-        surround=lambda call: call(),
+        checked_call=lambda call: call(),
         size=lambda: told,
         is_overflow=lambda error: "(23)" in error.message,
         honours_ranges={},
@@ -136,9 +136,9 @@ class Counting:
         self.closed += 1
 
 
-def _writer(forgotten=None, position=0, needs_bytes=True):
+def _writer(leaked=None, position=0, needs_bytes=True):
     return WorkaroundWriter(
-        Refusing(), position=position, touch=False, needs_bytes=needs_bytes, forgotten=forgotten
+        Refusing(), position=position, touch=False, needs_bytes=needs_bytes, leaked=leaked
     )
 
 
@@ -160,11 +160,11 @@ def test_another_failure_of_close_is_told_as_it_is(data, position, needs_bytes):
         writer.close()
 
 
-def test_what_is_forgotten_goes_though_the_file_cannot_be_closed():
-    forgotten = Counting()
+def test_leaked_descriptors_are_closed_though_the_file_cannot_be():
+    leaked = Counting()
     with pytest.raises(UnimplementedError):
-        _writer(forgotten).close()
-    assert forgotten.closed == 1
+        _writer(leaked).close()
+    assert leaked.closed == 1
 
 
 def test_descriptors_are_counted_against_the_limit():

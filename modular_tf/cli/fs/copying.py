@@ -79,7 +79,7 @@ def copy_file(source: Place, target: Place) -> bool:
     if source.shares_store_with(target):
         source.filesystem.copy_file(source.uri, target.uri)
         return True
-    with closing(_Progress(source.uri, _size_if_known(source))) as progress:
+    with closing(Progress(source.uri, _size_if_known(source))) as progress:
         return copy_through(
             source.filesystem,
             source.uri,
@@ -97,7 +97,7 @@ def _size_if_known(place: Place) -> int:
         return 0
 
 
-class _Progress:
+class Progress:
     """Counts the bytes of a copy, and shows them on a terminal.
 
     Args:
