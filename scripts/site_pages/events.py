@@ -8,9 +8,9 @@ from site_pages.markdown import code, table
 _HEAD = """\
 # Log events
 
-`modular-tf --log json`, `MODULAR_TF_LOG` and `modular_tf.configure_logging()` show structured logs.
-Besides the keys of this table each event has `event`, `level`, `logger` and `timestamp`. Names and
-keys are part of the contract: a name is never used for anything else, and keys are only added.
+`modular-tf --log json`, `MODULAR_TF_LOG` and `modular_tf.configure_logging()` show the structured
+log. Besides the keys of this table each event has `event`, `level`, `logger` and `timestamp`. Names
+and keys are part of the contract: a name is never used for anything else, and keys are only added.
 """
 
 

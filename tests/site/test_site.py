@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import modular_tf
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.rules import all_rules
 from modular_tf.check.settings import KEYS as CHECK_KEYS
@@ -158,6 +160,32 @@ def test_every_rule_is_there(site):
 
     for rule_id in {*all_rules(), *(check.rule.id for check in all_checks().values())}:
         assert rule_id in listed
+
+
+@pytest.fixture(scope="module")
+def api_entries():
+    """Return the text below the heading of each name, on the pages about the Python API."""
+    text = "".join(page.read_text("utf-8") for page in sorted((CHECKOUT / "docs/api").glob("*.md")))
+    found = re.split(r"^## .* \{#(\w+)\}$", text, flags=re.MULTILINE)
+    return dict(zip(found[1::2], found[2::2], strict=True))
+
+
+def test_every_public_name_has_an_entry_and_an_example(api_entries):
+    assert sorted(api_entries) == sorted(modular_tf.__all__)
+    for name, entry in api_entries.items():
+        assert f"::: modular_tf.{name}\n" in entry or name == "__version__"
+        assert "```python\n" in entry, name
+
+
+def test_docstrings_are_on_the_pages_of_public_names(site, api_entries):
+    shown = " ".join(
+        " ".join(text_of(page).split()) for page in sorted((site / "api").glob("*.html"))
+    )
+    for name in api_entries:
+        value = getattr(modular_tf, name)
+        if isinstance(value, type):
+            first = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
+            assert first.replace("`", "") in shown, name
 
 
 def test_every_header_is_there(site):
