@@ -1,0 +1,86 @@
+"""The way to a watcher: what it is given, and what it tells."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from modular_tf.processes.lanes import Lane, Lanes
+
+JOB = {"file": "/plugins/lib\udcff.so"}
+
+
+@pytest.fixture
+def watched():
+    """A lane with a job, and the end of its socket that a watcher has."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        lane = Lane(ours)
+        lane.give(7, JOB)
+        yield lane, theirs
+
+
+def test_a_job_arrives_as_one_line(watched):
+    _, theirs = watched
+
+    assert theirs.recv(1 << 16) == b'{"file": "/plugins/lib\\udcff.so"}\n'
+
+
+def test_an_entry_may_come_in_pieces(watched):
+    lane, theirs = watched
+    theirs.sendall(b'{"finis')
+    assert lane.receive() == []
+    theirs.sendall(b'hed": 1}\n{"more": 2}\n')
+
+    assert lane.receive() == [{"finished": 1}, {"more": 2}]
+
+
+def test_an_entry_that_comes_when_there_is_no_job_is_refused(watched):
+    lane, theirs = watched
+    lane.work = None
+    theirs.sendall(b'{"finished": 1}\n')
+
+    with pytest.raises(ValueError, match="no job"):
+        lane.receive()
+
+
+def test_an_entry_without_end_is_refused(watched, monkeypatch):
+    monkeypatch.setattr("modular_tf.processes.lanes._LONGEST_ENTRY", 8)
+    lane, theirs = watched
+    theirs.sendall(b'{"finished"')
+
+    with pytest.raises(ValueError, match="without end"):
+        lane.receive()
+
+
+def test_a_watcher_that_is_gone_is_noticed(watched):
+    lane, theirs = watched
+    theirs.close()
+
+    with pytest.raises(EOFError):
+        lane.receive()
+
+
+def test_a_busy_lane_is_given_no_second_job():
+    lanes: Lanes[int] = Lanes()
+    theirs = []
+
+    def new_watcher():
+        ours, end = socket.socketpair()
+        theirs.append(end)
+        return ours
+
+    first = lanes.free(2, new_watcher)
+    assert lanes.free(2, new_watcher) is first
+    first.give(1, {})
+    second = lanes.free(2, new_watcher)
+    second.give(2, {})
+
+    assert lanes.free(2, new_watcher) is None
+    assert lanes.under_way() == [1, 2]
+    theirs[1].sendall(b"{}\n")
+    assert list(lanes.ready()) == [second]
+    lanes.close()
+    for end in theirs:
+        end.close()
