@@ -30,8 +30,8 @@ _CPU_KEYS = ("CPU part", "Features", "flags", "isa", "model name")
 _HEAD_BYTES = 8192  # the first processor's part
 # Where the code lies that decides about plugins.
 _ROOMS = (
-    "discovery", "discovery/elf", "discovery/trust", "first_contact", "loading", "native",
-    "native/lib", "processes", "rules",
+    "discovery", "discovery/elf", "discovery/linking", "discovery/sources", "discovery/trust",
+    "first_contact", "loading", "native", "native/lib", "processes", "rules",
 )  # fmt: skip
 _CODE_SUFFIXES = (".py", ".so", ".so.2")
 
