@@ -65,6 +65,21 @@ def test_a_file_of_the_package_changes_it(package: Path, name: str):
     ]
 
 
+def test_every_package_below_a_counted_one_is_counted():
+    import modular_tf
+
+    (root,) = map(Path, modular_tf.__path__)
+    tops = {room for room in module._ROOMS if "/" not in room}
+    found = {
+        str(marker.parent.relative_to(root))
+        for top in tops
+        for marker in root.glob(f"{top}/**/__init__.py")
+    }
+
+    assert found > tops
+    assert found <= set(module._ROOMS)
+
+
 def test_a_file_that_decides_nothing_does_not(package: Path):
     before = parts_now()
     (package / "rules" / "notes.txt").write_bytes(b"")
