@@ -14,7 +14,6 @@ from modular_tf.events import EventLog
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.configuration import trust_of
 from modular_tf.service.loaded_library import load_library
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.outcome import Outcome
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
     from modular_tf.loading.filesystem_tables import FilesystemTables
@@ -59,18 +59,24 @@ class PluginLibrary:
     Args:
         entry: The plugin, which is registered as it is now.
         config: What the user decided.
+        trust: What is decided about trust, by the environment of now.
         registrations: Where it registers.
         mark: Gives what surrounds the time in which its code begins to run in this process.
     """
 
     def __init__(
-        self, entry: PluginEntry, config: Config, registrations: Registrations, mark: Mark
+        self,
+        entry: PluginEntry,
+        config: Config,
+        trust: TrustPolicy,
+        registrations: Registrations,
+        mark: Mark,
     ) -> None:
         self.registrations = registrations
         self._plugin = entry.plugin
         self._entry = weakref.ref(entry)  # which holds this
         self._config = config
-        self._trust = trust_of(config)  # the environment may be another one at the first use
+        self._trust = trust
         self._mark = mark
         self._promised: Finding | None = None
         self._loaded: LoadedLibrary | None = None
@@ -93,13 +99,14 @@ class PluginLibrary:
         if entry is not None:  # else nobody asks for the plugin any more
             entry.change(step)
 
-    def _registered(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with what is registered now."""
+    def _registered(
+        self, reasons: Iterable[Reason], warnings: Iterable[Reason], found: Finding | None = None
+    ) -> Outcome:
+        """Return what is registered now as an outcome."""
         platform = self.registrations.platform
-        return outcome._replace(
-            schemes=tuple(self.registrations.filesystems),
-            device_types=() if platform is None else (platform.device_type,),
-        )
+        types = () if platform is None else (platform.device_type,)
+        schemes = tuple(self.registrations.scheme_places)
+        return Outcome(schemes, types, (*reasons,), (*warnings,), found)
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
@@ -115,7 +122,7 @@ class PluginLibrary:
             refused = list(self._serve(*deferred))
             reasons = [reason for is_error, reason in notes if is_error] + refused
             warnings = [reason for is_error, reason in notes if not is_error]
-            outcome = self._registered(Outcome((), (), (*reasons,), (*warnings,)))
+            outcome = self._registered(reasons, warnings)
             # A signal handler in the middle of that may have mapped it, which counts more.
             self._change(
                 lambda plugin: (
@@ -183,9 +190,7 @@ class PluginLibrary:
                 found = loaded.outcome
                 differences = tuple(self._differences(found.finding))
                 outcome = self._registered(
-                    found._replace(
-                        reasons=found.reasons + refused, warnings=found.warnings + differences
-                    )
+                    found.reasons + refused, found.warnings + differences, found.finding
                 )
                 # What could not be registered shall not live on here.
                 left = loaded._replace(filesystems=(), platform=None)

@@ -9,6 +9,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.admission import Admission
+from modular_tf.service.configuration import trust_of
 from modular_tf.service.mapped_library import PluginLibrary
 from modular_tf.service.offers import Registrations
 from modular_tf.service.plugin import Plugin
@@ -18,6 +19,7 @@ from modular_tf.service.report import State
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
@@ -173,19 +175,21 @@ class PluginPipeline:
         with self._lock:
             self._lock.check_open()
             self._admission.conclude(judged.untried, findings)
+            trust = trust_of(self._config)  # the environment may be another one at the first use
             for entry in entries:
-                self._register(entry, eager=eager)
+                self._register(entry, trust, eager=eager)
                 self._admission.remember_offer(entry)
                 self._tell_hooks(entry)
             self._known.cache.save()
 
-    def _register(self, entry: PluginEntry, *, eager: bool) -> None:
+    def _register(self, entry: PluginEntry, trust: TrustPolicy, *, eager: bool) -> None:
         """Register what a plugin offers; does nothing where that is done or the plugin was refused.
 
         What was interrupted is done by the next call.
 
         Args:
             entry: The plugin.
+            trust: What is decided about trust.
             eager: Whether its library is mapped now, instead of at the first use of what it
                 offered when it was tried.
         """
@@ -194,7 +198,7 @@ class PluginPipeline:
             _open_registered([entry])
         if plugin.state is not State.FOUND:
             return
-        library = entry.serve(lambda: self._library_of(entry))
+        library = entry.serve(lambda: self._library_of(entry, trust))
         finding = plugin.finding
         # At the first use the file of what is sealed may be another one.
         if finding is None or finding.offer is None or eager or plugin.sealed:
@@ -205,17 +209,15 @@ class PluginPipeline:
         else:
             library.defer(finding, finding.offer)
 
-    def _library_of(self, entry: PluginEntry) -> PluginLibrary:
+    def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> PluginLibrary:
         registrations = entry.registrations
         if registrations is None:
             registrations = Registrations(entry.plugin.name, self._config, self._registries)
-        return PluginLibrary(entry, self._config, registrations, self._admission.mark)
+        return PluginLibrary(entry, self._config, trust, registrations, self._admission.mark)
 
     def _tell_hooks(self, entry: PluginEntry) -> None:
-        plugin = entry.plugin
-        if plugin.state is not plugin.told:
-            plugin = entry.change(lambda newest: newest._replace(told=newest.state))
-            self._hooks.outcome(plugin.record)
+        if entry.has_other_state():
+            self._hooks.outcome(entry.plugin.record)
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""
