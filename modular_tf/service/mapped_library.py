@@ -16,7 +16,6 @@ from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import OFFER_UNCHANGED
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.configuration import trust_of
 from modular_tf.service.loaded_library import load_library
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.outcome import Outcome
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from modular_tf.device.platform import DevicePlatform
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
     from modular_tf.loading.filesystem_tables import FilesystemTables
@@ -60,18 +60,24 @@ class PluginLibrary:
     Args:
         entry: The plugin, which is registered as it is now.
         config: What the user decided.
+        trust: What is decided about trust, by the environment of now.
         registrations: Where it registers.
         mark: Gives what surrounds the time in which its code begins to run in this process.
     """
 
     def __init__(
-        self, entry: PluginEntry, config: Config, registrations: Registrations, mark: Mark
+        self,
+        entry: PluginEntry,
+        config: Config,
+        trust: TrustPolicy,
+        registrations: Registrations,
+        mark: Mark,
     ) -> None:
         self.registrations = registrations
         self._plugin = entry.plugin
         self._entry = weakref.ref(entry)  # which holds this
         self._config = config
-        self._trust = trust_of(config)  # the environment may be another one at the first use
+        self._trust = trust
         self._mark = mark
         self._promised: Finding | None = None
         self._loaded: LoadedLibrary | None = None
@@ -94,13 +100,17 @@ class PluginLibrary:
         if entry is not None:  # else nobody asks for the plugin any more
             entry.change(step)
 
-    def _registered(self, outcome: Outcome) -> Outcome:
-        """Return an outcome with what is registered now."""
+    def _registered(
+        self,
+        reasons: Iterable[Violation],
+        warnings: Iterable[Violation],
+        found: Finding | None = None,
+    ) -> Outcome:
+        """Return what is registered now as an outcome."""
         platform = self.registrations.platform
-        return outcome._replace(
-            schemes=tuple(self.registrations.filesystems),
-            device_types=() if platform is None else (platform.device_type,),
-        )
+        types = () if platform is None else (platform.device_type,)
+        schemes = tuple(self.registrations.scheme_places)
+        return Outcome(schemes, types, (*reasons,), (*warnings,), found)
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
@@ -113,7 +123,7 @@ class PluginLibrary:
             refused = list(self._serve(*deferred))
             reasons = [*(note for note in notes if note.is_error), *refused]
             warnings = [note for note in notes if not note.is_error]
-            outcome = self._registered(Outcome((), (), (*reasons,), (*warnings,)))
+            outcome = self._registered(reasons, warnings)
             # A signal handler in the middle of that may have mapped it, which counts more.
             self._change(
                 lambda plugin: (
@@ -181,9 +191,7 @@ class PluginLibrary:
                 found = loaded.outcome
                 differences = tuple(self._differences(found.finding))
                 outcome = self._registered(
-                    found._replace(
-                        reasons=found.reasons + refused, warnings=found.warnings + differences
-                    )
+                    found.reasons + refused, found.warnings + differences, found.finding
                 )
                 # What could not be registered shall not live on here.
                 left = loaded._replace(filesystems=(), platform=None)

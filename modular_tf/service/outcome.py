@@ -54,10 +54,10 @@ class Lost(NamedTuple):
     reasons: tuple[Violation, ...] = ()
 
 
-_NOTHING_LOST = Lost()
+NOTHING_LOST = Lost()
 
 
-def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = _NOTHING_LOST) -> State:
+def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = NOTHING_LOST) -> State:
     """Return the state of a plugin; nothing else decides it.
 
     Args:
@@ -72,7 +72,7 @@ def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = _NOTHING
     if outcome.reasons and not (outcome.schemes or outcome.device_types):
         is_shadowed = all(reason.rule == SCHEME_FREE for reason in outcome.reasons)
         return State.SHADOWED if is_shadowed else State.FAILED
-    if not set(outcome.schemes).issubset(lost.schemes):
+    if lost is NOTHING_LOST or not set(outcome.schemes).issubset(lost.schemes):
         return State.LOADED
     if outcome.device_types:
         return lost.devices or State.LOADED
@@ -81,7 +81,7 @@ def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = _NOTHING
 
 def without(record: PluginRecord, lost: Lost) -> PluginRecord:
     """Return the record of a plugin that has lost something since it registered that."""
-    if lost == _NOTHING_LOST:
+    if lost is NOTHING_LOST:
         return record
     registered = Outcome(record.schemes, record.device_types)
     serves_devices = lost.devices in (None, State.LOADED)
@@ -105,7 +105,7 @@ def lost_schemes(
     """
     lost = [scheme for scheme, own in filesystems.items() if serving.get(scheme) is not own]
     if not lost:
-        return _NOTHING_LOST
+        return NOTHING_LOST
     taken = [_taken(scheme, name, serving[scheme]) for scheme in lost if scheme in serving]
     return Lost(schemes=(*lost,), reasons=(*taken,))
 

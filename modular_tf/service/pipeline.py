@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.fork_lock import ForkLock
@@ -21,6 +20,7 @@ from modular_tf.service.report import State
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.first_contact.finding import Finding
     from modular_tf.service.configuration import Config
     from modular_tf.service.hooks import Hooks
@@ -196,24 +196,23 @@ class PluginPipeline:
             ClosedError: The service is closed.
         """
         eager = eager or self._config.load == "eager"
-        # The lock file is looked up once, not for each plugin.
-        config = replace(self._config, trust=trust_of(self._config))
         with self._lock:
             self._lock.check_open()
+            trust = trust_of(self._config)  # the environment may be another one at the first use
             for entry in entries:
-                self._register(entry, config, eager=eager)
+                self._register(entry, trust, eager=eager)
                 self._admission.remember_offer(entry)
                 self._tell_hooks(entry)
             self._known.cache.save()
 
-    def _register(self, entry: PluginEntry, config: Config, *, eager: bool) -> None:
+    def _register(self, entry: PluginEntry, trust: TrustPolicy, *, eager: bool) -> None:
         """Register what a plugin offers; does nothing where that is done or the plugin was refused.
 
         What was interrupted is done by the next call.
 
         Args:
             entry: The plugin.
-            config: What the user decided.
+            trust: What is decided about trust.
             eager: Whether its library is mapped now, instead of at the first use of what it
                 offered when it was tried.
         """
@@ -222,7 +221,7 @@ class PluginPipeline:
             _open_registered([entry])
         if plugin.state is not State.FOUND:
             return
-        library = entry.serve(lambda: self._library_of(entry, config))
+        library = entry.serve(lambda: self._library_of(entry, trust))
         finding = plugin.finding
         # At the first use the file of what is sealed may be another one.
         if finding is None or finding.offer is None or eager or plugin.sealed:
@@ -233,17 +232,15 @@ class PluginPipeline:
         else:
             library.defer(finding, finding.offer)
 
-    def _library_of(self, entry: PluginEntry, config: Config) -> PluginLibrary:
+    def _library_of(self, entry: PluginEntry, trust: TrustPolicy) -> PluginLibrary:
         registrations = entry.registrations
         if registrations is None:
-            registrations = Registrations(entry.plugin.name, config, self._registries)
-        return PluginLibrary(entry, config, registrations, self._admission.mark)
+            registrations = Registrations(entry.plugin.name, self._config, self._registries)
+        return PluginLibrary(entry, self._config, trust, registrations, self._admission.mark)
 
     def _tell_hooks(self, entry: PluginEntry) -> None:
-        plugin = entry.plugin
-        if plugin.state is not plugin.told:
-            plugin = entry.change(lambda newest: newest._replace(told=newest.state))
-            self._hooks.outcome(plugin.record)
+        if entry.has_other_state():
+            self._hooks.outcome(entry.plugin.record)
 
     def expect_changes(self) -> None:
         """From now on map plugins from copies, and keep what they are tried in for the next."""

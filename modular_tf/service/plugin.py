@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from modular_tf.service.kept.scan_cache import CacheEntry
     from modular_tf.service.outcome import Outcome
 
+    _Decisions = tuple[Decision, ...]
+
 _POSTPONING = frozenset((SHORTAGE, CHILD_STARTABLE))  # no process could be started to try it in
 
 
@@ -61,7 +63,6 @@ class Plugin(NamedTuple):
         refusals: Why it ended so.
         remarks: Rules that it broke before it was loaded, without being refused.
         decisions: What was decided about it, in order, for and against.
-        told: The state that hooks know of.
     """
 
     candidate: Candidate
@@ -80,7 +81,6 @@ class Plugin(NamedTuple):
     refusals: tuple[Violation, ...] = ()
     remarks: tuple[Violation, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    told: State = State.FOUND
 
     @classmethod
     def of(
@@ -98,7 +98,6 @@ class Plugin(NamedTuple):
         probed = _probed(facts, refusals, is_new=probe is not None)
         if trust.refused is not None and trust.refused not in facts.problems:
             refusals.insert(0, trust.refused.at("trust"))
-        ended = _state_of_refused(refusals)
         return cls(
             candidate,
             facts,
@@ -107,11 +106,10 @@ class Plugin(NamedTuple):
             known,
             probe,
             identity,
-            ended=ended,
+            ended=_state_of_refused(refusals),
             refusals=tuple(refusals),
             remarks=tuple([p.at("probe") for p in facts.problems if not p.is_error]),
             decisions=(Decision("trust", trust.accepted, trust.rule, trust.message), probed),
-            told=ended or State.FOUND,
         )
 
     @classmethod
@@ -194,15 +192,19 @@ class Plugin(NamedTuple):
 
     # -- steps ----------------------------------------------------------------------------------
 
-    def _decided(self, stage: str, rule: str | None, text: str, *, passed: bool) -> Plugin:
-        return self._replace(decisions=(*self.decisions, Decision(stage, passed, rule, text)))
+    def _and(self, stage: str, rule: str | None, text: str, *, passed: bool) -> _Decisions:
+        """Return its decisions and one more."""
+        return (*self.decisions, Decision(stage, passed, rule, text))
 
     def ends(self, state: State, reason: Violation) -> Plugin:
         """Return it as one that ended in a state and registers nothing."""
         if self.state is not State.FOUND:
             return self
-        ended = self._replace(ended=state, refusals=(*self.refusals, reason))
-        return ended._decided(reason.stage, reason.rule, reason.message, passed=False)  # noqa: SLF001
+        return self._replace(
+            ended=state,
+            refusals=(*self.refusals, reason),
+            decisions=self._and(reason.stage, reason.rule, reason.message, passed=False),
+        )
 
     def postponed(self, stage: str, shortage: ShortageError) -> Plugin:
         """Return it as one that cannot be processed now; the next load tries again."""
@@ -221,12 +223,15 @@ class Plugin(NamedTuple):
         if self.state is not State.FOUND or self.finding is not None:
             return self
         remarks = [note.at("first-contact") for note in finding.notes_of_trial]
-        accepted = self._replace(finding=finding, remarks=(*self.remarks, *remarks))
-        return accepted._decided("first-contact", None, why, passed=True)  # noqa: SLF001
+        return self._replace(
+            finding=finding,
+            remarks=(*self.remarks, *remarks),
+            decisions=self._and("first-contact", None, why, passed=True),
+        )
 
     def untried(self, why: str) -> Plugin:
         """Return it as one that is not tried."""
-        return self._decided("first-contact", None, why, passed=True)
+        return self._replace(decisions=self._and("first-contact", None, why, passed=True))
 
     def judged(self, trust: TrustVerdict) -> Plugin:
         """Return it with another verdict on its files, which counts what its code opens."""
@@ -265,19 +270,20 @@ class Plugin(NamedTuple):
             outcome: What that came to; the last one counts.
             how: Whether its library is mapped, for the decision.
         """
-        after = self._replace(outcome=outcome)
         if self.outcome is not None:  # it was registered before its library was mapped
-            return after
-        reason = outcome.reasons[0] if outcome.reasons else None
-        if reason is None or after.state is State.LOADED:
-            return after._decided("register", None, how, passed=True)  # noqa: SLF001
-        return after._decided(reason.stage, reason.rule, reason.message, passed=False)  # noqa: SLF001
+            return self._replace(outcome=outcome)
+        if state_of(self.ended, outcome) is State.LOADED:
+            decisions = self._and("register", None, how, passed=True)
+        else:
+            reason = outcome.reasons[0]
+            decisions = self._and(reason.stage, reason.rule, reason.message, passed=False)
+        return self._replace(outcome=outcome, decisions=decisions)
 
     def kept(self, reason: Violation) -> Plugin:
         """Return it as one that goes on serving though its file was replaced, and why."""
         others = [remark for remark in self.remarks if remark.rule != reason.rule]
-        kept = self._replace(remarks=(*others, reason))
-        return kept._decided(reason.stage, reason.rule, reason.message, passed=True)  # noqa: SLF001
+        decisions = self._and(reason.stage, reason.rule, reason.message, passed=True)
+        return self._replace(remarks=(*others, reason), decisions=decisions)
 
 
 def _probed(facts: LoadFacts, refusals: list[Violation], *, is_new: bool) -> Decision:

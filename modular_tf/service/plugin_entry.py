@@ -74,6 +74,7 @@ class PluginEntry:
         self._plugin = plugin
         self._serving: PluginLibrary | None = None
         self._attempt = attempt
+        self._state_told = plugin.state
 
     @property
     def plugin(self) -> Plugin:
@@ -103,6 +104,11 @@ class PluginEntry:
         if after is not before:
             _log_step(before, after)
         return after
+
+    def has_other_state(self) -> bool:
+        """Tell whether its state is another one than when this was called last."""
+        before, self._state_told = self._state_told, self._plugin.state
+        return self._state_told is not before
 
     @property
     def probe(self) -> Probe:

@@ -19,7 +19,7 @@ from modular_tf.service.lifetime import (
     not_closed_in_time,
 )
 from modular_tf.service.log_output import follow_environment
-from modular_tf.service.outcome import Lost, lost_devices, without
+from modular_tf.service.outcome import NOTHING_LOST, lost_devices, without
 from modular_tf.service.pipeline import PluginPipeline
 from modular_tf.service.plugins import KnownPlugins, PluginSearch
 from modular_tf.service.python_objects import PythonContributions
@@ -201,7 +201,7 @@ class PluginService:
             records += self._contributions.records()
         # Without the lock: this asks device factories, some of which are Python code.
         lost = lost_devices(self._registries.devices)
-        return [without(record, lost.get(record.name, Lost())) for record in records]
+        return [without(record, lost.get(record.name, NOTHING_LOST)) for record in records]
 
     def entry(self, name_or_path: str | os.PathLike[str]) -> PluginEntry:
         """Return one plugin: its newest record, probe, library and tables.
