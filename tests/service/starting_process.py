@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from modular_tf.service import admission, plugin_search
+from modular_tf.service import admission, plugins
 from modular_tf.service.admission import Admission
 from modular_tf.service.configuration import Config
 from modular_tf.service.kept.claims import Claims
@@ -57,7 +57,7 @@ def main() -> None:
     """Load all plugins."""
     Scan.probe, Admission.try_out, Claims.wait = probe, try_out, wait
     patience_s = float(os.environ.get("PATIENCE_S", "600"))
-    plugin_search._PATIENCE_S = admission._PATIENCE_S = patience_s
+    plugins._PATIENCE_S = admission._PATIENCE_S = patience_s
     config = Config(first_contact_timeout_s=float(os.environ.get("TIMEOUT_S", "60")))
     with PluginService(config=config, plugin_paths=sys.argv[3:], bundled=False) as service:
         service.load()

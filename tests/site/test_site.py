@@ -31,7 +31,7 @@ _VARIABLE = re.compile(
 )
 # Literals of that shape that are no variables of the environment.
 NO_VARIABLES = {
-    "GLIBC_", "GLIBC_NEW_ENOUGH", "MODULAR_TF_", "NO_ANSWERS", "NO_HOME", "TF_",
+    "GLIBC_", "GLIBC_NEW_ENOUGH", "MODULAR_TF_", "NO_WORKAROUNDS", "NO_HOME", "TF_",
     "TF_LIBRARY_PATH_VARIABLE",
 }  # fmt: skip
 

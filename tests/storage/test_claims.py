@@ -7,9 +7,9 @@ import signal
 import threading
 
 import pytest
-from modular_tf.service.kept.storage.own_directory import OwnDirectory
 
 from modular_tf.service.kept.claims import Claims, find_out_once
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
 
 def _fail_on_wait() -> None:
@@ -17,8 +17,8 @@ def _fail_on_wait() -> None:
 
 
 @pytest.fixture
-def directory(tmp_path) -> OwnDirectory:
-    return OwnDirectory(str(tmp_path / "own"))
+def directory(tmp_path) -> PrivateDirectory:
+    return PrivateDirectory(str(tmp_path / "own"))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_thread_never_waits_for_its_own_claims(claims):
 
 @pytest.mark.parametrize("place", [None, "/proc/nothing"])
 def test_without_a_directory_each_has_all(place):
-    claims = Claims(OwnDirectory(place), "subject")
+    claims = Claims(PrivateDirectory(place), "subject")
     with claims.claim(["a"]) as mine:
         assert mine.keys == {"a"}
         assert _claimed_elsewhere(claims, "a") == {"a"}
