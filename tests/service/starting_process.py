@@ -44,7 +44,7 @@ def probe(self, candidates, tell_progress):
 
 def try_out(self, entries, tell_progress):
     step("tries", "may-try")
-    done["tries"] += [entry.name for entry in entries]
+    done["tries"] += [entry.plugin.name for entry in entries]
     return real_try_out(self, entries, tell_progress)
 
 

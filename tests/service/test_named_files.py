@@ -55,7 +55,7 @@ def test_nothing_but_a_named_file_is_looked_at(
     }
     service = make_service()
     if how == "asked for":
-        assert service.entry(paths[how]).name == "mine"
+        assert service.entry(paths[how]).plugin.name == "mine"
     service.load(paths[how])
     service.load("mine")
 

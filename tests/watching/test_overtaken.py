@@ -149,7 +149,6 @@ STEPS = [
     "modular_tf.service.plugins:KnownPlugins.forget",
     "modular_tf.service.admission:Admission.recall",
     "modular_tf.service.pipeline:PluginPipeline.try_out",
-    "modular_tf.service.admission:Admission.conclude",
     "modular_tf.service.plugin:Plugin.registered",
     "modular_tf.service.plugin_entry:PluginEntry.change",
     "modular_tf.service.pipeline:PluginPipeline._register",

@@ -252,8 +252,10 @@ def _remove(directory: int, name: str) -> bool:
 
 def _open_lock(directory: int, name: str) -> FileIO | None:
     try:
+        import fcntl  # noqa: F401, PLC0415  (it may be the one to find no descriptor left)
+
         return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
-    except OSError:
+    except (ImportError, OSError):
         return None
 
 
