@@ -15,7 +15,6 @@ from site_pages import (
     events,
     exit_statuses,
     headers,
-    rules,
 )
 
 if TYPE_CHECKING:
@@ -33,17 +32,17 @@ PAGES = {
     "reference/events.md": events.page,
     "reference/exit-statuses.md": exit_statuses.page,
     "reference/headers.md": headers.page,
-    "reference/rules.md": rules.page,
 }
 """The function that writes each generated page."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the pages on rules, which have generators of their own, in the navigation."""
-    folder = Path(config.docs_dir, "checks")
-    pages = [f"checks/{path.name}" for path in sorted(folder.glob("*.md"))]
+    root = Path(config.docs_dir)
+    written = sorted(path for folder in ("rules", "checks") for path in root.glob(f"{folder}/*.md"))
     section = next(entry for entry in config.nav if isinstance(entry, dict) and "Rules" in entry)
-    section["Rules"] = [*section["Rules"], *pages]
+    names = [path.relative_to(root).as_posix() for path in written]
+    section["Rules"] += [name for name in names if name not in section["Rules"]]
     return config
 
 
