@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.concurrency.live_objects import LiveObjects
 from modular_tf.concurrency.owned_file import owned, owned_pipe
 from modular_tf.concurrency.threads import call_without_signal_handlers
 from modular_tf.processes.interpreter import find_interpreter
@@ -26,6 +27,7 @@ _MOST_SAID = 4096
 _PATIENCE_AT_THE_START_S = 120.0
 _PATIENCE_AT_THE_END_S = 10.0
 _LOOK_EVERY_S = 0.0005
+_controls: LiveObjects[socket.socket] = LiveObjects()
 
 
 class ZygoteProcess:
@@ -49,6 +51,7 @@ class ZygoteProcess:
         self, *, command: Callable[[int], Sequence[str]], environment: Mapping[str, str]
     ) -> None:
         self.control, theirs = socket.socketpair()
+        _controls.add(self.control)
         self.owner = os.getpid()
         self.is_secluded = False
         self._complaints, complaints_end = owned_pipe()
@@ -200,3 +203,12 @@ class Zygotes:
             zygote.close()
         elif zygote is not None:
             zygote.forget()
+
+
+def _close_in_child() -> None:
+    """Leave the zygote to the parent, which waits for its end when it has closed the socket."""
+    for control in _controls.all():
+        control.close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

@@ -23,6 +23,25 @@ def test_what_nobody_closes_is_waited_for(run_python):
     )
 
 
+def test_a_forked_child_does_not_keep_it_from_ending(run_python):
+    run_python(
+        """
+        import os, signal
+        from modular_tf.first_contact.limits import Limits
+        from modular_tf.first_contact.trials import zygotes_of
+
+        zygote = zygotes_of(Limits()).warm()
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        ended = zygote.close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert ended == "ended with status 0", ended
+        """
+    )
+
+
 def test_an_interrupt_at_any_step_of_a_start_leaves_neither_files_nor_processes(run_python):
     run_python(
         """

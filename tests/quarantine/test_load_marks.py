@@ -83,6 +83,18 @@ def test_a_trial_whose_watcher_outlived_the_application_makes_a_suspect(own_stat
     assert files(own_state) == []
 
 
+def test_the_watcher_of_an_application_that_ended_just_now_gets_time(own_state, monkeypatch):
+    """Those that waited for the application look at its marks before its watcher does."""
+    mark = leave_mark(own_state, what="trying /where/plug.so", start="1")
+    task = Task("plug", "/where/plug.so", mark=str(mark))
+    monkeypatch.setattr(load_marks, "sleep", lambda _: task.witness())
+
+    (culprit,) = marks().culprits()
+
+    assert not culprit.is_certain
+    assert files(own_state) == []
+
+
 def test_what_came_back_leaves_nothing(own_state: Path):
     with marks().around("plug", "/where/plug.so", "loading", SHA256):
         assert len(files(own_state)) == 1

@@ -11,7 +11,7 @@ import json
 import os
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from time import time
+from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.discovery.boot_id import boot_id
@@ -37,6 +37,8 @@ _FIELDS_TO_START = 20  # of /proc/PID/stat, after the command's name: proc_pid_s
 _ENDED = (b"Z", b"X", b"x")  # states of a process that nobody has waited for yet
 _UNFINISHED_S = 60.0
 _FOREIGN_S = 30 * 24 * 3600.0
+_WITNESS_S = 1.0  # more than a zygote leaves its watchers when its application has ended
+_WITNESS_POLL_S = 0.01
 
 
 class Culprit(NamedTuple):
@@ -132,8 +134,23 @@ class LoadMarks:
         """
         found: list[Culprit] = []
         with suppress(ShortageError):  # of the rest nobody can tell now
+            self._wait_for_watchers()
             self._collect(found)
         return sorted(found, key=lambda culprit: culprit.time)
+
+    def _wait_for_watchers(self) -> None:
+        """Wait for watchers to write that they outlived an application that ended just now."""
+        end = monotonic() + _WITNESS_S
+        while any(map(self._may_be_witnessed, self._directory.changed_at())):
+            if monotonic() > end:
+                return
+            sleep(_WITNESS_POLL_S)
+
+    def _may_be_witnessed(self, name: str) -> bool:
+        if not name.endswith(_SUFFIX):
+            return False
+        mark = _mark(self._directory.read(name, _MOST_BYTES))
+        return mark is not None and _is_trial(mark) and not _life_s(mark)
 
     def _collect(self, found: list[Culprit]) -> None:
         for name, written in self._directory.changed_at().items():
@@ -145,8 +162,7 @@ class LoadMarks:
                 continue
             if mark is not None and not life:
                 told = {key: mark[key] for key in Culprit._fields if key in mark}
-                certain = mark["what"].startswith(_TRYING) and mark["boot"] == boot_id()
-                certain = certain and not name.endswith(WITNESSED)
+                certain = _is_trial(mark) and not name.endswith(WITNESSED)
                 found.append(Culprit(**{**told, "is_certain": certain}))
 
 
@@ -200,6 +216,12 @@ def _life_s(mark: dict[str, Any] | None) -> float:
     if mark["namespace"] != here.namespace:
         return _FOREIGN_S
     return float("inf") if _start_of(mark["pid"]) == mark["start"] else 0
+
+
+def _is_trial(mark: dict[str, Any]) -> bool:
+    """Return whether a mark is of a trial since the last start of this machine."""
+    is_of_now: bool = mark["boot"] == boot_id()
+    return is_of_now and mark["what"].startswith(_TRYING)
 
 
 def _mark(data: bytes | None) -> dict[str, Any] | None:
