@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from modular_tf.abi.layouts import layout
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.device.details import DeviceDetails, known_or_none
 from modular_tf.errors import FailedPreconditionError, ModularTFError, error_from_code
 from modular_tf.loading.device_dialect import HOSTED
@@ -101,7 +101,7 @@ class PluginDevice:
             rule=violation.rule,
         )
 
-    @cached_property
+    @computed_once
     def details(self) -> DeviceDetails:
         """The details that the plugin knows, requested once."""
         texts = {

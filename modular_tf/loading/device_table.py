@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.native.host_struct import unpack_field
 from modular_tf.native.library import address_owner
 from modular_tf.native.readonly_memory import ReadOnlyCopy
@@ -64,7 +64,7 @@ class DeviceTable:
         """The address of the copy, valid as long as this object lives."""
         return self._copy.address
 
-    @cached_property
+    @computed_once
     def _raw(self) -> bytes:
         return bytes(self._copy.view())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from functools import cached_property
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.file_identity import FileIdentity, see_library
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.rules.shortage import shortage_of
@@ -111,7 +111,7 @@ class _Pass:
         self._prober: Prober | None = None
         self._seen: SeenFile | None = None
 
-    @cached_property
+    @computed_once
     def _judge(self) -> TrustJudge:
         return TrustJudge(
             trust_of(self._config), python_path=sys.path, known_sha256=self._sha256_of

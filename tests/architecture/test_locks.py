@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from tests.architecture.imports import NAME, modules
+from tests.architecture.imports import NAME, imports_of, modules
 
 OTHER_LOCKS = {"Lock", "RLock", "Semaphore", "BoundedSemaphore", "allocate_lock"}
 MAKERS = {"threading", "_thread", "multiprocessing"}
@@ -14,7 +14,7 @@ def test_every_lock_is_of_the_one_kind():
     others = [
         f"{module.name}, line {node.lineno}: {ast.unparse(node)}"
         for module in modules()
-        if module.name != f"{NAME}.fork_lock"
+        if module.name != f"{NAME}.concurrency.fork_lock"
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute)
         and node.attr in OTHER_LOCKS
@@ -23,6 +23,18 @@ def test_every_lock_is_of_the_one_kind():
     ]
 
     assert others == []
+
+
+def test_no_attribute_is_computed_under_a_hidden_lock():
+    """`functools.cached_property` has a lock before Python 3.12; `computed_once` has none."""
+    users = [
+        found.module
+        for module in modules()
+        for found in imports_of(module)
+        if found.imported == "functools.cached_property"
+    ]
+
+    assert users == []
 
 
 def test_no_context_manager_in_python_takes_a_lock():

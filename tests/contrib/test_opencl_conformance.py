@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("conformance of OpenCL")  # one run of the kit serves all
 
 LACKS_NOTHING_BUT = {
-    "SE-003": "the layout can be told without asking",
+    "SE-003": "the layout is known without a call",
     **dict.fromkeys(
         ("SE-034", "SE-035", "SE-046", "SE-047"), "the layout has no allocators of its own"
     ),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from modular_tf.check.call_journal import CallJournal
 from modular_tf.check.device.entry_trial import EntryTrial
 from modular_tf.check.device.raw_platform import RawPlatform, read_tables
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.errors import ModularTFError
 from modular_tf.loading.device_loader import ENTRY_POINT, RefusedDeviceTables
 from modular_tf.loading.loader import map_file
@@ -56,7 +56,7 @@ class DeviceLibraryStage:
     def close(self) -> None:
         """Do nothing: TensorFlow takes nothing down either, and a check does so where it must."""
 
-    @cached_property
+    @computed_once
     def library(self) -> Library:
         """The mapped library.
 
@@ -67,12 +67,12 @@ class DeviceLibraryStage:
         self.journal.enter(call)
         return map_file(self.target.path, self.target.companions, self.target.absent)
 
-    @cached_property
+    @computed_once
     def verdict(self) -> DeviceTables | RefusedDeviceTables:
         """What the loader makes of the plugin; this initialises it."""
         return read_tables(self.library, self.journal)
 
-    @cached_property
+    @computed_once
     def platform(self) -> RawPlatform:
         """The accepted platform, its functions ready to be called."""
         verdict = self.verdict
@@ -80,7 +80,7 @@ class DeviceLibraryStage:
             raise verdict.error()
         return RawPlatform(verdict, self.journal)
 
-    @cached_property
+    @computed_once
     def trial(self) -> EntryTrial:
         """SE_InitPlugin as TensorFlow calls it; this initialises the plugin."""
         return self.init()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from modular_tf.check.expectation import Blocked
 from modular_tf.check.filesystem.load_trial import try_loading
 from modular_tf.check.filesystem.registration_memory import RegistrationMemory
 from modular_tf.check.offered import offered_by
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Candidate, Source
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.load_facts import LoadFacts
@@ -74,17 +74,17 @@ class FilesystemLibraryStage:
     def close(self) -> None:
         """Do nothing: a library is never unmapped."""
 
-    @cached_property
+    @computed_once
     def probe(self) -> Probe:
         """What the bytes of the file say."""
         return probe(_candidate(self.target.path), host_exports())
 
-    @cached_property
+    @computed_once
     def trial(self) -> LoadTrial:
         """How far loading came in a child; to be asked before it is mapped here."""
         return try_loading(self._to_load, self._load_seconds(_TRIAL_S))
 
-    @cached_property
+    @computed_once
     def first_contact(self) -> Offered:
         """What loading it as a host does came to, in a child that is watched."""
         limits = Limits(seconds=self._load_seconds(Limits().seconds))
@@ -93,7 +93,7 @@ class FilesystemLibraryStage:
     def _load_seconds(self, default: float) -> float:
         return float(self.target.options.get("load_seconds", default))
 
-    @cached_property
+    @computed_once
     def _to_load(self) -> Target:
         """The target with all that mapping it takes, where that is not known yet."""
         facts = LoadFacts.of(self.probe)
@@ -137,12 +137,12 @@ class FilesystemLibraryStage:
         self.journal.leave("TF_InitPlugin(&info)", f"{registration.num_schemes} schemes")
         return registration
 
-    @cached_property
+    @computed_once
     def registration(self) -> RegistrationMemory:
         """What the first call of `TF_InitPlugin` left."""
         return self.register()
 
-    @cached_property
+    @computed_once
     def offer(self) -> FilesystemOffer:
         """What the host makes of what the first call left; it is freed."""
         registration = self.registration

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Installation:
         self.python_path = tuple(python_path)
         self._entry_points: dict[str, bytes] = {}
 
-    @cached_property
+    @computed_once
     def distributions(self) -> tuple[InstalledDistribution, ...]:
         """The distributions; see `installed_distributions`."""
         return tuple(installed_distributions(self.python_path))
