@@ -117,6 +117,32 @@ def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_claims(claims
         os._exit(0)
 
 
+def test_a_child_that_a_signal_handler_forks_has_all_and_the_parent_keeps_its_claims(
+    claims, monkeypatch
+):
+    parent = os.getpid()
+    children: list[int] = []
+    real = Claims._flock
+
+    def fork_once(self, kind, key):
+        if not children:
+            children.append(os.fork())
+        return real(self, kind, key)
+
+    monkeypatch.setattr(Claims, "_flock", fork_once)
+    try:
+        with claims.claim(["a", "b"]) as mine:
+            if os.getpid() == parent:
+                _, status = os.waitpid(children[0], 0)
+                assert status == 0
+                assert _claimed_elsewhere(claims, "a", "b") == set()
+        if os.getpid() != parent:
+            os._exit(0 if mine.keys == {"a", "b"} else 1)
+    finally:
+        if os.getpid() != parent:
+            os._exit(2)
+
+
 def test_the_claims_of_a_killed_process_are_free(claims):
     reads, writes = os.pipe()
     if (child := os.fork()) == 0:

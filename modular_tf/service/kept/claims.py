@@ -130,7 +130,7 @@ class Claims:
             fcntl.fcntl(file.fileno(), fcntl.F_OFD_SETLK, self._flock(fcntl.F_WRLCK, key))
         except (BlockingIOError, PermissionError):  # EAGAIN or EACCES: another process has it
             return False
-        except OSError:  # a file system without locks
+        except (OSError, ValueError):  # no locks there; or closed, in the child of a handler's fork
             return True
         return True
 
