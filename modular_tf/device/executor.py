@@ -243,7 +243,7 @@ class Executor:
         end = end_of(timeout)
         for stream in self._streams.all():
             with suppress(ClosedError):
-                stream.wait_until_passed(end, timeout)
+                stream.await_passed(end, timeout)
 
     def synchronize_now(self) -> None:
         """Wait by the plugin's synchronize_all_activity only; errors as in `synchronize`."""

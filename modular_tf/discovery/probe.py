@@ -52,7 +52,7 @@ class Probe:
         problems: The rules that it breaks, the most significant first.
         libraries: The libraries that will be loaded with it.
         missing_symbols: The symbols that it needs and that are not defined anywhere.
-        skipped_paths: Paths at which other libraries would have been found instead.
+        passed_over: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
             executable stack.
     """
@@ -63,7 +63,7 @@ class Probe:
     problems: tuple[Violation, ...]
     libraries: tuple[ResolvedLibrary, ...] = ()
     missing_symbols: tuple[MissingSymbol, ...] = ()
-    skipped_paths: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
     executable_stacks: tuple[str, ...] = ()
 
     @property
@@ -111,7 +111,7 @@ class Prober:
             problems=tuple(found.problems),
             libraries=found.link.libraries if found.link else (),
             missing_symbols=found.link.missing_symbols if found.link else (),
-            skipped_paths=found.link.skipped_paths if found.link else (),
+            passed_over=found.link.passed_over if found.link else (),
             executable_stacks=found.link.executable_stacks if found.link else (),
         )
 

@@ -184,8 +184,8 @@ def test_another_current_directory_means_another_library(
 
     assert [found.path for found in here.libraries] == [str(tree / "here/libdep.so")]
     assert [found.path for found in there.libraries] == [str(tree / "absolute/libdep.so")]
-    assert "libdep.so" in here.skipped_paths
-    assert "libdep.so" in there.skipped_paths
+    assert "libdep.so" in here.passed_over
+    assert "libdep.so" in there.passed_over
 
 
 def test_a_current_directory_that_is_gone_holds_nothing(

@@ -13,6 +13,7 @@ import itertools
 import random
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modular_tf import gfile
@@ -77,7 +78,8 @@ class Round:
         self._interrupts = interrupts
         self._chance = chance
         self._step = chance.choice([7, 100, 1000, 5000])
-        self._uri = f"ram://{number}" if self.fs.scheme == "ram" else f"file:///tmp/stress-{number}"
+        own = f"file://{Path.cwd()}/{number}"  # the folder is this campaign's
+        self._uri = f"ram://{number}" if self.fs.scheme == "ram" else own
         lines = (f"line {number} of {number * 7919 % 1000}\n" for number in itertools.count())
         self._content = "".join(itertools.islice(lines, _SIZE // 16)).encode()[:_SIZE]
 

@@ -130,12 +130,12 @@ class Stream(StreamCopies):
         # Mostly it is done within the first slice, and short copies shall not pay for the rest.
         status = _PENDING if timeout is not None else lib.mtf_stream_poll(native, SLICE_NS)
         if status == _PENDING:
-            self.wait_until_passed(end_of(timeout), timeout)
+            self.await_passed(end_of(timeout), timeout)
         elif status < 0:
             self._executor.failure(lib.mtf_take_error(), "record_event")  # the plugin waits itself
         self._finish(native, sealed)
 
-    def wait_until_passed(self, end: int | None, timeout: float | None) -> None:
+    def await_passed(self, end: int | None, timeout: float | None) -> None:
         """Wait until the stream has passed what it holds now, or has failed.
 
         Args:

@@ -72,7 +72,7 @@ def _linked_files(library_path: str, preload: str) -> set[str]:
     scope = ProcessScope(library_path=library_path, preload=preload)
     try:
         found = [library.elf.path for library in scope.others]
-        return set(map(os.path.realpath, (*found, *scope.skipped_paths)))
+        return set(map(os.path.realpath, (*found, *scope.passed_over)))
     finally:
         scope.close()
 

@@ -62,13 +62,13 @@ class SearchTrail:
 
     Attributes:
         places_left: At how many more places they are looked for.
-        skipped_paths: Paths at which a library, or a directory for libraries, would have been taken
+        passed_over: Paths at which a library, or a directory for libraries, would have been taken
             instead. A relative one is among them even if it was taken: it means another file in
             another directory.
     """
 
     places_left: int
-    skipped_paths: dict[str, None] = field(default_factory=dict)
+    passed_over: dict[str, None] = field(default_factory=dict)
 
 
 class LibrarySearch:
@@ -138,7 +138,7 @@ class LibrarySearch:
             trail.places_left -= 1
             elf = self._open(path) if is_companion else self._open_once(path)
             if elf is None or not os.path.isabs(path):
-                trail.skipped_paths[path] = None
+                trail.passed_over[path] = None
             if elf is not None:
                 return LinkedLibrary(name, elf, needed_by, is_companion)
         return None
@@ -174,7 +174,7 @@ class LibrarySearch:
     def _in(self, directory: str, name: str, trail: SearchTrail) -> Iterator[str]:
         """Yield the paths that a library of this name may have in a directory, the best first."""
         below, absent = self._subdirectories(directory)
-        trail.skipped_paths.update(dict.fromkeys(absent))
+        trail.passed_over.update(dict.fromkeys(absent))
         for path in below:
             yield os.path.join(path, name)
         yield os.path.join(directory, name)

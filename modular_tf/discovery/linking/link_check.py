@@ -75,7 +75,7 @@ class LinkCheck(NamedTuple):
         missing_libraries: Needed libraries that were not found.
         missing_symbols: Needed symbols that no library defines.
         problems: The broken rules.
-        skipped_paths: Paths at which other libraries would have been found instead.
+        passed_over: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the library and of those loaded with it, that ask for an
             executable stack.
     """
@@ -84,7 +84,7 @@ class LinkCheck(NamedTuple):
     missing_libraries: tuple[MissingLibrary, ...]
     missing_symbols: tuple[MissingSymbol, ...]
     problems: tuple[Violation, ...]
-    skipped_paths: tuple[str, ...]
+    passed_over: tuple[str, ...]
     executable_stacks: tuple[str, ...] = ()
 
 
@@ -128,7 +128,7 @@ def check_link(
                 *_version_problems(own, scope, host),
                 *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
             ),
-            skipped_paths=scope.skipped_paths,
+            passed_over=scope.passed_over,
             executable_stacks=tuple(
                 found.elf.path
                 for found in scope.libraries

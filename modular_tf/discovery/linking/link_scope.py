@@ -44,7 +44,7 @@ class LinkScope:
         root: The library itself.
         libraries: The library itself and those found, in order.
         missing: Those not found; without an auxiliary filter the linker goes on.
-        skipped_paths: Paths at which another library would have been found instead.
+        passed_over: Paths at which another library would have been found instead.
         excess: What of it is more than is looked at, in words; the rest was not looked for.
     """
 
@@ -100,9 +100,9 @@ class LinkScope:
         return tuple(library for library in self.libraries if library is not self.root)
 
     @property
-    def skipped_paths(self) -> tuple[str, ...]:
+    def passed_over(self) -> tuple[str, ...]:
         """Paths at which another library would have been found instead."""
-        return tuple(self._trail.skipped_paths)
+        return tuple(self._trail.passed_over)
 
     def library(self, name: str) -> LinkedLibrary | None:
         """Return the library of this name, from the outer scope or from here."""

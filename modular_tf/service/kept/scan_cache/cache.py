@@ -173,7 +173,7 @@ class ScanCache:
         facts = LoadFacts.of(probe)
         lasting = all(_lasts(problem, seen) for problem in facts.problems if problem.is_error)
         libraries = [library.path for library in probe.libraries]
-        others = [*probe.skipped_paths, *([LINKER_CACHE] if libraries else [])]
+        others = [*probe.passed_over, *([LINKER_CACHE] if libraries else [])]
         dependencies = self._dependencies.seen_at(libraries, others)
         if dependencies is None:
             return CacheEntry(seen, facts, lasting=False)
