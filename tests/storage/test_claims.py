@@ -11,6 +11,10 @@ import pytest
 from modular_tf.service.kept.claims import Claims, find_out_once
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
+# Tests of other areas may have imported JAX into this process, which warns at each fork. These
+# children run few lines.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 
 def _fail_on_wait() -> None:
     raise AssertionError("waited")
