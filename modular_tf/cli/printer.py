@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.cli.text import printable, raw
+from modular_tf.cli.text import printable, raw, without_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Printer:
         cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
         if not self.terminal:
             for row in cells:
-                self.line("\t".join(row))
+                self.row(row)
         elif cells:
             _show(headers, [[printable(cell) for cell in row] for row in cells])
 
@@ -58,11 +58,22 @@ class Printer:
         for name, value in rows:
             self.line(f"{name:{width}}  {value}")
 
+    def row(self, cells: Sequence[str]) -> None:
+        """Write cells in one line: separated by tabs for a pipe, by spaces for a person."""
+        if self.terminal:
+            self.line("  ".join(filter(None, cells)))
+        else:
+            self._write_line("\t".join(map(without_controls, cells)))
+
     def line(self, text: str = "") -> None:
-        """Write a line; a pipe gets the very bytes that a name consists of."""
+        """Write a line: control characters written out; bytes that are no text as they are."""
         if self.terminal:
             sys.stdout.write(printable(text) + "\n")
-            return
+        else:
+            self._write_line(without_controls(text))
+
+    @staticmethod
+    def _write_line(text: str) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw(text) + b"\n")
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import os
 
+_CONTROLS = {
+    code: chr(code).encode("unicode_escape").decode("ascii")
+    for code in (*range(0x20), *range(0x7F, 0xA0))
+}
+
 
 def printable(text: str) -> str:
     """Return `text` with control characters and broken bytes written out.
@@ -20,6 +25,14 @@ def _written_out(character: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # noqa: PLR2004  (a byte that is not UTF-8: surrogateescape)
         return f"\\x{code - 0xDC00:02x}"
     return character.encode("unicode_escape").decode("ascii")
+
+
+def without_controls(text: str) -> str:
+    """Return `text` with control characters written out, so that a name stays one field.
+
+    Bytes that are no text stay what they are: programs find the file by them.
+    """
+    return text.translate(_CONTROLS)
 
 
 def raw(text: str) -> bytes:

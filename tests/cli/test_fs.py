@@ -101,7 +101,7 @@ def test_names_that_are_not_text_pass_unharmed(mtf, tree):
     strange = tree / "sub" / os.fsdecode(b"\xff\n")
     strange.write_bytes(b"odd")
 
-    assert mtf("fs", "ls", tree / "sub").out == b"c.txt\n\xff\n\n"
+    assert mtf("fs", "ls", tree / "sub").out == b"c.txt\n\xff\\n\n"
     assert mtf("fs", "cat", strange).out == b"odd"
 
 

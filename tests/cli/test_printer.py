@@ -48,6 +48,24 @@ def test_a_pipe_gets_the_bytes_of_a_name_that_is_not_text(capfdbinary):
     assert capfdbinary.readouterr().out == b"a\xffb\n"
 
 
+def test_control_characters_in_a_name_add_no_lines_or_fields_to_a_pipe(capfdbinary):
+    printer = Printer(json=False)
+
+    printer.table(("name", "state"), [("a\x1b[31m\tb\nc\x9b\udcff", "loaded")])
+    printer.row(("a\tb", "c"))
+    printer.line("a\r\nb")
+
+    assert capfdbinary.readouterr().out.splitlines() == [
+        b"a\\x1b[31m\\tb\\nc\\x9b\xff\tloaded",
+        b"a\\tb\tc",
+        b"a\\r\\nb",
+    ]
+
+
+def test_a_row_for_a_terminal_has_spaces_between_its_cells():
+    assert on_terminal(lambda printer: printer.row(("a", "", "b"))) == "a  b\n"
+
+
 def test_a_terminal_gets_headers_and_columns_without_rich(without_rich):
     rows = [("a", "loaded"), ("long", "x")]
     seen = on_terminal(lambda printer: printer.table(("name", "state"), rows))
