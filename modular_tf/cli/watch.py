@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from modular_tf.cli.printer import Printer
+    from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.report import PluginChange
 
     News = SimpleQueue[PluginChange | None]  # None: it is time to end
+
+_LOOK_S = 0.5  # between two looks for files that are still being written
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -45,27 +49,38 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         service.load()  # now that files may be overwritten in place
         how = "by polling" if watch.is_polling else "by notifications of the system"
         report_error(f"watching {len(service.plugins())} plugins, {how}; end with Ctrl-C")
-        _tell(news, options, printer)
+        _tell(news, watch, options, printer)
     return Exit.DONE
 
 
-def _tell(news: News, options: Namespace, printer: Printer) -> None:
+def _tell(news: News, watch: Watch, options: Namespace, printer: Printer) -> None:
     """Write one line for each change until it is time to end."""
-    end = None if options.seconds is None else time.monotonic() + options.seconds
+    end = math.inf if options.seconds is None else time.monotonic() + options.seconds
+    told: set[str] = set()
     while True:
         try:
-            change = news.get(timeout=None if end is None else max(0.0, end - time.monotonic()))
+            change = news.get(timeout=max(0.0, min(_LOOK_S, end - time.monotonic())))
         except Empty:
-            return
+            if time.monotonic() >= end:
+                return
+            told = _tell_unfinished(watch.unfinished, told)
+            continue
         if change is None:
             return
         if printer.json:
             printer.json_line(**change.as_dict())
         else:
-            printer.line("\t".join(_row(change)))
+            printer.row(_row(change))
         sys.stdout.flush()
         if options.once:
             return
+
+
+def _tell_unfinished(unfinished: dict[str, str], told: set[str]) -> set[str]:
+    """Report the files that are waited for and were not yet told; return all that are told."""
+    for path in unfinished.keys() - told:
+        report_error(f"waiting until {path} is whole: {unfinished[path]}")
+    return set(unfinished)
 
 
 def _row(change: PluginChange) -> tuple[str, ...]:

@@ -163,6 +163,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "One round of watching for changed plugins failed; the next round looks again.",
     ),
     KnownEvent(
+        "watch.waiting",
+        (_INFO,),
+        ("path", "reason"),
+        "A file is cut off or open for writing; it becomes a plugin when it is whole.",
+    ),
+    KnownEvent(
         "watch.polling",
         (_WARNING,),
         ("reason", "interval_s"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.service.reload.watching import reconciler
+from modular_tf.service.reload.watching import completeness
 from modular_tf.service.reload.watching.reconciler import Delays
 from tests.watching.conftest import Told
 
@@ -147,7 +147,7 @@ def test_a_file_in_the_place_of_another_is_told_of_once_and_whole(
 def test_a_new_file_is_told_of_whole_where_nobody_knows_of_its_writers(
     watched, folder, library, arrive, monkeypatch
 ):
-    monkeypatch.setattr(reconciler, "is_open_for_writing", lambda _path: None)
+    monkeypatch.setattr(completeness, "is_open_for_writing", lambda _path: None)
     watching = watched(folder)
 
     arrive(folder / "libx.so", library)

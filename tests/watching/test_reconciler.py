@@ -21,8 +21,7 @@ def state(number, ctime_ns=1):
 @pytest.fixture(autouse=True)
 def files_on_paper(monkeypatch):
     """Let all files be whole, and written by nobody."""
-    monkeypatch.setattr(module, "is_open_for_writing", lambda _path: False)
-    monkeypatch.setattr(module, "why_incomplete", lambda _path: None)
+    monkeypatch.setattr(module, "why_unfinished", lambda _path: None)
 
 
 def kinds(changes):
@@ -119,17 +118,18 @@ def test_removals_are_reported_first():
     assert kinds(found.step({"a": state(2)}, 1.0)) == [("z", "removed"), ("a", "appeared")]
 
 
-@pytest.mark.parametrize("obstacle", ["is_open_for_writing", "why_incomplete"])
-def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch, obstacle):
-    monkeypatch.setattr(module, obstacle, lambda _path: "unfinished")
+def test_an_unfinished_file_is_looked_at_again_and_reported_in_the_end(monkeypatch):
+    monkeypatch.setattr(module, "why_unfinished", lambda _path: "it is cut off")
     found = Reconciler({}, DELAYS)
 
     found.step({"x": state(1)}, 0.0)
 
     assert found.step({"x": state(1)}, 1.0) == []
     assert found.next_look == 2.0
+    assert found.unfinished == {"x": "it is cut off"}
     assert found.step({"x": state(1)}, 9.5) == []
     assert kinds(found.step({"x": state(1)}, 10.0)) == [("x", "appeared")]
+    assert found.unfinished == {}
 
 
 SNAPSHOTS = st.dictionaries(st.sampled_from("abc"), st.integers(1, 3).map(state))

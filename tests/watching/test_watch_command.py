@@ -101,6 +101,21 @@ def test_two_processes_see_the_same_as_json(folder, drop):
         assert ended(other) == (0, "", "")
 
 
+def test_it_names_a_copy_that_it_waits_for(folder, fixture_plugin):
+    library = fixture_plugin("needed-none", scheme="dropped").read_bytes()
+    with watching(folder) as child, (folder / "libx.so").open("wb", buffering=0) as copy:
+        copy.write(library[: len(library) // 2])
+        told = child.stderr.readline()
+        copy.write(library[len(library) // 2 :])
+        copy.close()
+        row = child.stdout.readline().split("\t")
+
+    assert told == (
+        f"modular-tf: waiting until {folder / 'libx.so'} is whole: it is open for writing\n"
+    )
+    assert row[:3] == ["appeared", "x", "loaded"]
+
+
 def test_it_ends_after_the_time_that_it_is_given(folder):
     with watching(folder, "--for", "0.5") as child:
         assert ended(child) == (0, "", "")

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from modular_tf.service.reload.watching.completeness import why_incomplete
+from modular_tf.service.reload.watching.completeness import why_incomplete, why_unfinished
 from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
 
 
@@ -109,3 +109,14 @@ def test_a_writer_that_comes_in_that_instant_kills_nobody(run_python, file, libr
         """,
         file,
     )
+
+
+def test_a_file_is_unfinished_while_it_is_open_for_writing_or_cut_off(tmp_path, library):
+    file = tmp_path / "libx.so"
+    file.write_bytes(library)
+    assert why_unfinished(str(file)) is None
+
+    with file.open("r+b"):
+        assert why_unfinished(str(file)) == "it is open for writing"
+    file.write_bytes(library[: len(library) // 2])
+    assert "is cut off" in why_unfinished(str(file))

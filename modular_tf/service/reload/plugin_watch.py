@@ -74,6 +74,15 @@ class Watch:
         return self._watcher.is_polling
 
     @property
+    def unfinished(self) -> dict[str, str]:
+        """The files that are waited for until they are whole, by path, each with the reason.
+
+        They become plugins as soon as they are whole and nobody has them open for writing, or when
+        nobody has written to them for ten seconds.
+        """
+        return self._watcher.unfinished
+
+    @property
     def closed(self) -> bool:
         """Whether it has ended, or belongs to a parent process."""
         return self._watcher.closed or os.getpid() != self._process

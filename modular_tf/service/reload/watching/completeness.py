@@ -6,8 +6,14 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.library_bounds import ELF_MAGIC
 from modular_tf.errors import ElfError
 from modular_tf.rules import loading as rules
+from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
 
-__all__ = ["why_incomplete"]
+__all__ = ["why_incomplete", "why_unfinished"]
+
+
+def why_unfinished(path: str) -> str | None:
+    """Return why somebody seems to be still writing a file; None if nobody does. [any thread]"""
+    return "it is open for writing" if is_open_for_writing(path) else why_incomplete(path)
 
 
 def why_incomplete(path: str) -> str | None:

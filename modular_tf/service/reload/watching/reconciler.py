@@ -6,12 +6,11 @@ no change is lost or reported twice.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from modular_tf.service.reload.watching.change import Change, ChangeKind
-from modular_tf.service.reload.watching.completeness import why_incomplete
-from modular_tf.service.reload.watching.open_for_writing import is_open_for_writing
+from modular_tf.service.reload.watching.completeness import why_unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -48,7 +47,8 @@ class _Unreported:
 
     identity: FileIdentity | None
     since: float
-    is_closed: bool = field(default=False)
+    is_closed: bool = False
+    unfinished: str | None = None  # why it does not seem whole
 
 
 class Reconciler:
@@ -72,6 +72,12 @@ class Reconciler:
     def next_look(self) -> float | None:
         """When `step` should be called again though nothing happened; None for no need."""
         return self._next_look
+
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """The files that have settled but are not whole, each with the reason."""
+        waiting = self._unreported.items()
+        return {path: change.unfinished for path, change in waiting if change.unfinished}
 
     def step(
         self,
@@ -137,9 +143,8 @@ class Reconciler:
             return needed - age
         if change.identity is None or age >= delays.unfinished_s:
             return None
-        if is_open_for_writing(path) or why_incomplete(path) is not None:
-            return delays.settled_s
-        return None
+        change.unfinished = why_unfinished(path)
+        return None if change.unfinished is None else delays.settled_s
 
     def _report(self, path: str, change: _Unreported) -> Change:
         del self._unreported[path]

@@ -78,6 +78,7 @@ class Watcher:
         self._reconciler = Reconciler(reported, settings.delays)
         # No `threading.Event`: an interrupt within its methods leaves its lock taken.
         self._calls: SimpleQueue[None] = SimpleQueue()
+        self._unfinished: dict[str, str] = {}
         self._has_looked = False
         self._ends = False
         self._hints: InotifyHints | None = None
@@ -108,6 +109,11 @@ class Watcher:
         while not (self._has_looked or is_own) and time.monotonic() < latest:
             time.sleep(_BURST_S)
         return self._polls
+
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """The files that are waited for until they are whole, each with the reason."""
+        return dict(self._unfinished)
 
     @property
     def closed(self) -> bool:
@@ -164,6 +170,7 @@ class Watcher:
         # Other machines' files have the times of other clocks.
         clock_ns = None if self._polls else time.time_ns()
         changes = self._reconciler.step(seen, now, _spelled(seen, closed), clock_ns=clock_ns)
+        self._tell_unfinished()
         if changes and not self._ends:
             try:
                 self._deliver(changes)
@@ -174,6 +181,12 @@ class Watcher:
         # A directory that was not watched may have got a file since the snapshot.
         longest = self._settings.poll_interval_s if self._polls or missed else _SAFETY_S
         return longest if look is None else max(0.0, min(longest, look - time.monotonic()))
+
+    def _tell_unfinished(self) -> None:
+        """Log each file that is waited for, once."""
+        before, self._unfinished = self._unfinished, self._reconciler.unfinished
+        for path in self._unfinished.keys() - before.keys():
+            _log.info("watch.waiting", path=path, reason=self._unfinished[path])
 
     def _choose(self, places: list[str]) -> None:
         """Decide between hints and polling."""
