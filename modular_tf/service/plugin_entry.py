@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _log = EventLog("plugin")
 
+# A plugin that the operator disabled is no fault.
+_AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
+
 
 class Attempt:
     """One run over some plugins, from the first step to the last.
@@ -102,7 +105,7 @@ class PluginEntry:
                 self._plugin = after
                 break
         if after is not before:
-            _log_step(before, after)
+            log_step(before, after)
         return after
 
     def has_other_state(self) -> bool:
@@ -199,13 +202,19 @@ class PluginEntry:
             self._serving.close(failures, at_exit=at_exit)
 
 
-def _log_step(before: Plugin, after: Plugin) -> None:
-    log_decisions(after, already=len(before.decisions))
+def log_step(before: Plugin | None, after: Plugin) -> None:
+    """Log what a step decided about a plugin, and what became of it where the step is its last.
+
+    Args:
+        before: The record before the step, None for the first.
+        after: The record after it.
+    """
+    _log_decisions(after, already=len(before.decisions) if before else 0)
     state = after.state
-    if state is State.FOUND or before.state is not State.FOUND:
+    if state is State.FOUND or (before is not None and before.state is not State.FOUND):
         return
     reason = after.reasons[0] if after.reasons else None
-    write = _log.info if state is State.LOADED else _log.warning
+    write = _log.info if state in _AS_INTENDED else _log.warning
     write(
         "plugin.processed",
         plugin=after.name,
@@ -216,13 +225,7 @@ def _log_step(before: Plugin, after: Plugin) -> None:
     )
 
 
-def log_decisions(plugin: Plugin, already: int = 0) -> None:
-    """Log what was decided about a plugin.
-
-    Args:
-        plugin: The plugin.
-        already: How many of its decisions were logged before.
-    """
+def _log_decisions(plugin: Plugin, already: int) -> None:
     if not _log.is_enabled_for(logging.INFO):
         return
     for stage, passed, rule, text in plugin.decisions[already:]:

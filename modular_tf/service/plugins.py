@@ -16,7 +16,7 @@ from modular_tf.events.delivery import delivers_at_end
 from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.outcome import lost_schemes, without
-from modular_tf.service.plugin_entry import PluginEntry, log_decisions
+from modular_tf.service.plugin_entry import PluginEntry, log_step
 from modular_tf.service.plugin_scan import Scan, scan
 
 if TYPE_CHECKING:
@@ -355,7 +355,7 @@ class PluginSearch:
 
 
 def _logged(plugin: Plugin) -> Plugin:
-    log_decisions(plugin)
+    log_step(None, plugin)
     return plugin
 
 

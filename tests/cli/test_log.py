@@ -31,6 +31,18 @@ def test_verbosity_chooses_the_level(mtf):
     assert steps == {"debug", "info"}
 
 
+def test_a_rejected_file_is_a_warning_and_a_disabled_plugin_is_not(mtf, monkeypatch, tmp_path):
+    (tmp_path / "libjunk.so").write_text("no library")
+    (tmp_path / "config.toml").write_text('disable = ["ram_filesystem"]')
+    monkeypatch.setenv("MODULAR_TF_CONFIG", str(tmp_path / "config.toml"))
+
+    told = events(mtf("list", "--plugin-dir", tmp_path, "--log", "json", "-v"))
+
+    levels = {e["plugin"]: e["level"] for e in told if e["event"] == "plugin.processed"}
+    assert levels["junk"] == "warning"
+    assert levels["ram_filesystem"] == "info"
+
+
 def test_one_v_is_pretty(mtf):
     ended = mtf("schemes", "-v")
 
