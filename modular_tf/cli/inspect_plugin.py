@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.list_plugins import reason_line
 from modular_tf.cli.plugin_facts import facts_of, lines_of
 from modular_tf.cli.session import session
+from modular_tf.discovery.linking.symbol_families import readable_name
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -76,14 +78,34 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
     )
     for heading in ("reasons", "warnings"):
         for reason in plugin[heading]:
-            printer.line(f"{heading[:-1]}\t{reason_line(reason)}")
+            printer.row((heading[:-1], reason_line(reason)))
     for table in plugin["tables"]:
-        _show_table(table, printer)
+        _show_table(table, plugin["path"], printer)
 
 
-def _show_table(table: dict[str, Any], printer: Printer) -> None:
+def _show_table(table: dict[str, Any], plugin_path: str, printer: Printer) -> None:
+    """Write the slots; the library of a function only where it is not the plugin's own."""
     serves = table.get("platform") or f"{table.get('scheme')}://"
     printer.line()
     printer.line(f"{serves} {table['struct']}, {table['size']} bytes ({table['dialect'] or 'any'})")
-    headers = ("slot", "offset", "is", "symbol", "library")
-    printer.table(headers, [[slot[key] for key in headers] for slot in table["slots"]])
+    rows = [
+        (
+            slot["slot"],
+            slot["offset"],
+            slot["is"],
+            _function(slot),
+            slot["library"] if slot["library"] != plugin_path else "",
+        )
+        for slot in table["slots"]
+    ]
+    printer.table(("slot", "offset", "is", "function", "of another library"), rows)
+
+
+def _function(slot: dict[str, Any]) -> str:
+    """Return symbol + offset, or library + offset where the function has no exported symbol."""
+    if slot["library"] is None:
+        return ""
+    name, offset = slot["symbol"], slot["symbol_offset"]
+    if name is None:
+        return f"{os.path.basename(slot['library'])}+{offset:#x}"
+    return f"{readable_name(name)}+{offset:#x}" if offset else readable_name(name)

@@ -78,6 +78,7 @@ def _slot(name: str, offset: int, address: int, defaults: frozenset[str]) -> dic
         "offset": offset,
         "is": "present" if address else absence,
         "symbol": owner.symbol if owner else None,
+        "symbol_offset": owner.offset if owner else None,
         "library": owner.path if owner else None,
     }
 

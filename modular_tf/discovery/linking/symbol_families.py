@@ -85,6 +85,14 @@ _PYTHON = r"_?Py[A-Z_]"
 _CXX_RUNTIME = r"_ZN?K?S[a-z]|_ZT[VISTh][A-Z0-9]*S[a-z]|_Z(?:nw|na|dl|da)|__cxa_|__gxx_"
 _CXX_VERSIONS = ("GLIBCXX_", "CXXABI_")
 _SPECIAL = r"_Z(?:T[VISTW]|GV|GR|Th\d+_|Tv\d+_n\d+_)?"
+_ABBREVIATIONS = {
+    "St": ("std",),
+    "Sa": ("std", "allocator"),
+    "Ss": ("std", "string"),
+    "Si": ("std", "istream"),
+    "So": ("std", "ostream"),
+    "Sd": ("std", "iostream"),
+}
 _SPECIAL_ENDINGS = (("C", "{0}::{0}"), ("D", "{0}::~{0}"))
 
 
@@ -120,9 +128,12 @@ def readable_name(name: str) -> str:
         at += 1
         while name[at : at + 1] in {"K", "V", "R", "O"}:  # const, volatile, & and &&
             at += 1
+    namespaces = _ABBREVIATIONS.get(name[at : at + 2], ())
+    at += 2 if namespaces else 0
     parts, rest = _source_names(name, at, most=64 if nested else 1)
     if not parts:
         return name
+    parts = [*namespaces, *parts]
     for letter, form in _SPECIAL_ENDINGS:
         if nested and rest[:1] == letter and rest[1:2].isdigit():
             parts[-1] = form.format(parts[-1])
