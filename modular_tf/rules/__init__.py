@@ -119,8 +119,9 @@ class Violation:
 
     @classmethod
     def of_error(cls, error: ModularTFError, stage: str = "") -> Violation:
-        """Return what an error says was wrong."""
-        return cls(_rule_of(error.rule), error.message, stage, path=error.path)
+        """Return what an error says was wrong; the rule is not cited in the message again."""
+        message = error.message.replace(f" (rule {error.rule})", "", 1)
+        return cls(_rule_of(error.rule), message, stage, path=error.path)
 
     @property
     def rule_id(self) -> str:

@@ -42,8 +42,32 @@ def test_inspect_shows_every_slot_and_whose_code_it_is(mtf):
         "offset": 176,
         "is": "absent",
         "symbol": None,
+        "symbol_offset": None,
         "library": None,
     }
+
+
+def test_inspect_names_a_hidden_function_by_its_place_and_no_library_but_another(mtf):
+    lines = mtf("inspect", "ram_filesystem").lines
+
+    slots = [line.split("\t") for line in lines[lines.index("") :] if "\t" in line]
+    functions = {slot: (function, library) for slot, _, _, function, library in slots}
+    assert functions["stat"][0].startswith("libram_filesystem.so+0x")
+    assert functions["get_matching_paths"][0] == ""
+    assert {library for _, library in functions.values()} == {""}
+
+
+def test_inspect_shows_cxx_names_as_their_authors_wrote_them(mtf):
+    shown = next(
+        line for line in mtf("inspect", "ram_filesystem").lines if line.startswith("from cxx")
+    )
+
+    assert "std::bad_alloc::~bad_alloc" in shown
+    assert "_Z" not in shown
+
+
+def test_why_takes_the_name_of_a_file(mtf):
+    assert mtf("why", "libram_filesystem.so").lines == mtf("why", "ram_filesystem").lines
 
 
 def test_inspect_shows_the_tables_of_a_device_plugin(mtf):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from modular_tf.filesystem.scheme import scheme_of
@@ -14,6 +15,7 @@ from modular_tf.service.why.plugins import about_plugin
 from modular_tf.service.why.schemes import about_scheme
 
 if TYPE_CHECKING:
+    from modular_tf.service.report import PluginRecord
     from modular_tf.service.service import PluginService
 
 
@@ -26,7 +28,7 @@ def explain(service: PluginService, name: str) -> Explanation:
     if not service.report().searched:
         service.discover()
     scheme = scheme_of(name) or name
-    named = [record for record in service.plugins() if record.name == name]
+    named = [record for record in service.plugins() if _has_name(record, name)]
     facts = [
         *(fact for record in named for fact in about_plugin(service, record)),
         *about_path(service, name),
@@ -38,3 +40,8 @@ def explain(service: PluginService, name: str) -> Explanation:
         facts += about_absence(service, name, scheme)
     known = any(fact.stage == STATE for fact in facts)
     return Explanation(name, known=known, facts=tuple(facts))
+
+
+def _has_name(record: PluginRecord, name: str) -> bool:
+    """Tell whether a name is the plugin's or that of its file."""
+    return name in (record.name, os.path.basename(record.path or ""))
