@@ -19,7 +19,7 @@ from modular_tf.loading.bound_files import (
     is_single_threaded,
     own_paths,
 )
-from modular_tf.loading.opened_file import OpenedFile, changed_since
+from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
 from modular_tf.loading.origin_folder import mirrored_path
 from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
@@ -36,7 +36,7 @@ from modular_tf.native.library import (
 from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
-from modular_tf.rules.mapping import MAPPABLE
+from modular_tf.rules.mapping import MAPPABLE, PROC_MOUNTED
 from modular_tf.rules.shortage import SHORTAGE, ShortageError, names_shortage
 
 if TYPE_CHECKING:
@@ -78,9 +78,11 @@ def bind(
 
     Raises:
         PluginError: It cannot be mapped (LD-050), with the dynamic linker's reason; it is not what
-            was checked (LD-082); or names in it cannot be changed as they must be (LD-053, LD-097).
+            was checked (LD-082); names in it cannot be changed as they must be (LD-053, LD-097);
+            or there is no /proc (LD-114).
         OSError: A file cannot be opened.
     """
+    _require_proc(path)
     seen = None if checked is None else {file.path: file for file in checked}
     with _lock, ExitStack() as opened:
         files = [_open(file, seen, opened) for file in (*companions, path)]
@@ -95,6 +97,12 @@ def bind(
             return known.library
         show_as(known.mapped_as, path)
         return Library(path, known.library.handle)
+
+
+def _require_proc(path: str) -> None:
+    if not os.path.exists(DESCRIPTORS):
+        message = f"{path}: cannot be mapped: {DESCRIPTORS} does not exist"
+        raise Violation(PROC_MOUNTED, message, path=path).error(PluginError, plugin=path)
 
 
 def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> OpenedFile:

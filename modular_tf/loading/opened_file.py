@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # O_NONBLOCK: a FIFO that replaced the file since it was looked at must not block the open.
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+DESCRIPTORS = "/proc/self/fd"
 _FIRST_FREE = 3  # after the standard streams, which the application may have closed
 
 _numbers = itertools.count(1)
@@ -163,4 +164,4 @@ def _unique_path(fd: int) -> str:
     a running number can be written with them.
     """
     spelling = "".join("./" if bit == "1" else "/" for bit in f"{next(_numbers):b}")
-    return f"/proc/self/fd/{spelling}{fd}"
+    return f"{DESCRIPTORS}/{spelling}{fd}"

@@ -143,7 +143,11 @@ def _call(name: str, form: str, *arguments: Any) -> None:
 
 
 def _proc_is_covered() -> bool:
-    """Tell whether something is mounted below /proc, as containers hide devices from drivers."""
+    """Tell whether something is mounted below /proc, as containers hide devices from drivers.
+
+    Raises:
+        OSError: There is no /proc.
+    """
     with open("/proc/self/mountinfo", "rb") as mounts:
         points = [line.split()[4] for line in mounts]
     return any(p.startswith(b"/proc/") and p != b"/proc/sys/fs/binfmt_misc" for p in points)

@@ -182,6 +182,8 @@ class Zygotes:
         python = find_interpreter()
         if python is None:
             raise OSError("this process is no Python command, and names none")
+        if not os.path.exists("/proc/self/status"):
+            raise OSError("/proc is not mounted, where processes are watched; mount it")
 
         def command(control: int) -> Sequence[str]:
             own = {"control": control, "parent": os.getpid(), "secludes": _SECLUDES}

@@ -71,6 +71,13 @@ OFFER_UNCHANGED = Rule(
     "design, scan cache",
     Severity.WARNING,
 )
+PROC_MOUNTED = Rule(
+    "LD-114",
+    "The process finds its open files in /proc/self/fd.",
+    "No plugin is loaded: each is mapped by the descriptor of the file that was checked.",
+    "Mount /proc here (`mount -t proc proc /proc`), or let the container or chroot have it.",
+    "proc(5)",
+)
 REPLACEMENT_ACCEPTED = Rule(
     "LD-085",
     "A file that replaces a serving plugin's is accepted as the old one was.",

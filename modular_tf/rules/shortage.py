@@ -28,15 +28,24 @@ SHORTAGE = Rule(
     "them.",
     consequence="The plugin is left out for now. Nothing is decided about it and nothing is kept: "
     "the next `load()`, `refresh()` or first use looks again.",
-    remedy="Close files, or raise the limit (`ulimit -n`, RLIMIT_NOFILE); then call `refresh()`.",
-    source="open(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN",
+    remedy="Close files, or raise the limits: of descriptors (`ulimit -n`), memory (`ulimit -v`), "
+    "or file sizes (`ulimit -f`, also for copies in memory); then call `refresh()`.",
+    source="open(2), write(2), errors EMFILE, ENFILE, ENOMEM, EINTR, EAGAIN, EFBIG",
 )
 
 
 RULES: tuple[Rule, ...] = (SHORTAGE,)
 
 _NUMBERS = frozenset(
-    (errno.EAGAIN, errno.EINTR, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+    (
+        errno.EAGAIN,
+        errno.EFBIG,
+        errno.EINTR,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOBUFS,
+        errno.ENOMEM,
+    )
 )
 
 
