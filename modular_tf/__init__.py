@@ -13,8 +13,7 @@ Importing this module loads no library and reads no file; names are resolved at 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as in typing, whose import takes long: an interrupt there is a traceback
 
 if TYPE_CHECKING:
     from modular_tf import config, dlpack, errors, fsspec, gfile
@@ -184,6 +183,8 @@ __all__ = [
 if not TYPE_CHECKING:  # it would say to type checkers that there are all names
 
     def __getattr__(name: str) -> object:
+        from importlib import import_module  # noqa: PLC0415  (see TYPE_CHECKING)
+
         if name in _MODULES:
             return import_module(f"modular_tf.{name}")
         if name in _ORIGINS:

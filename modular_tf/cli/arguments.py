@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 PROGRAM = "modular-tf"
 _STANDARD_OUTPUT = 1
 _USUAL_COLUMNS = 80
+_FIRST_STEPS = f"""
+first steps:
+  {PROGRAM} list                   which plugins there are, and why one is not loaded
+  {PROGRAM} paths                  where to put a plugin
+  {PROGRAM} --plugin x.so list     the same with a library of yours
+  {PROGRAM} fs ls ram://           work with files of a scheme that is served
+  {PROGRAM} check x.so             check a library of yours
+"""
 
 
 class _Help(argparse.HelpFormatter):
@@ -62,6 +70,8 @@ def parse(words: Sequence[str]) -> Command:
         parser = _family_parser(program, verbs)
         if not words:
             parser.print_help(sys.stderr)
+            if program == PROGRAM:
+                sys.stderr.write(_FIRST_STEPS)
             parser.exit(Exit.USAGE)
         parser.parse_args(words, namespace=options)
         name, *words = options.command

@@ -174,3 +174,51 @@ def test_help_loads_no_plugin_host(run_python):
         assert "modular_tf.native._core" not in sys.modules
         """
     )
+
+
+def test_without_proc_each_plugin_is_listed_with_the_remedy(tmp_path):
+    script = f"mount -t tmpfs none /proc && {sys.executable} -m modular_tf list"
+    ended = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+
+    lines = ended.stdout.splitlines()
+    assert len(lines) == 3
+    assert all("/proc/self/fd does not exist [LD-114] Mount /proc" in line for line in lines)
+
+
+def test_where_files_may_not_grow_the_limit_is_named(tmp_path):
+    script = f"ulimit -f 0; {sys.executable} -m modular_tf list | cat"
+    ended = subprocess.run(
+        ["sh", "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ, HOME=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)),
+        check=True,
+    )
+
+    lines = ended.stdout.splitlines()
+    assert len(lines) == 3
+    assert all("\tloaded\t" in line or "`ulimit -f`" in line for line in lines)
+
+
+def test_a_bare_command_shows_the_first_steps(mtf_process):
+    ended = mtf_process()
+
+    assert ended.code == 2
+    assert "first steps:\n  modular-tf list" in ended.err
+
+
+def test_the_package_itself_imports_nothing_so_that_an_early_interrupt_is_silent():
+    script = "import sys; b = set(sys.modules); import modular_tf; print(*set(sys.modules) - b)"
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert set(ended.stdout.split()) <= {"modular_tf", "__future__"}, ended.stdout
+    assert "modular_tf" in ended.stdout.split(), ended.stderr
