@@ -292,7 +292,7 @@ class PluginSearch:
 
     @delivers_at_end
     def all(self) -> list[PluginEntry]:
-        """Return the entries of all plugins; those that a shortage postponed are looked at again."""
+        """Return all entries; plugins that a shortage postponed are looked at again."""
         with self._lock:
             self.known.retry_postponed()
             return list(self.known)
