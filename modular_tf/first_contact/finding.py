@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _STAGES = ("load", "init")
 _OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
-_NOTE = frozenset(("stage", "rule", "message"))
+_NOTE = frozenset(("stage", "rule", "message", "scheme"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
 _OFFER = frozenset(("schemes", "platform"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
@@ -46,6 +46,7 @@ _MOST_OF_A_PATH = 4096
 _MOST_TO_READ = 1 << 33  # bytes of what was opened: each start may read them again
 _MOST_SCHEMES = 1024  # as FS-004
 _MOST_OF_A_FRAME = 1020
+_MOST_OF_A_SCHEME = 1000
 _32_BITS = (-(1 << 31), (1 << 31) - 1)
 _64_BITS = (-(1 << 63), (1 << 64) - 1)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -53,16 +54,23 @@ _BOOT_ID = re.compile(r"[0-9a-f-]{0,64}")
 
 
 def noted(violation: Violation) -> Violation:
-    """Return what a finding keeps of a violation: stage, rule, and a plain message of some length.
+    """Return what a finding keeps of a violation: stage, rule, scheme and message.
 
-    The stage is `load` or `init`.
+    The stage is `load` or `init`; the texts are plain and of some length.
     """
-    return Violation(violation.rule, plain(violation.message, MOST_OF_A_MESSAGE), violation.stage)
+    rule, stage, scheme = violation.rule, violation.stage, violation.scheme
+    named = None if scheme is None else plain(scheme, _MOST_OF_A_SCHEME)
+    return Violation(rule, plain(violation.message, MOST_OF_A_MESSAGE), stage, scheme=named)
 
 
 def note_as_dict(note: Violation) -> dict[str, Any]:
     """Return a violation of a finding as JSON knows it."""
-    return {"stage": note.stage, "rule": note.rule_id or None, "message": note.message}
+    return {
+        "stage": note.stage,
+        "rule": note.rule_id or None,
+        "message": note.message,
+        "scheme": note.scheme,
+    }
 
 
 def _note_from_dict(value: Any) -> Violation:
@@ -70,7 +78,8 @@ def _note_from_dict(value: Any) -> Violation:
     if given["stage"] not in _STAGES:
         raise ValueError(f"stage: expected one of {_STAGES}, found {given['stage']!r}")
     broken = None if given["rule"] is None else known_rule(given["rule"])
-    return noted(Violation(broken, typed(given["message"], str), given["stage"]))
+    scheme = None if given["scheme"] is None else typed(given["scheme"], str)
+    return noted(Violation(broken, typed(given["message"], str), given["stage"], scheme=scheme))
 
 
 class PlatformOffer(NamedTuple):

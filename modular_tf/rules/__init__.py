@@ -102,6 +102,8 @@ class Violation:
             know.
         path: The file or directory concerned, if one is.
         origin: What named it: a variable, a distribution, a directory.
+        scheme: The scheme that the plugin does not serve, or not as it should, for that; None where
+            it concerns no single one.
     """
 
     rule: Rule | None
@@ -110,6 +112,7 @@ class Violation:
     remedy: str | None = None
     path: str | None = None
     origin: str | None = None
+    scheme: str | None = None
 
     def __post_init__(self) -> None:
         broken = _rule_of(self.rule)
@@ -170,7 +173,7 @@ class Violation:
     def of_scheme(self, scheme: str | None) -> Violation:
         """Return the same, naming the scheme whose table is concerned; None for no scheme."""
         named = f"scheme {scheme!r}: {self.message}"
-        return self if scheme is None else replace(self, message=named)
+        return self if scheme is None else replace(self, message=named, scheme=scheme)
 
     def as_dict(self) -> dict[str, str | None]:
         """Return it as JSON knows it."""

@@ -178,7 +178,7 @@ def scheme_taken(scheme: str, plugin: str, owner: str, how: str = "is taken by")
         owner: The plugin that has it.
         how: What the message says of the two; another where `plugin` had it before.
     """
-    return Violation(SCHEME_FREE, f"scheme {scheme!r} of {plugin} {how} {owner}")
+    return Violation(SCHEME_FREE, f"scheme {scheme!r} of {plugin} {how} {owner}", scheme=scheme)
 
 
 def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Violation:
@@ -191,7 +191,7 @@ def scheme_pinned(scheme: str, plugin: str, pinned: str, *, where: str) -> Viola
         where: The configuration that says so.
     """
     text = f"scheme {scheme!r} of {plugin} is pinned to {pinned!r} in {where}"
-    return Violation(SCHEME_FREE, text)
+    return Violation(SCHEME_FREE, text, scheme=scheme)
 
 
 def scheme_misspelt(field: str, scheme: str) -> Violation:
@@ -203,7 +203,7 @@ def scheme_misspelt(field: str, scheme: str) -> Violation:
     """
     expected = "expected a letter, then 1 to 999 letters, digits or dots"
     message = f"{field}: {expected}, found {scheme!r}, which no URI can name"
-    return Violation(SCHEME_SPELLING, message)
+    return Violation(SCHEME_SPELLING, message, scheme=scheme)
 
 
 def not_code(field: str, address: int) -> Violation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -248,7 +249,7 @@ class PluginLibrary:
             try:
                 self.registrations.add_filesystem(filesystem)
             except ModularTFError as error:
-                yield Violation.of_error(error, "register")
+                yield replace(Violation.of_error(error, "register"), scheme=filesystem.scheme)
             else:
                 if not isinstance(filesystem, DeferredFilesystem):
                     plugin, scheme = self._plugin.name, filesystem.scheme

@@ -13,6 +13,7 @@ from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.discovery.sources.search_paths import SearchPaths, python_path
 from modular_tf.errors import NotFoundError
 from modular_tf.events.delivery import delivers_at_end
+from modular_tf.rules.shortage import SHORTAGE
 from modular_tf.service.kept.claims import find_out_once
 from modular_tf.service.kept.scan_cache import ScanCache
 from modular_tf.service.outcome import lost_schemes, without
@@ -84,6 +85,11 @@ class KnownPlugins:
             serving: What serves now, by scheme.
         """
         return [_record_of(entry, serving) for entry in self]
+
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether a shortage kept the last search from one of its sources."""
+        return self.found is not None and any(p.rule == SHORTAGE for p in self.found.problems)
 
     def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
         """Find candidates; what is known already goes on."""
@@ -280,9 +286,16 @@ class PluginSearch:
         self._run(again=True)
 
     def run_once(self) -> None:
-        """Search all sources, unless that was done before."""
-        if not self.was_run:
-            self._run(again=False)
+        """Search all sources, unless that was done before and no shortage cut it short."""
+        if not self.was_run or self.known.was_cut_short:
+            self._run(again=self.was_run)
+
+    @delivers_at_end
+    def all(self) -> list[PluginEntry]:
+        """Return all entries; plugins that a shortage postponed are looked at again."""
+        with self._lock:
+            self.known.retry_postponed()
+            return list(self.known)
 
     def run_for(self, names_or_paths: Sequence[str]) -> None:
         """Search all sources once, if they decide what is named; no name means all plugins."""

@@ -131,7 +131,7 @@ class PluginService:
         else:
             self._known.all_wanted = True
             self._contributions.add_hooked(self._hooks)
-            wanted = list(self._known)
+            wanted = self._search.all()
         self._pipeline.run(wanted, eager=bool(names))
         return self.report()
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HUGE = 10**4000  # JSON has it, and most of what is done with numbers takes it
 SIZES = [4096, -8192, 0]
-NOTE = {"stage": "init", "rule": "FS-012", "message": "found 3"}
+NOTE = {"stage": "init", "rule": "FS-012", "message": "found 3", "scheme": "s3"}
 OUTCOME = {
     "finding": {
         "incident": None,
@@ -105,6 +105,7 @@ def _misshapen() -> Iterator[Any]:
                 may_be = type(wrong) is type(value) and path in FREE
                 may_be |= path[-1:] == ("frame",) and isinstance(wrong, list)
                 may_be |= path[-2:] in {("offer", "platform"), (0, "rule")} and wrong is None
+                may_be |= path[-1] == "scheme" and (wrong is None or isinstance(wrong, str))
                 may_be |= path[-1] in {"schemes", "notes", "changes", "opened"} and wrong == []
                 may_be |= path[-1] == "lasting" and wrong is True
                 may_be |= path[-1] == "incident" and wrong is None

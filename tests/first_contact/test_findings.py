@@ -56,7 +56,9 @@ def _misshapen():
     """Yield where a whole finding holds something, and what cannot be in its place."""
     for path, value in _paths(WHOLE.as_dict()):
         for wrong in (5, True, "x", [5], {}, None):
-            if type(wrong) is not type(value) and not (wrong is None and path in _MAY_BE_NONE):
+            may_be = wrong is None and path in _MAY_BE_NONE
+            may_be |= wrong == "x" and path[-1] == "scheme"
+            if type(wrong) is not type(value) and not may_be:
                 yield path, wrong
 
 

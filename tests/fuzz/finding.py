@@ -34,8 +34,8 @@ _FINDING = {
         "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
     },
     "notes": [
-        {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3"},
-        {"stage": "load", "rule": None, "message": "no such driver"},
+        {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3", "scheme": "s3"},
+        {"stage": "load", "rule": None, "message": "no such driver", "scheme": None},
     ],
     "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
     "lasting": True,

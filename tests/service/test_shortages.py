@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
+
+from modular_tf.discovery import search
+from modular_tf.rules.shortage import raise_shortage
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -48,11 +54,11 @@ LOADS_WITH_FEW_DESCRIPTORS = f"""{EXHAUSTING}
             problems = [error.rule]
         during = states(service)
         give_back(taken)
-        service.refresh()
+        getattr(service, sys.argv[3])()
         print(json.dumps([free, problems, during, states(service)]), flush=True)
         service.close()
 
-    for free in map(int, sys.argv[3:]):
+    for free in map(int, sys.argv[4:]):
         child = os.fork()
         if not child:
             attempt(free)
@@ -93,10 +99,12 @@ LISTS_OF_USERS_WITHOUT_DESCRIPTORS = f"""{EXHAUSTING}
 """
 
 
-def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python, tmp_path):
+@pytest.mark.parametrize("again", ["load", "refresh"])
+def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python, tmp_path, again):
     library = plugin_file("libgood.so")
     free = [0, 1, 2, 3, 4, 5, 6, 7, 9, 12]
-    ended = run_python(LOADS_WITH_FEW_DESCRIPTORS, library, tmp_path / "caches", *map(str, free))
+    arguments = (library, tmp_path / "caches", again, *map(str, free))
+    ended = run_python(LOADS_WITH_FEW_DESCRIPTORS, *arguments)
     rows = [json.loads(line) for line in ended.stdout.splitlines()]
 
     assert [row[0] for row in rows] == free
@@ -107,6 +115,22 @@ def test_no_plugin_is_refused_where_descriptors_are_few(plugin_file, run_python,
             assert (state, rule) in {("loaded", None), ("failed", "LD-113"), ("failed", "LD-063")}
         assert after == {name: ["loaded", None] for name in names}
     assert {rule for row in rows for _, rule in row[2].values()} > {"LD-113"}
+
+
+def test_the_next_load_searches_a_source_that_a_shortage_hid(plugin_file, monkeypatch):
+    def search_nothing(paths, log):
+        raise_shortage(OSError(errno.EMFILE, "Too many open files"))
+
+    service = PluginService(plugin_paths=[plugin_file("libgood.so")], bundled=False)
+    with service:
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "search_arguments", search_nothing)
+            assert [problem.rule for problem in service.load().problems] == ["LD-113"]
+        assert service.plugins() == []
+        report = service.load()
+
+    assert report.problems == ()
+    assert report["good"].state is State.LOADED
 
 
 def test_the_next_use_maps_what_could_not_be_mapped(plugin_file, run_python):

@@ -56,7 +56,12 @@ def test_json_has_the_id_of_the_rule():
     }
 
     assert json.loads(json.dumps(FOUND.as_dict())) == told
-    assert json.loads(json.dumps(asdict(FOUND))) == {**told, "path": None, "origin": None}
+    assert json.loads(json.dumps(asdict(FOUND))) == {
+        **told,
+        "path": None,
+        "origin": None,
+        "scheme": FOUND.scheme,
+    }
     assert mtf.Violation(None, "its own word", "init").as_dict()["rule"] is None
 
 

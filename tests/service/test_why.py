@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
+from modular_tf.service.plugin import Plugin
+from modular_tf.service.report import State
 
 
 def _text(service, name):
@@ -88,6 +91,17 @@ def test_a_scheme_that_a_refused_plugin_would_serve(fixture_plugin, make_service
     assert known
     assert "the store is down" in text
     assert "FS-019" in text
+
+
+def test_a_plugin_that_only_mentions_a_scheme_is_no_contest(plugin_file, make_service):
+    service = make_service(plugin_file("liba.so"))
+    reason = Violation(None, "there is no server for scheme 'other'", "init", scheme="fixture")
+    service.entry("a").change(Plugin.ends, State.FAILED, reason)
+
+    assert not _text(service, "other://x")[0]
+    known, text = _text(service, "fixture")
+    assert known
+    assert "a: there is no server for scheme 'other'" in text
 
 
 def test_a_device_type_and_the_empty_scheme(make_service):

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.service.kept.claims import Claims, find_out_once
+from modular_tf.service.kept.claims import Claimed, Claims, find_out_once, release
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # Tests of other areas may have imported JAX into this process, which warns at each fork. These
 # children run few lines.
@@ -30,13 +35,23 @@ def claims(directory) -> Claims:
     return Claims(directory, "subject")
 
 
+@contextmanager
+def claimed(claims: Claims, keys: Sequence[str]) -> Iterator[Claimed]:
+    """Claim keys for the time of a block."""
+    with claims.open(keys) as file:
+        try:
+            yield claims.claim(file, keys)
+        finally:
+            release(file)
+
+
 def _claimed_elsewhere(claims: Claims, *keys: str) -> set[str]:
     """Return what another thread could claim."""
     found: list[set[str]] = []
 
     def ask() -> None:
-        with claims.claim(keys) as claimed:
-            found.append(set(claimed.keys))
+        with claimed(claims, keys) as mine:
+            found.append(set(mine.keys))
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -45,26 +60,26 @@ def _claimed_elsewhere(claims: Claims, *keys: str) -> set[str]:
 
 
 def test_what_one_has_claimed_nobody_else_can(claims):
-    with claims.claim(["a", "b"]) as mine:
+    with claimed(claims, ["a", "b"]) as mine:
         assert mine.keys == {"a", "b"}
         assert _claimed_elsewhere(claims, "a", "b", "c") == {"c"}
     assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
 
 
 def test_keys_of_another_subject_are_others(claims, directory):
-    with claims.claim(["a"]):
+    with claimed(claims, ["a"]):
         assert _claimed_elsewhere(Claims(directory, "other"), "a") == {"a"}
 
 
 def test_the_empty_key_is_claimed_by_everybody(claims):
-    with claims.claim(["", "a"]):
+    with claimed(claims, ["", "a"]):
         assert _claimed_elsewhere(claims, "", "a") == {""}
 
 
 def test_a_thread_never_waits_for_its_own_claims(claims):
     """As a signal handler that loads plugins in the middle of somebody's first start."""
     tried: list[str] = []
-    with claims.claim(["a"]):
+    with claimed(claims, ["a"]):
         find_out_once(
             claims,
             ["a"],
@@ -81,21 +96,84 @@ def test_a_thread_never_waits_for_its_own_claims(claims):
 @pytest.mark.parametrize("place", [None, "/proc/nothing"])
 def test_without_a_directory_each_has_all(place):
     claims = Claims(PrivateDirectory(place), "subject")
-    with claims.claim(["a"]) as mine:
+    with claimed(claims, ["a"]) as mine:
         assert mine.keys == {"a"}
         assert _claimed_elsewhere(claims, "a") == {"a"}
         assert claims.wait("a", 0, _fail_on_wait)
 
 
 def test_a_claim_ends_with_what_raises(claims):
-    with pytest.raises(KeyError), claims.claim(["a"]):
+    with pytest.raises(KeyError), claimed(claims, ["a"]):
         raise KeyError
     assert _claimed_elsewhere(claims, "a") == {"a"}
 
 
+WORK = {
+    "claims": "find_out_once(claims, ['a'], str, unknown=list, find_out=find_out, **waiting)",
+    "lock": "save()",
+}
+
+
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
+def test_an_interrupt_at_any_step_ends_claims_and_locks(run_python, tmp_path, work):
+    """Also while the exception of the interrupt is kept, and with it all that its frames hold."""
+    run_python(
+        f"""
+        import fcntl, os, sys
+        from modular_tf.service.kept.claims import Claims, find_out_once
+        from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+        from modular_tf.service.kept.storage.record_file import RecordFile
+        from tests.stress.moments import InterruptError, MomentOfStep
+
+        def interrupt():
+            raise InterruptError
+
+        def save():
+            records.put("key", "value")
+            records.save()
+
+        def find_out(items, tell_progress):
+            tell_progress()
+
+        def is_free(other):  # claims and lock, for anybody
+            with other.open(["a"]) as file:
+                claimed = other.claim(file, ["a"])
+                is_owner = file is not None and claimed.keys == {{"a"}}
+            fd = os.open(os.path.join(ours, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            finally:
+                os.close(fd)
+            return is_owner
+
+        ours = sys.argv[1]
+        directory = PrivateDirectory(ours)
+        directory.create("file", b"")
+        claims, records = Claims(directory, "subject"), RecordFile(directory, "records", "title")
+        waiting = dict(patience_s=0, check=interrupt)
+        {work}  # the first time modules are imported
+        raised, step, is_met = [], 0, True
+        while is_met:
+            step += 1
+            is_met = False
+            try:
+                with MomentOfStep(interrupt, step):
+                    {work}
+            except InterruptError as error:
+                raised.append(error)
+                is_met = True
+            assert is_free(claims), step
+        assert step > 30, step
+        """,
+        str(tmp_path / "ours"),
+    )
+
+
 def test_a_forked_child_neither_ends_nor_keeps_the_claims_of_its_parent(claims):
     reads, writes = os.pipe()
-    with claims.claim(["a"]) as mine:
+    with claimed(claims, ["a"]) as mine:
         if (child := os.fork()) == 0:
             os.close(writes)
             mine.tell_progress()
@@ -112,7 +190,7 @@ def test_a_forked_child_neither_ends_nor_keeps_the_claims_of_its_parent(claims):
 
 def test_a_forked_child_that_leaves_the_work_leaves_the_parent_its_claims(claims):
     parent = os.getpid()
-    with claims.claim(["a"]):
+    with claimed(claims, ["a"]):
         child = os.fork()
         if child:
             os.waitpid(child, 0)
@@ -135,7 +213,7 @@ def test_a_child_that_a_signal_handler_forks_has_all_and_the_parent_keeps_its_cl
 
     monkeypatch.setattr(Claims, "_flock", fork_once)
     try:
-        with claims.claim(["a", "b"]) as mine:
+        with claimed(claims, ["a", "b"]) as mine:
             if os.getpid() == parent:
                 _, status = os.waitpid(children[0], 0)
                 assert status == 0
@@ -150,7 +228,7 @@ def test_a_child_that_a_signal_handler_forks_has_all_and_the_parent_keeps_its_cl
 def test_the_claims_of_a_killed_process_are_free(claims):
     reads, writes = os.pipe()
     if (child := os.fork()) == 0:
-        with claims.claim(["a"]):
+        with claimed(claims, ["a"]):
             os.write(writes, b"x")
             signal.pause()
     os.read(reads, 1)
@@ -166,7 +244,7 @@ def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(claims):
     asked: list[None] = []
     patience_s = 1.0
 
-    with claims.claim(["a"]) as mine:
+    with claimed(claims, ["a"]) as mine:
 
         def check() -> None:
             asked.append(None)
@@ -181,12 +259,12 @@ def test_a_wait_goes_on_as_long_as_an_owner_makes_progress(claims):
 
 
 def test_a_wait_for_an_owner_without_progress_ends(claims):
-    with claims.claim(["a"]):
+    with claimed(claims, ["a"]):
         assert not claims.wait("a", 0.05, lambda: None)
 
 
 def test_what_checks_the_wait_can_end_it(claims):
-    with claims.claim(["a"]), pytest.raises(AssertionError, match="waited"):
+    with claimed(claims, ["a"]), pytest.raises(AssertionError, match="waited"):
         claims.wait("a", 600, _fail_on_wait)
 
 
@@ -200,7 +278,7 @@ def test_what_an_owner_could_not_keep_is_found_out_by_each(claims):
             waits.append(key)
             return True
 
-    with claims.claim(["a"]):
+    with claimed(claims, ["a"]):
         busy = Busy(claims._directory, "subject")
 
         def run() -> None:

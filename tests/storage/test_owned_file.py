@@ -22,7 +22,7 @@ WORK = {
     "PrivateDirectory.read": "PrivateDirectory(ours).read('file', 100)",
     "PrivateDirectory.create": "PrivateDirectory(ours).create(os.urandom(8).hex(), b'bytes')",
     "PrivateDirectory.make": "PrivateDirectory(ours + os.urandom(8).hex()).create('f', b'bytes')",
-    "PrivateDirectory.locked": "with PrivateDirectory(ours).locked(): pass",
+    "PrivateDirectory.open_for_locks": "with PrivateDirectory(ours).open_for_locks(): pass",
     "write_output": "write_output(spare, b'text')",
 }
 

@@ -7,22 +7,33 @@ import fcntl
 import os
 import shutil
 import stat
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from modular_tf.service.kept.storage import private_directory
-from modular_tf.service.kept.storage.private_directory import PrivateDirectory
+from modular_tf.service.kept.storage.private_directory import PrivateDirectory, lock, unlock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SOMEBODY_ELSE = 54321
 
 
 def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+@contextmanager
+def locked(directory: PrivateDirectory) -> Iterator[bool]:
+    """Lock a directory for the time of a block; yields whether that was possible."""
+    with directory.open_for_locks() as file:
+        try:
+            yield lock(file)
+        finally:
+            unlock(file)
 
 
 @pytest.fixture
@@ -64,7 +75,7 @@ def test_nobody_else_may_look_into_it(directory: PrivateDirectory):
     try:
         directory.replace("replaced", b"")
         directory.create("created", b"")
-        with directory.locked():
+        with locked(directory):
             pass
     finally:
         os.umask(before)
@@ -86,8 +97,8 @@ def test_there_may_be_no_place():
     assert not nowhere.remove("file")
     assert nowhere.read("file", 10) is None
     assert nowhere.changed_at() == {}
-    with nowhere.locked() as locked:
-        assert not locked
+    with locked(nowhere) as has_lock:
+        assert not has_lock
 
 
 def test_a_relative_place_is_none(tmp_path: Path, monkeypatch):
@@ -246,8 +257,8 @@ def test_root_leaves_no_file_in_a_directory_of_a_user(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
     assert not PrivateDirectory(directory.path).replace("file", b"of root")
-    with PrivateDirectory(directory.path).locked() as locked:
-        assert not locked
+    with locked(PrivateDirectory(directory.path)) as has_lock:
+        assert not has_lock
     names = [path.name for path in (tmp_path / "cache" / "modular_tf").iterdir()]
     assert names == ["file"]
 
@@ -294,8 +305,8 @@ def test_a_directory_may_be_read_only(directory: PrivateDirectory, written: Path
     assert directory.read("file", 100) == b"content"
     assert not directory.replace("file", b"new")
     assert not directory.create("new", b"new")
-    with directory.locked() as locked:
-        assert not locked
+    with locked(directory) as has_lock:
+        assert not has_lock
     assert directory.read("file", 100) == b"content"
 
 
@@ -348,10 +359,10 @@ def held_lock(path: Path) -> int:
 
 def test_only_one_has_the_lock(directory: PrivateDirectory, written: Path, monkeypatch):
     monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
-    with directory.locked() as first, PrivateDirectory(directory.path).locked() as second:
+    with locked(directory) as first, locked(PrivateDirectory(directory.path)) as second:
         assert first
         assert not second
-    with directory.locked() as again:
+    with locked(directory) as again:
         assert again
 
 
@@ -360,8 +371,8 @@ def test_who_waits_too_long_goes_on_without(
 ):
     monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
     fd = held_lock(written)
-    with directory.locked() as locked:
-        assert not locked
+    with locked(directory) as has_lock:
+        assert not has_lock
         assert directory.replace("file", b"new")
     os.close(fd)
 
@@ -371,8 +382,8 @@ def test_there_may_be_no_locks(directory: PrivateDirectory, written: Path, monke
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with directory.locked() as locked:
-        assert not locked
+    with locked(directory) as has_lock:
+        assert not has_lock
 
 
 @pytest.mark.filterwarnings("ignore:.*fork")  # libraries of other tests have threads
@@ -381,15 +392,15 @@ def test_a_child_that_is_forked_meanwhile_does_not_keep_the_lock(
 ):
     monkeypatch.setattr(private_directory, "_LOCK_PATIENCE_S", 0.02)
     reader, writer = os.pipe()
-    with directory.locked():
+    with locked(directory):
         child = os.fork()
         if child == 0:
             os.close(writer)
             os.read(reader, 1)  # until the parent is done
             os._exit(0)
     try:
-        with directory.locked() as locked:
-            assert locked
+        with locked(directory) as has_lock:
+            assert has_lock
     finally:
         os.close(writer)
         os.close(reader)

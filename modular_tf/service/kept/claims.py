@@ -11,7 +11,7 @@ import os
 import struct
 import threading
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import nullcontext, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from zlib import crc32
@@ -19,7 +19,7 @@ from zlib import crc32
 from modular_tf.concurrency.live_objects import LiveObjects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from io import FileIO
 
     from modular_tf.service.kept.storage.private_directory import PrivateDirectory
@@ -33,10 +33,14 @@ _Item = TypeVar("_Item")
 
 
 class _OfThread(threading.local):
-    """Whether the thread has claims."""
+    """The file that has the claims of the thread: they end when it is closed."""
 
     def __init__(self) -> None:
-        self.has_claims = False
+        self.file: FileIO | None = None
+
+    @property
+    def has_claims(self) -> bool:
+        return self.file is not None and not self.file.closed
 
 
 _mine = _OfThread()
@@ -69,29 +73,30 @@ class Claims:
         self._directory = directory
         self._subject = subject
 
-    @contextmanager
-    def claim(self, keys: Sequence[str]) -> Iterator[Claimed]:
-        """Claim, for as long as it runs, the keys that no other process has. Never waits.
+    def open(self, keys: Sequence[str]) -> FileIO | nullcontext[None]:
+        """Return a file for the claims of one `with` block, which end with it; None for no file.
 
         A thread that has claims already, such as one in whose work a signal handler loads plugins,
-        is given all: it must not wait for itself.
+        needs none: it must not wait for itself.
 
         Args:
+            keys: What is to be claimed.
+        """
+        return nullcontext() if _mine.has_claims or not any(keys) else self._open()
+
+    def claim(self, file: FileIO | None, keys: Sequence[str]) -> Claimed:
+        """Claim the keys that no other process has. Never waits.
+
+        Args:
+            file: As `open` gives it; without one all keys are claimed.
             keys: The keys; "" is claimed by everybody.
         """
-        file = None if _mine.has_claims or not any(keys) else self._open()
         if file is None:
-            yield Claimed(frozenset(keys), _do_nothing)
-            return
-        with file:
-            try:
-                _claimed.add(file)
-                _mine.has_claims = True
-                taken = (key for key in keys if not key or self._lock(file, key))
-                yield Claimed(frozenset(taken), lambda: _touch(file))
-            finally:
-                _mine.has_claims = False
-                _unlock(file)
+            return Claimed(frozenset(keys), _do_nothing)
+        _claimed.add(file)
+        _mine.file = file
+        taken = (key for key in keys if not key or self._lock(file, key))
+        return Claimed(frozenset(taken), lambda: _touch(file))
 
     def wait(self, key: str, patience_s: float, check: Callable[[], None]) -> bool:
         """Wait until nobody claims a key; a signal handler that raises ends it.
@@ -104,10 +109,9 @@ class Claims:
         Returns:
             Whether it is free; else its owner is stopped, or hangs.
         """
-        file = self._open()
-        if file is None:
-            return True
-        with file:
+        with self._open() as file:
+            if file is None:
+                return True
             last = os.fstat(file.fileno()).st_mtime_ns
             deadline = monotonic() + patience_s
             end = deadline + _MOST_PATIENCES * patience_s
@@ -120,7 +124,7 @@ class Claims:
                     return False
             return True
 
-    def _open(self) -> FileIO | None:
+    def _open(self) -> FileIO | nullcontext[None]:
         return self._directory.open_for_locks(_NAME)
 
     def _lock(self, file: FileIO, key: str) -> bool:
@@ -179,11 +183,8 @@ def find_out_once(
     left = items
     waits: Counter[str] = Counter()
     while left:
-        with claims.claim([key_of(item) for item in left]) as claimed:
-            mine = [item for item in left if key_of(item) in claimed.keys]
-            if mine and (mine := [*unknown(mine)]):
-                find_out(mine, claimed.tell_progress)
-        left = [item for item in left if key_of(item) not in claimed.keys]
+        keys = _find_out_mine(claims, left, key_of, unknown, find_out)
+        left = [item for item in left if key_of(item) not in keys]
         if not left:
             return
         key = key_of(left[0])
@@ -195,13 +196,35 @@ def find_out_once(
         left = unknown(left)
 
 
+def _find_out_mine(
+    claims: Claims,
+    items: Sequence[_Item],
+    key_of: Callable[[_Item], str],
+    unknown: Callable[[Sequence[_Item]], Sequence[_Item]],
+    find_out: Callable[[Sequence[_Item], Callable[[], None]], None],
+) -> frozenset[str]:
+    """Find out what nobody else does; return the keys that were claimed for it."""
+    keys = [key_of(item) for item in items]
+    with claims.open(keys) as file:
+        try:
+            claimed = claims.claim(file, keys)
+            mine = [item for item in items if key_of(item) in claimed.keys]
+            if mine and (mine := [*unknown(mine)]):
+                find_out(mine, claimed.tell_progress)
+        finally:
+            release(file)
+    return claimed.keys
+
+
 def _touch(file: FileIO) -> None:
     with suppress(OSError, ValueError):  # closed in a forked child
         os.utime(file.fileno())
 
 
-def _unlock(file: FileIO) -> None:
-    """Give up all locks of a file; a forked child may have it too, and would keep them."""
+def release(file: FileIO | None) -> None:
+    """Release all claims of a file; a forked child may have it too, and would keep them."""
+    if file is None:
+        return
     import fcntl  # noqa: PLC0415  (as above)
 
     with suppress(OSError, ValueError):

@@ -24,7 +24,7 @@ def refused_scheme(
     """Yield the plugins besides its owner that did not get a scheme, and why."""
     for record in service.plugins():
         for reason in record.reasons:
-            if record.name != owner and f"scheme {scheme!r}" in reason.message:
+            if record.name != owner and reason.scheme == scheme:
                 yield record, reason
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
@@ -126,34 +126,14 @@ class PrivateDirectory:
             if name.endswith(_UNFINISHED) and changed < oldest:
                 self.remove(name)
 
-    @contextmanager
-    def locked(self) -> Iterator[bool]:
-        """Lock the directory against other processes; yields whether that was possible.
+    def open_for_locks(self, name: str = _LOCK_NAME) -> FileIO | nullcontext[None]:
+        """Return a file that is there to be locked, made where it is missing; None if it cannot be.
 
-        Where there are no locks, or somebody holds this one for seconds, the caller goes on
-        without: then the last of two changes wins.
+        It is for `with`, which closes it, and so ends its locks, whatever interrupts the caller: no
+        signal handler comes between the end of the block and that function of C.
         """
         with self._opened(make=True) as directory:
-            file = None if directory is None else _open_lock(directory, _LOCK_NAME)
-            if file is None:
-                yield False
-                return
-            with file:
-                try:
-                    yield _lock(file.fileno())
-                finally:
-                    # A child that another thread forked meanwhile has the descriptor too, and
-                    # would keep the lock if it were only closed here.
-                    _unlock(file.fileno())
-
-    def open_for_locks(self, name: str) -> FileIO | None:
-        """Return the owner of a file that is there to be locked, made where it is missing.
-
-        Returns:
-            None where none can be opened; the file is the caller's to close.
-        """
-        with self._opened(make=True) as directory:
-            return None if directory is None else _open_lock(directory, name)
+            return nullcontext() if directory is None else _open_lock(directory, name)
 
     # -- one file, in the opened directory --------------------------------------------------------
 
@@ -250,22 +230,29 @@ def _remove(directory: int, name: str) -> bool:
     return True
 
 
-def _open_lock(directory: int, name: str) -> FileIO | None:
+def _open_lock(directory: int, name: str) -> FileIO | nullcontext[None]:
     try:
         import fcntl  # noqa: F401, PLC0415  (it may be the one to find no descriptor left)
 
         return open_owned(name, _LOCK_FLAGS, 0o600, dir_fd=directory)
     except (ImportError, OSError):
-        return None
+        return nullcontext()
 
 
-def _lock(fd: int) -> bool:
+def lock(file: FileIO | None) -> bool:
+    """Lock a file of `open_for_locks` against other processes; return whether that was possible.
+
+    Where there are no locks, or somebody holds this one for seconds, the caller continues without:
+    then the last of two changes wins.
+    """
+    if file is None:
+        return False
     import fcntl  # noqa: PLC0415  (only who writes needs it)
 
     end = monotonic() + _LOCK_PATIENCE_S
     while True:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if monotonic() > end:
                 return False
@@ -276,8 +263,14 @@ def _lock(fd: int) -> bool:
             return True
 
 
-def _unlock(fd: int) -> None:
-    import fcntl  # noqa: PLC0415  (only who writes needs it)
+def unlock(file: FileIO | None) -> None:
+    """Release the lock of a file before it is closed.
 
-    with suppress(OSError):
-        fcntl.flock(fd, fcntl.LOCK_UN)
+    A child that another thread has forked meanwhile has the descriptor too, and would keep the lock
+    if the file were only closed here.
+    """
+    if file is not None:
+        import fcntl  # noqa: PLC0415  (only who writes needs it)
+
+        with suppress(OSError):
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)

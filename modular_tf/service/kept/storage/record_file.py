@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from modular_tf.rules.shortage import ShortageError
+from modular_tf.service.kept.storage.private_directory import lock, unlock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -135,13 +136,20 @@ class RecordFile:
         """
         if not self._changes:
             return True
-        with self.directory.locked():
-            self.refresh()
-            if self.shortage is not None:  # what others wrote would be lost
-                return False
-            merged = self._merged()
-            if not self.directory.replace(self.name, self._as_bytes(merged)):
-                return False
+        with self.directory.open_for_locks() as file:
+            try:
+                lock(file)
+                return self._save()
+            finally:
+                unlock(file)
+
+    def _save(self) -> bool:
+        self.refresh()
+        if self.shortage is not None:  # what others wrote would be lost
+            return False
+        merged = self._merged()
+        if not self.directory.replace(self.name, self._as_bytes(merged)):
+            return False
         self._lines = merged
         self._changes.clear()
         return True
