@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from modular_tf.service.reload.watching.change import ChangeKind
     from modular_tf.service.report import (
         Decision,
+        HookFunction,
         PluginChange,
         PluginRecord,
         Report,
@@ -81,6 +82,7 @@ _ORIGINS = {
     "Fact": "modular_tf.service.why.answer",
     "FileStatistics": "modular_tf.filesystem.statistics",
     "Filesystem": "modular_tf.filesystem.filesystem",
+    "HookFunction": "modular_tf.service.report",
     "HostMemory": "modular_tf.device.memory.device_memory",
     "MemorySettings": "modular_tf.device.memory.memory_settings",
     "MemoryUsage": "modular_tf.device.memory.allocator_stats",
@@ -137,6 +139,7 @@ __all__ = [
     "Fact",
     "FileStatistics",
     "Filesystem",
+    "HookFunction",
     "HostMemory",
     "MemorySettings",
     "MemoryUsage",

@@ -1,6 +1,7 @@
 """List every place where plugins are looked for, in order of precedence, and what was there.
 
-Then every setting, and whether a variable, the configuration file or the default decided it.
+Then every setting, and whether a variable, the configuration file or the default decided it; and
+the functions that installed packages have for hooks, in the order in which they are called.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.cli.printer import Printer
     from modular_tf.cli.settings import Setting
     from modular_tf.discovery.sources.search_log import SearchedPlace
+    from modular_tf.service.report import HookFunction, Report
 
 
 def add_arguments(_: ArgumentParser) -> None:
@@ -50,10 +52,13 @@ def execute(options: Namespace, printer: Printer) -> Exit:
             own_places=places,
             unused_places=unused,
             ignored_variables=[variable._asdict() for variable in ignored_variables(os.environ)],
+            hooks=[function.as_dict() for function in report.hooks],
+            hook_failures=[failure.as_dict() for failure in report.hook_failures],
         )
     else:
         _show(config, report.searched, printer)
         _show_settings(settings, places, unused, printer)
+        _show_hooks(report, printer)
     return Exit.DONE
 
 
@@ -93,6 +98,24 @@ def _show_settings(
     printer.facts(
         {name: f"{path or 'nowhere'}{notes.get(name, '')}" for name, path in places.items()}
     )
+
+
+def _show_hooks(report: Report, printer: Printer) -> None:
+    """Show the functions of hooks, and what failed of them, to a person."""
+    if not printer.terminal:
+        return
+    for headers, rows in (
+        (("hook", "implementation", "called"), [_hook_row(found) for found in report.hooks]),
+        (("failed hooks",), [(failure.message,) for failure in report.hook_failures]),
+    ):
+        if rows:
+            printer.line()
+            printer.table(headers, rows)
+
+
+def _hook_row(function: HookFunction) -> tuple[str, str, str]:
+    words = (function.order, "wrapper" if function.wrapper else None)
+    return function.hook, function.implementation, ", ".join(word for word in words if word)
 
 
 def _outcome(place: SearchedPlace) -> str:

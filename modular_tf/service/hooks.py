@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
 from modular_tf.discovery.sources.installed import Installation
@@ -17,25 +17,17 @@ from modular_tf.rules import Violation
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pluggy
 
     from modular_tf.discovery.probe import Probe
     from modular_tf.discovery.sources.installed import InstalledDistribution
     from modular_tf.service.configuration import Config
-    from modular_tf.service.report import PluginChange, PluginRecord
+    from modular_tf.service.report import HookFunction, PluginChange, PluginRecord
 
 _GROUP = "modular_tf.hooks"  # hookspecs.ENTRY_POINT_GROUP, whose module imports pluggy
 _log = EventLog("hooks")
-
-
-class _Implementation(NamedTuple):
-    """An object with hook functions, and what calls them."""
-
-    name: str
-    given: object
-    hook: pluggy.HookRelay
 
 
 class _Asking(threading.local):
@@ -48,10 +40,12 @@ class _Asking(threading.local):
 class Hooks:
     """The hook implementations of one service. Without any, pluggy is not even imported.
 
-    Installed ones are looked for when something is asked of hooks first. Each implementation is
-    called by itself, the application's own first, so that one that fails takes no answer of another
-    with it. Those that answer are not for a lock of ours: they are users' code. Those that are told
-    something are called when the thread holds none (`modular_tf.events.delivery`). [any thread]
+    Installed ones are looked for when something is asked of hooks first. They share one manager of
+    pluggy, so `tryfirst`, `trylast`, wrappers and `firstresult` count for all of them. They are
+    called in the order in which they were given, then in that of the installed distributions. One
+    that fails takes no answer of another with it (`modular_tf.service.guarded_hooks`). Those that
+    answer are not for a lock of ours: they are users' code. Those that are told something are
+    called when the thread holds none (`modular_tf.events.delivery`). [any thread]
 
     A hook that uses the service while it is asked is not asked again for that: what the service
     then does is done without its answer, and once more with it.
@@ -68,38 +62,41 @@ class Hooks:
         self.failures: list[Violation] = []
         self._given = tuple(given)
         self._python_path = python_path
-        self._found: list[_Implementation] | None = None
+        self._manager: pluggy.PluginManager | None = None  # None also where there is no hook
+        self._is_found = False
         self._of_thread = _Asking()
 
-    @property
-    def _implementations(self) -> list[_Implementation]:
-        return self.find(Installation(self._python_path())) if self._found is None else self._found
-
-    def find(self, installation: Installation) -> list[_Implementation]:
+    def find(self, installation: Installation) -> None:
         """Find the implementations, given and installed, unless that was done before.
 
         Args:
             installation: The distributions that may bring some.
         """
-        if self._found is None:
-            added: list[_Implementation] = []
-            for given in self._given:
-                self._add(added, given, type(given).__name__)
-            for distribution in installation.distributions:
-                self._add_entry_points(added, installation, distribution)
-            self._found = self._found or added  # another thread may have been faster
-        return self._found
+        if self._is_found:
+            return
+        named = [(_name_of(given), given) for given in self._given]
+        for distribution in installation.distributions:
+            named += self._brought(installation, distribution)
+        manager = self._manager_of(_distinct(named)) if named else None
+        if not self._is_found:  # another thread may have been faster
+            self._manager = manager
+            self._is_found = True
 
     def is_asking(self, *hooks: str) -> bool:
         """Tell whether this thread comes from one of these hooks, which is being asked."""
         return not self._of_thread.asked.isdisjoint(hooks)
 
-    def _add_entry_points(
-        self,
-        added: list[_Implementation],
-        installation: Installation,
-        distribution: InstalledDistribution,
-    ) -> None:
+    def functions(self) -> tuple[HookFunction, ...]:
+        """Return the functions that were found, by hook, in the order in which they are called."""
+        if self._manager is None:
+            return ()
+        from modular_tf.service.guarded_hooks import functions_of  # noqa: PLC0415  (imports pluggy)
+
+        return tuple(functions_of(self._manager))
+
+    def _brought(
+        self, installation: Installation, distribution: InstalledDistribution
+    ) -> Iterator[tuple[str, object]]:
         """Load a distribution's hook objects: the only code that discovery imports, by consent."""
         try:
             found = _entry_points(installation.entry_points(distribution))
@@ -115,28 +112,27 @@ class Hooks:
                 raise_shortage(error)
                 self.note(f"loading {name}", error)
             else:
-                self._add(added, implementation, name)
+                yield name, implementation
 
-    def _add(self, added: list[_Implementation], implementation: object, name: str) -> None:
-        import pluggy  # noqa: PLC0415  (most services have no hooks)
+    def _manager_of(self, named: Iterable[tuple[str, object]]) -> pluggy.PluginManager:
+        """Return a manager with implementations, which it calls in this order."""
+        # Most services have no hooks, and this imports pluggy.
+        from modular_tf.service.guarded_hooks import empty_manager, guarded  # noqa: PLC0415
 
-        from modular_tf.service import hookspecs  # noqa: PLC0415  (imports pluggy)
-
-        if any(implementation is other.given for other in added):
-            return
-        manager = pluggy.PluginManager(hookspecs.PROJECT)
-        manager.add_hookspecs(hookspecs)
-        try:
-            manager.register(implementation)
-            manager.check_pending()
-        except Exception as error:  # noqa: BLE001
-            self.note(f"adding {name}", error)
-            return
-        added.append(_Implementation(name, implementation, manager.hook))
+        accepted = []
+        for name, implementation in named:
+            try:
+                accepted.append((name, guarded(implementation, name, self.note)))
+            except Exception as error:  # noqa: BLE001  (likewise)
+                self.note(f"adding {name}", error)
+        manager = empty_manager()
+        for name, implementation in reversed(accepted):  # pluggy calls the last one first
+            manager.register(implementation, name)
+        return manager
 
     def plugin_paths(self, config: Config) -> list[str]:
         """Return the paths that hooks add."""
-        answers = self._call("modular_tf_plugin_paths", _path_list, config=config)
+        answers = self._answers("modular_tf_plugin_paths", config=config)
         return [path for paths in answers for path in paths]
 
     def veto(self, probe_of: Callable[[], Probe]) -> str | None:
@@ -145,22 +141,21 @@ class Hooks:
         Args:
             probe_of: Gives its probe, which is made only where somebody may want it.
         """
-        if not self._implementations:
+        self._find()
+        if not self._may_call("modular_tf_veto"):
             return None
-        before = len(self.failures)
         probe = probe_of()
-        reasons = self._call("modular_tf_veto", str, candidate=probe.candidate, probe=probe)
-        reasons += [failure.message for failure in self.failures[before:]]
-        return reasons[0] if reasons else None
+        reason: str | None = self._call("modular_tf_veto", candidate=probe.candidate, probe=probe)
+        return reason
 
     def filesystems(self) -> Iterator[tuple[str, Any]]:
         """Yield schemes and filesystems that hooks bring."""
-        for mapping in self._call("modular_tf_filesystems", dict):
+        for mapping in self._answers("modular_tf_filesystems"):
             yield from mapping.items()
 
     def device_factories(self) -> Iterator[Any]:
         """Yield device factories that hooks bring."""
-        for factories in self._call("modular_tf_device_factories", list):
+        for factories in self._answers("modular_tf_device_factories"):
             yield from factories
 
     def outcome(self, record_of: Callable[[], PluginRecord]) -> None:
@@ -169,57 +164,50 @@ class Hooks:
         Args:
             record_of: Gives its record, which is made only where somebody may want it.
         """
-        if self._found or self._found is None:
-            deliver(partial(self._call, "modular_tf_outcome", bool, record=record_of()))
+        if self._may_call("modular_tf_outcome"):
+            deliver(partial(self._call, "modular_tf_outcome", record=record_of()))
 
     def changed(self, change: PluginChange) -> None:
         """Tell the hooks what became of a change on disk."""
-        deliver(partial(self._call, "modular_tf_change", bool, change=change))
+        deliver(partial(self._call, "modular_tf_change", change=change))
 
-    def _call(self, hook: str, convert: Callable[[Any], Any], **arguments: Any) -> list[Any]:
-        """Call one hook of every implementation; return the answers, without those that fail.
+    def _find(self) -> None:
+        if not self._is_found:
+            self.find(Installation(self._python_path()))
 
-        Args:
-            hook: Its name.
-            convert: Makes a plain value of an answer, which may be a generator that raises.
-            **arguments: The hook's own.
-        """
+    def _may_call(self, hook: str) -> bool:
+        """Return whether there is an implementation of a hook; also before they were looked for."""
+        if self._manager is None:
+            return not self._is_found
+        return bool(getattr(self._manager.hook, hook).get_hookimpls())
+
+    def _answers(self, hook: str, **arguments: Any) -> list[Any]:
+        return self._call(hook, **arguments) or []
+
+    def _call(self, hook: str, **arguments: Any) -> Any:
+        """Call one hook of all implementations, which do not raise, and return what they return."""
         outer = self._of_thread.asked
-        results: list[Any] = []
         if hook in outer:
-            return results
+            return None
         try:
             self._of_thread.asked = outer | {hook}
-            for name, _, callers in self._implementations:
-                results += self._answers(name, getattr(callers, hook), convert, arguments)
+            self._find()
+            if self._manager is None:
+                return None
+            return getattr(self._manager.hook, hook)(**arguments)
         finally:
             self._of_thread.asked = outer
-        return results
 
-    def _answers(
-        self,
-        name: str,
-        caller: pluggy.HookCaller,
-        convert: Callable[[Any], Any],
-        arguments: dict[str, Any],
-    ) -> list[Any]:
-        """Call one hook of one implementation; the answer is missing where it fails."""
-        try:
-            answers = caller(**arguments)
-            found = answers if isinstance(answers, list) else [answers]
-            return [convert(answer) for answer in found if answer is not None]
-        except Exception as error:  # noqa: BLE001  (somebody else's code: anything may come)
-            self.note(f"{caller.name} of {name}", error)
-            return []
-
-    def note(self, what: str, error: Exception) -> None:
-        """Keep a failure for the report."""
+    def note(self, what: str, error: Exception) -> str:
+        """Keep a failure for the report, and return the sentence about it."""
         if isinstance(error, ModularTFError):
             found = Violation.of_error(error, "hooks")
         else:
-            found = Violation(None, repr(error), "hooks")
-        self.failures.append(replace(found, message=f"{what} failed: {found.message}"))
-        _log.warning("hook.failed", what=what, error=repr(error))
+            found = Violation(None, _text_of(error), "hooks")
+        sentence = f"{what} failed: {found.message}"
+        self.failures.append(replace(found, message=sentence))
+        _log.warning("hook.failed", what=what, error=_text_of(error))
+        return sentence
 
 
 def _entry_points(content: bytes) -> list[Any]:
@@ -230,7 +218,27 @@ def _entry_points(content: bytes) -> list[Any]:
     return [EntryPoint(name, value, _GROUP) for name, value in entries_of_group(content, _GROUP)]
 
 
-def _path_list(answer: Any) -> list[str]:
-    """Return the paths of an answer, which may be one path instead of a list of them."""
-    paths = [answer] if isinstance(answer, str | bytes | os.PathLike) else answer
-    return [os.fsdecode(path) for path in paths]
+def _name_of(given: object) -> str:
+    """Return the name of an object that the application passed: a class's, or a module's."""
+    name = given.__name__ if isinstance(given, type | ModuleType) else type(given).__name__
+    return str(name)
+
+
+def _distinct(named: Iterable[tuple[str, object]]) -> Iterator[tuple[str, object]]:
+    """Yield each object once, and under a name that no other has."""
+    seen: dict[str, object] = {}
+    for name, implementation in named:
+        if any(implementation is other for other in seen.values()):
+            continue
+        unused, number = name, 2
+        while unused in seen:
+            unused, number = f"{name}#{number}", number + 1
+        seen[unused] = implementation
+        yield unused, implementation
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return repr(error)
+    except Exception:  # noqa: BLE001  (likewise)
+        return type(error).__name__

@@ -2,7 +2,9 @@
 
 A package announces an object or module with these functions under the entry point group
 `modular_tf.hooks`, or the application passes it to `PluginService(hooks=[...])`; each function is
-marked with `modular_tf.hookspecs.hookimpl`.
+marked with `modular_tf.hookspecs.hookimpl`. All of them are called together: the application's own
+first, then those of installed packages, as `tryfirst`, `trylast` and wrappers have it. One that
+raises counts as one that returned None; a veto that raises forbids the plugin.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ def modular_tf_plugin_paths(config: Config) -> Iterable[str]:  # type: ignore[em
 
 @hookspec(firstresult=True)
 def modular_tf_veto(candidate: Candidate, probe: Probe) -> str | None:
-    """Return why a candidate must not be loaded, None to let it pass. Nothing of it has run."""
+    """Return why a candidate must not be loaded, None to let it pass. Nothing of it has run.
+
+    The first reason ends the call.
+    """
 
 
 @hookspec

@@ -102,6 +102,26 @@ class PluginRecord(NamedTuple):
         }
 
 
+class HookFunction(NamedTuple):
+    """One function that an installed package or the application has for a hook.
+
+    Attributes:
+        hook: The hook's name.
+        implementation: Who has it: the distribution with its entry point, or the object's name.
+        order: "tryfirst" or "trylast" where the function asks for that; None for neither.
+        wrapper: Whether it is called round the functions of others, and may replace their answers.
+    """
+
+    hook: str
+    implementation: str
+    order: str | None
+    wrapper: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as `paths --json` prints it."""
+        return self._asdict()
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a service knows after a step.
@@ -111,12 +131,14 @@ class Report:
         problems: What went wrong while searching.
         searched: The places that were looked at.
         hook_failures: What went wrong in hooks that installed packages or the application bring.
+        hooks: The functions of hooks that were found, in the order in which they are called.
     """
 
     plugins: tuple[PluginRecord, ...]
     problems: tuple[Violation, ...]
     searched: tuple[SearchedPlace, ...]
     hook_failures: tuple[Violation, ...] = ()
+    hooks: tuple[HookFunction, ...] = ()
 
     def __getitem__(self, name: str) -> PluginRecord:
         for record in self.plugins:

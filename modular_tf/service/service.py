@@ -192,6 +192,7 @@ class PluginService:
             problems=found.problems if found else (),
             searched=found.searched if found else (),
             hook_failures=tuple(self._hooks.failures),
+            hooks=self._hooks.functions(),
         )
 
     def plugins(self) -> list[PluginRecord]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,57 @@ def test_paths_tell_why_nothing_is_kept(mtf, tmp_path, monkeypatch):
     assert told["own_places"]["cache"] == str(tmp_path / "shared" / "modular_tf")
     assert list(told["unused_places"]) == ["cache"]
     assert "has mode 0777, so anybody may write to it" in told["unused_places"]["cache"]
+
+
+@pytest.fixture
+def hooked_package(tmp_path, monkeypatch):
+    """Install a package with two hook functions, and one that cannot be imported."""
+    (tmp_path / "hooked_package.py").write_text(
+        "from modular_tf.hookspecs import hookimpl\n"
+        "@hookimpl(tryfirst=True, wrapper=True)\n"
+        "def modular_tf_veto():\n"
+        "    return (yield)\n"
+        "@hookimpl\n"
+        "def modular_tf_outcome(record):\n"
+        "    pass\n"
+    )
+    metadata = tmp_path / "hooked_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "entry_points.txt").write_text(
+        "[modular_tf.hooks]\ngood = hooked_package\nbroken = no_such_module\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("hooked_package")
+def test_paths_list_hooks_in_the_order_of_their_calls(mtf):
+    told = mtf("paths", "--json").object
+
+    good = "hooked-package 1.0: good"
+    assert [tuple(function.values()) for function in told["hooks"]] == [
+        ("modular_tf_veto", good, "tryfirst", True),
+        ("modular_tf_outcome", good, None, False),
+    ]
+    assert list(told["hooks"][0]) == ["hook", "implementation", "order", "wrapper"]
+    (failure,) = told["hook_failures"]
+    assert "loading hooked-package 1.0: broken failed: " in failure["message"]
+
+
+@pytest.mark.usefixtures("hooked_package")
+def test_paths_show_hooks_to_a_person_and_not_to_a_pipe(mtf, monkeypatch):
+    assert not any("hooked-package" in line for line in mtf("paths").lines)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = [re.sub(r"\x1b\[\d*m", "", line).split() for line in mtf("paths").lines]
+
+    start = lines.index(["HOOK", "IMPLEMENTATION", "CALLED"])
+    assert lines[start + 1 : start + 5] == [
+        ["modular_tf_veto", "hooked-package", "1.0:", "good", "tryfirst,", "wrapper"],
+        ["modular_tf_outcome", "hooked-package", "1.0:", "good"],
+        [],
+        ["FAILED", "HOOKS"],
+    ]
+    assert lines[start + 5][:4] == ["loading", "hooked-package", "1.0:", "broken"]
 
 
 def test_paths_without_a_home(mtf, monkeypatch):
