@@ -11,8 +11,10 @@ _FORMS = "TYPE:n, /device:TYPE:n, /physical_device:TYPE:n"
 _NAME = re.compile(
     r"(?P<physical>/physical_device:)?"
     r"(?(physical)|(?:/job:localhost(?:/replica:0)?(?:/task:0)?)?(?:/device:|/)?)"
-    r"(?P<type>[A-Z][A-Z_]*|cpu|gpu):(?P<number>[0-9]{1,9})"
+    r"(?P<type>[A-Za-z][A-Za-z0-9_]*):(?P<number>[0-9]{1,9})"
 )
+
+_OLD_TYPES = {"cpu": "CPU", "gpu": "GPU"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +44,5 @@ def parse_device_name(name: str) -> DeviceName:
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidArgumentError(f"{name!r} is no device name; expected one of {_FORMS}")
-    return DeviceName(match["type"].upper(), int(match["number"]), bool(match["physical"]))
+    device_type = _OLD_TYPES.get(match["type"], match["type"])
+    return DeviceName(device_type, int(match["number"]), bool(match["physical"]))

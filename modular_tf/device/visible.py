@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 CPU = "CPU"
-_ENTRY = re.compile(r"(?:(?P<type>[A-Z][A-Z_]*):)?(?P<ordinal>[0-9]{1,9})")
+_ENTRY = re.compile(r"(?:(?P<type>[A-Za-z][A-Za-z0-9_]*):)?(?P<ordinal>[0-9]{1,9})")
 
 
 def parse_enabled_types(text: str | None) -> frozenset[str] | None:

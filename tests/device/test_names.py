@@ -17,6 +17,9 @@ from modular_tf.errors import InvalidArgumentError
         ("/job:localhost/device:GPU:3", "GPU", 3, False),
         ("cpu:0", "CPU", 0, False),
         ("/gpu:2", "GPU", 2, False),
+        ("MyDevice:1", "MyDevice", 1, False),
+        ("/device:PluggableDevice:0", "PluggableDevice", 0, False),
+        ("/physical_device:NPU2:3", "NPU2", 3, True),
     ],
 )
 def test_forms(text, device_type, number, physical):
@@ -34,8 +37,9 @@ def test_forms(text, device_type, number, physical):
         "GPU:1.0",
         "GPU:0 ",
         "GPU:0\n",
-        "gPu:0",
-        "npu:0",
+        "1GPU:0",
+        "_GPU:0",
+        "NPU-X:0",
         "physical_device:GPU:0",
         "/job:worker/task:1/device:GPU:0",
         "/job:localhost/physical_device:GPU:0",

@@ -48,7 +48,9 @@ def _is_memory(value: Any, *, inner: bool = False) -> bool:
     if type(value) is not dict or {"limit_bytes", "fraction"} <= value.keys():
         return False
     return all(
-        not inner and bool(re.fullmatch("[A-Z][A-Z_]*", key)) and _is_memory(entry, inner=True)
+        not inner
+        and bool(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key))
+        and _is_memory(entry, inner=True)
         if type(entry) is dict
         else key in _MEMORY and _MEMORY[key](entry)
         for key, entry in value.items()

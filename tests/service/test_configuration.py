@@ -74,7 +74,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("memory = {fraction = nan}", r"memory.fraction: expected a number above 0"),
         ("memory = {limit_bytes = 1, fraction = 1}", r"memory: limit_bytes and fraction: exp"),
         ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
-        ("memory = {gpu = {growth = true}}", r"memory.gpu: expected a device type"),
+        ("memory = {N-PU = {growth = true}}", r"memory.N-PU: expected a device type"),
         (
             "memory = {limit = 5}",
             r"memory: unknown keys \['limit'\]; did you mean limit_bytes\? known: ",
