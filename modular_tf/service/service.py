@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from modular_tf.device.device import Device
+    from modular_tf.device.registered_platform import RegisteredPlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
@@ -242,6 +243,19 @@ class PluginService:
         """
         self._lock.check_open()
         return self._registries.devices.device(name)
+
+    def platform(self, name: str) -> RegisteredPlatform:
+        """Return the device platform of that name, whether it serves its device type or not.
+
+        Args:
+            name: The platform's name; upper and lower case do not differ.
+
+        Raises:
+            NotFoundError: No registered platform has it.
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._registries.devices.platform(name)
 
     def filesystem(self, scheme: str) -> Filesystem:
         """Return the filesystem of a scheme, "" for plain paths.

@@ -71,3 +71,18 @@ def test_out_of_range_is_refused(selection):
 )
 def test_enabled_types(text, types):
     assert parse_enabled_types(text) == types
+
+
+@pytest.mark.parametrize(
+    ("selection", "most", "expected"),
+    [
+        (None, {"GPU": 2}, [0, 1]),
+        (None, {"GPU": 0}, []),
+        (None, {"GPU": 9}, [0, 1, 2]),
+        (None, {"NPU": 1}, [0, 1, 2]),
+        ("GPU:2,GPU:0", {"GPU": 1}, [2]),
+        ("1,2", {"GPU": 1}, [1]),
+    ],
+)
+def test_a_count_cuts_the_selection(selection, most, expected):
+    assert VisibleDevices(selection, most).ordinals("GPU", 3) == expected

@@ -73,6 +73,11 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "priorities": _are_named(int),
     "scheme_pins": _are_named(str),
     "dlpack_types": _are_named(str),
+    "device_count": lambda value: _are_named(int)(value) and min(value.values(), default=0) >= 0,
+    "name_prefix": lambda value: (
+        type(value) is str
+        and bool(re.fullmatch("/job:[A-Za-z][A-Za-z0-9_]*/replica:[0-9]+/task:[0-9]+", value))
+    ),
     "memory": _is_memory,
     "copy_streams": lambda value: type(value) is int and 1 <= value <= 4,
     "first_contact": lambda value: value in ("always", "new", "never"),
@@ -126,7 +131,7 @@ def _check_config(config: Config, values: dict[str, Any], variables: dict[str, s
         assert _fits(getattr(config, key), hints[key]), f"{key}: {getattr(config, key)!r}"
     for key in {"enable", "disable", "visible_devices"} & values.keys():
         assert getattr(config, key) == tuple(values[key])
-    for key in {"priorities", "scheme_pins", "dlpack_types"} & values.keys():
+    for key in {"priorities", "scheme_pins", "dlpack_types", "device_count"} & values.keys():
         assert getattr(config, key) == values[key]
     if not variables:
         defaults = Config()
