@@ -29,7 +29,6 @@ from modular_tf.service.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
 
     from typing_extensions import Self
 
@@ -245,16 +244,11 @@ class PluginService:
         return self._registries.devices.device(name)
 
     def platform(self, name: str) -> RegisteredPlatform:
-        """Return the device platform of that name, whether it serves its device type or not.
-
-        Args:
-            name: The platform's name; upper and lower case do not differ.
+        """Return the device platform of that name, in any case, whether it serves or not.
 
         Raises:
             NotFoundError: No registered platform has it.
-            ClosedError: The service is closed.
         """
-        self._lock.check_open()
         return self._registries.devices.platform(name)
 
     def filesystem(self, scheme: str) -> Filesystem:
@@ -396,12 +390,7 @@ class PluginService:
         self._lock.check_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
