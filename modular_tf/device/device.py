@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.device.arrays.array import empty, put
 from modular_tf.device.details import DeviceDetails
+from modular_tf.device.names import LOCAL_PREFIX
 from modular_tf.device.streams.synchronous_copy import copy_dtod, copy_dtoh, copy_htod
 from modular_tf.errors import ModularTFError, UnimplementedError
 
@@ -40,9 +41,19 @@ class Device:
         ordinal: Its number on the platform.
         index: Its number among the visible devices of its type.
         dlpack_type: What its memory is to other libraries, as configured.
+        name_prefix: The job, replica and task of this process, as configured.
     """
 
-    __slots__ = ("__weakref__", "dlpack_type", "factory", "index", "ordinal", "plugin", "priority")
+    __slots__ = (
+        "__weakref__",
+        "dlpack_type",
+        "factory",
+        "index",
+        "name_prefix",
+        "ordinal",
+        "plugin",
+        "priority",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class Device:
         plugin: str,
         priority: int,
         dlpack_type: DeviceType = DeviceType.EXT_DEV,
+        name_prefix: str = LOCAL_PREFIX,
     ) -> None:
         self.factory = factory
         self.ordinal = ordinal
@@ -60,11 +72,17 @@ class Device:
         self.plugin = plugin
         self.priority = priority
         self.dlpack_type = dlpack_type
+        self.name_prefix = name_prefix
 
     @property
     def name(self) -> str:
         """The short name, as `GPU:0`; it counts visible devices."""
         return f"{self.device_type}:{self.index}"
+
+    @property
+    def full_name(self) -> str:
+        """TensorFlow's full name, as `/job:localhost/replica:0/task:0/device:GPU:0`."""
+        return f"{self.name_prefix}/device:{self.name}"
 
     @property
     def physical_name(self) -> str:

@@ -31,11 +31,14 @@ class DeviceFactory(Protocol):
 
     @property
     def device_type(self) -> str:
-        """The type of its devices, as `GPU`: A-Z and _, starting with a letter."""
+        """The type of its devices, as `GPU`: letters, digits and _, starting with a letter.
+
+        In capitals, as TensorFlow demands of C plugins, the same name works there too.
+        """
 
     @property
     def platform(self) -> str:
-        """The name of the platform, unique in a process: A-Z and _, like the device type."""
+        """The name of the platform, unique in a process; spelled like the device type."""
 
     @property
     def priority(self) -> int:

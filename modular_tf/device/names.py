@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from modular_tf.errors import InvalidArgumentError
 
 _FORMS = "TYPE:n, /device:TYPE:n, /physical_device:TYPE:n"
+_JOB = "[A-Za-z][A-Za-z0-9_]{0,999}"
+_NUMBER = "[0-9]{1,9}"
 _NAME = re.compile(
     r"(?P<physical>/physical_device:)?"
-    r"(?(physical)|(?:/job:localhost(?:/replica:0)?(?:/task:0)?)?(?:/device:|/)?)"
-    r"(?P<type>[A-Z][A-Z_]*|cpu|gpu):(?P<number>[0-9]{1,9})"
+    rf"(?(physical)|(?:/job:(?P<job>{_JOB})(?:/replica:(?P<replica>{_NUMBER}))?"
+    rf"(?:/task:(?P<task>{_NUMBER}))?)?(?:/device:|/)?)"
+    rf"(?P<type>[A-Za-z][A-Za-z0-9_]*):(?P<number>{_NUMBER})"
 )
+_PREFIX = re.compile(rf"/job:{_JOB}/replica:{_NUMBER}/task:{_NUMBER}")
+_OLD_TYPES = {"cpu": "CPU", "gpu": "GPU"}
+
+LOCAL_PREFIX = "/job:localhost/replica:0/task:0"
+"""The job, replica and task of a process that is part of no cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +31,41 @@ class DeviceName:
         device_type: The type.
         number: The ordinal of a physical device, else the position among the visible ones.
         physical: Whether it names a physical device, visible or not.
+        job: The job of its process; None where the name leaves it open, as for the next two.
+        replica: The replica of its process.
+        task: The task of its process.
     """
 
     device_type: str
     number: int
     physical: bool = False
+    job: str | None = None
+    replica: int | None = None
+    task: int | None = None
+
+    def is_of_process(self, prefix: str) -> bool:
+        """Whether a process may have the device.
+
+        Args:
+            prefix: The process's name prefix, see `is_name_prefix`.
+        """
+        job, replica, task = (part.split(":")[1] for part in prefix.split("/")[1:])
+        return (
+            self.job in {None, job}
+            and self.replica in {None, int(replica)}
+            and self.task in {None, int(task)}
+        )
+
+
+def is_name_prefix(text: object) -> bool:
+    """Whether names of devices can begin with this text, as /job:worker/replica:0/task:1."""
+    return isinstance(text, str) and _PREFIX.fullmatch(text) is not None
 
 
 def parse_device_name(name: str) -> DeviceName:
     """Return the parts of a device name: TYPE:n, /device:TYPE:n or /physical_device:TYPE:n.
 
-    TensorFlow's long form /job:localhost/replica:0/task:0/device:TYPE:n and its old short forms
+    TensorFlow's full form /job:localhost/replica:0/task:0/device:TYPE:n and its old short forms
     /TYPE:n, cpu:n and gpu:n are understood as well.
 
     Raises:
@@ -42,4 +74,15 @@ def parse_device_name(name: str) -> DeviceName:
     match = _NAME.fullmatch(name)
     if match is None:
         raise InvalidArgumentError(f"{name!r} is no device name; expected one of {_FORMS}")
-    return DeviceName(match["type"].upper(), int(match["number"]), bool(match["physical"]))
+    return DeviceName(
+        _OLD_TYPES.get(match["type"], match["type"]),
+        int(match["number"]),
+        bool(match["physical"]),
+        match["job"],
+        _optional_number(match["replica"]),
+        _optional_number(match["task"]),
+    )
+
+
+def _optional_number(digits: str | None) -> int | None:
+    return None if digits is None else int(digits)

@@ -8,8 +8,9 @@ from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.device.names import parse_device_name
+from modular_tf.device.names import LOCAL_PREFIX, parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
+from modular_tf.device.registered_platform import RegisteredPlatform
 from modular_tf.device.visible import CPU, VisibleDevices
 from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
 from modular_tf.events import EventLog
@@ -67,6 +68,8 @@ class DeviceRegistry:
         priorities: Mapping[str, int] | None = None,
         enabled_types: frozenset[str] | None = None,
         visible: str | Iterable[str | int] | None = None,
+        device_count: Mapping[str, int] | None = None,
+        name_prefix: str = LOCAL_PREFIX,
         dlpack_types: Mapping[str, str] | None = None,
     ) -> None:
         """Create an empty registry.
@@ -76,6 +79,8 @@ class DeviceRegistry:
                 first form wins. A factory that is not named keeps its own.
             enabled_types: The types that may serve; None for all (`parse_enabled_types`).
             visible: The visible devices, see `VisibleDevices`.
+            device_count: The most visible devices of a type; of other types all are.
+            name_prefix: What the full names of devices begin with.
             dlpack_types: What device memory is said to be, by platform (`parse_dlpack_types`).
 
         Raises:
@@ -84,7 +89,8 @@ class DeviceRegistry:
         """
         self._priorities = dict(priorities or {})
         self._enabled_types = enabled_types
-        self._visible = VisibleDevices.of(visible)
+        self._visible = VisibleDevices.of(visible, device_count)
+        self._name_prefix = name_prefix
         self._dlpack_types = parse_dlpack_types(dlpack_types or {})
         self._lock = ForkLock()
         self._closed = False
@@ -265,6 +271,9 @@ class DeviceRegistry:
             ModularTFError: The factory of that type cannot say what it has.
         """
         wanted = parse_device_name(name)
+        if not wanted.is_of_process(self._name_prefix):
+            text = f"{name!r} is a device of another process than {self._name_prefix}"
+            raise NotFoundError(f"{text}; each process has its own", path=name)
         listing = self.listing(wanted.device_type)
         for device in listing.devices:
             if wanted.number == (device.ordinal if wanted.physical else device.index):
@@ -273,6 +282,26 @@ class DeviceRegistry:
             raise listing.problems[0].error
         known = [device.name for device in self.devices()]
         raise NotFoundError(f"no device {name!r}; visible devices: {known}", path=name)
+
+    def platform(self, name: str) -> RegisteredPlatform:
+        """Return the platform of that name, in any case, whether it serves its type or not.
+
+        Raises:
+            NotFoundError: No platform has that name.
+        """
+        statuses = self.factories()
+        for status in statuses:
+            if status.registration.factory.platform.upper() == name.upper():
+                return RegisteredPlatform(status, self._all_devices)
+        known = [status.registration.factory.platform for status in statuses]
+        raise NotFoundError(f"no platform {name!r}; registered platforms: {known}", path=name)
+
+    def _all_devices(self, registration: Registration) -> list[Device]:
+        problems: list[ListingProblem] = []
+        count = self._count(registration, problems)
+        if problems:
+            raise problems[0].error
+        return [self._device(registration, ordinal, ordinal) for ordinal in range(count or 0)]
 
     def _serving(self, device_type: str | None) -> list[Registration]:
         """Return the serving factories, CPU first, else in order of registration."""
@@ -322,6 +351,7 @@ class DeviceRegistry:
                 plugin=registration.plugin,
                 priority=registration.priority,
                 dlpack_type=self._dlpack_types.get(factory.platform, DeviceType.EXT_DEV),
+                name_prefix=self._name_prefix,
             )
             device = self._devices.setdefault(key, made)
         return device

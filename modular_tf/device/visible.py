@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 CPU = "CPU"
-_ENTRY = re.compile(r"(?:(?P<type>[A-Z][A-Z_]*):)?(?P<ordinal>[0-9]{1,9})")
+_ENTRY = re.compile(r"(?:(?P<type>[A-Za-z][A-Za-z0-9_]*):)?(?P<ordinal>[0-9]{1,9})")
 
 
 def parse_enabled_types(text: str | None) -> frozenset[str] | None:
@@ -27,17 +27,19 @@ class VisibleDevices:
     but CPU, as in TensorFlow, where the list belongs to the plugin devices.
     """
 
-    def __init__(self, text: str | None = None) -> None:
+    def __init__(self, text: str | None = None, most: Mapping[str, int] | None = None) -> None:
         """Parse a selection of visible devices.
 
         Args:
             text: A comma list; None or blank selects everything.
+            most: How many devices of a type are visible at most, TensorFlow's `device_count`.
 
         Raises:
             InvalidArgumentError: An entry is malformed or a duplicate, or some have a type and
                 others none.
         """
         self._text = text or ""
+        self._most = dict(most or {})
         self._chosen: dict[str | None, list[int]] = {}
         for entry in filter(None, (part.strip() for part in self._text.split(","))):
             self._add(entry)
@@ -45,11 +47,13 @@ class VisibleDevices:
             raise self._error("some entries have a type and others none")
 
     @classmethod
-    def of(cls, entries: str | Iterable[str | int] | None) -> VisibleDevices:
-        """Return the selection in a comma list or its parts."""
+    def of(
+        cls, entries: str | Iterable[str | int] | None, most: Mapping[str, int] | None = None
+    ) -> VisibleDevices:
+        """Return the selection in a comma list or its parts, cut as `most` says."""
         if entries is None or isinstance(entries, str):
-            return cls(entries)
-        return cls(",".join(map(str, entries)))
+            return cls(entries, most)
+        return cls(",".join(map(str, entries)), most)
 
     def _add(self, entry: str) -> None:
         match = _ENTRY.fullmatch(entry)
@@ -70,6 +74,9 @@ class VisibleDevices:
         Raises:
             InvalidArgumentError: A chosen ordinal does not exist.
         """
+        return self._chosen_of(device_type, count)[: self._most.get(device_type)]
+
+    def _chosen_of(self, device_type: str, count: int) -> list[int]:
         bare = None if device_type == CPU else self._chosen.get(None)
         chosen = self._chosen.get(device_type, bare)
         if chosen is None:

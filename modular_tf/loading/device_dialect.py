@@ -60,7 +60,7 @@ _SLOT_PATTERNS: dict[frozenset[int], frozenset[Dialect]] = {
 _FNS_WORDS = 12
 _END_OF_V204_FNS = 10
 _FIRST_FILL = 32  # SP_StreamExecutor: host_callback of old, mem_zero since TF 2.7
-_MOST_DEVICE_FNS = 3
+_END_OF_DEVICE_FNS = 5
 
 
 def describe(dialects: Collection[Dialect]) -> str:
@@ -115,18 +115,18 @@ def refine_by_executor(
     return dialects & (_with_size("SP_StreamExecutor", executor_size) or _ALL)
 
 
-def rfc_or_v204(size: int, code_words: int) -> Dialect:
+def rfc_or_v204(size: int, code: frozenset[int]) -> Dialect:
     """Return which dialect word 4 of SP_PlatformFns has: it fills an executor or SP_DeviceFns.
 
     Args:
         size: The struct_size that it wrote, if it did.
-        code_words: How many pointers to code it wrote.
+        code: Which 8-byte words of what it filled point to code.
     """
     if _with_size("SP_StreamExecutor", size):
         return Dialect.DEVICE_RFC
     if _with_size("SP_DeviceFns", size):
         return Dialect.DEVICE_V204
-    return Dialect.DEVICE_RFC if code_words > _MOST_DEVICE_FNS else Dialect.DEVICE_V204
+    return Dialect.DEVICE_RFC if max(code, default=0) >= _END_OF_DEVICE_FNS else Dialect.DEVICE_V204
 
 
 def _by_sizes(platform_size: int, fns_size: int) -> frozenset[Dialect]:

@@ -162,6 +162,8 @@ class _Reading:
 
     def _check_platform(self, dialects: frozenset[Dialect]) -> None:
         """Check all tables; SP_PlatformFns has the same layout in all `dialects`."""
+        if newest(dialects) is Dialect.DEVICE_RFC:
+            self.found = [checks.in_words_of_rfc(violation) for violation in self.found]
         platform = self._given("platform", "SP_Platform", newest(dialects))
         given_fns = self._given("platform_fns", "SP_PlatformFns", newest(dialects))
         self.found.extend(checks.check_platform(platform, *_names(platform)))
@@ -181,7 +183,10 @@ class _Reading:
         fns = self._given("platform_fns", "SP_PlatformFns", dialect)
         executor = self._given("executor", "SP_StreamExecutor", dialect)
         unified = platform.has("supports_unified_memory")
-        self.found.extend(checks.check_executor(executor, unified_memory=unified))
+        own_allocator = checks.has_allocator(fns)
+        self.found.extend(
+            checks.check_executor(executor, unified_memory=unified, own_allocator=own_allocator)
+        )
         if self._has_errors():
             return
         name, device_type = _names(platform)

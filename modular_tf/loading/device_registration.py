@@ -36,6 +36,9 @@ _TIMER_FNS = layout("SP_TimerFns")
 _ROOM = 128
 """Bytes lent for a params struct: four times what any dialect has."""
 
+_MEMORY_WORDS = frozenset(range(2, 10))
+"""The 8-byte words of SP_StreamExecutor that an allocator of the RFC can take the place of."""
+
 _TEAR_DOWN_ORDER = (
     "destroy_device_fns",
     "destroy_stream_executor",
@@ -124,7 +127,7 @@ class DeviceRegistration:
         """
         filled = self.executor
         code = _first_run(filled.code_words) if filled.is_own else filled.code_words
-        dialect = rfc_or_v204(filled.size_field, len(code))
+        dialect = rfc_or_v204(filled.size_field, code)
         if dialect is Dialect.DEVICE_V204:
             self.device_fns, self.executor = filled, _lent_executor()
             self._destroyers["destroy_device_fns"] = self._destroyers.pop("destroy_stream_executor")
@@ -251,6 +254,10 @@ def _lent_executor() -> LentStruct:
 
 
 def _first_run(code: frozenset[int]) -> frozenset[int]:
-    """Return the words before the first two without code, where another struct may begin."""
-    end = next(word for word in count(2) if not {word, word + 1} & code)
+    """Return the words before the first two without code, where another struct may begin.
+
+    An executor may leave the slots of memory in front to an allocator.
+    """
+    begin = 2 if _MEMORY_WORDS & code else max(_MEMORY_WORDS) + 1
+    end = next(word for word in count(begin) if not {word, word + 1} & code)
     return frozenset(word for word in code if word < end)

@@ -1,4 +1,4 @@
-"""Checks of the structs of a device plugin: rules SE-005 to SE-035, applied to copies.
+"""Checks of the structs of a device plugin: rules SE-005 to SE-036, applied to copies.
 
 Each check yields every broken rule, not only the first; nothing here touches plugin memory,
 except for names, which are read in a way that survives a bad pointer.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.layouts import Dialect
-from modular_tf.abi.registered_names import DEVICE_NAME
+from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.abi.registered_names import DEVICE_NAME, TENSORFLOW_DEVICE_NAME
 from modular_tf.native.ffi import ffi
 from modular_tf.native.library import is_executable
 from modular_tf.native.strings import read_string
@@ -40,6 +40,7 @@ _OPTIONAL_FNS = frozenset(
 _ALLOCATORS = ("allocator", "custom_allocator")
 _TIMER_FNS = ("create_timer_fns", "destroy_timer_fns")
 _UNIFIED = ("unified_memory_allocate", "unified_memory_deallocate")
+_MEMORY = frozenset(slot.name for slot in layout("SP_AllocatorFns", Dialect.DEVICE_RFC).slots)
 _TIMERS = ("create_timer", "destroy_timer", "start_timer", "stop_timer")
 _UNCHECKED_COPIES = ("memcpy_dtod", "sync_memcpy_dtod")
 _FILLS = ("mem_zero", "memset", "memset32")
@@ -134,8 +135,16 @@ class DeviceTables:
         return self._allocator_slot("custom_allocator")
 
     def _allocator_slot(self, name: str) -> int | None:
-        pair = f"create_{name}", f"destroy_{name}"
-        return self.given_fns.value(pair[0]) if all(map(self.given_fns.has, pair)) else None
+        return self.given_fns.value(f"create_{name}") if _has_pair(self.given_fns, name) else None
+
+
+def has_allocator(fns: DeviceTable) -> bool:
+    """Whether SP_PlatformFns offers one of the RFC's allocators, which then serves all memory."""
+    return any(_has_pair(fns, name) for name in _ALLOCATORS)
+
+
+def _has_pair(fns: DeviceTable, name: str) -> bool:
+    return fns.has(f"create_{name}") and fns.has(f"destroy_{name}")
 
 
 def read_name(table: DeviceTable, field: str) -> str | None:
@@ -165,6 +174,16 @@ def check_params(params: DeviceTable) -> Iterator[Violation]:
     yield from check_code(params)
 
 
+def in_words_of_rfc(violation: Violation) -> Violation:
+    """Return a broken rule on SE_PlatformRegistrationParams as a plugin of the RFC breaks it.
+
+    The check of the parameters comes before the layout is known, and only later layouts demand
+    functions that destroy the platform.
+    """
+    demanded_later = violation.rule in {rules.DESTROY_PLATFORM_SET, rules.DESTROY_PLATFORM_FNS_SET}
+    return Violation(rules.DEMANDED_LATER, violation.message) if demanded_later else violation
+
+
 def check_platform(
     platform: DeviceTable, name: str | None, device_type: str | None
 ) -> Iterator[Violation]:
@@ -177,9 +196,11 @@ def check_platform(
         if text is None:
             found = "not a readable string" if platform.value(field) else "NULL"
             yield Violation(unset, f"SP_Platform.{field} is {found}")
-        elif not DEVICE_NAME.fullmatch(text):
+        elif not TENSORFLOW_DEVICE_NAME.fullmatch(text):
+            tolerated = _is_rfc(platform) and DEVICE_NAME.fullmatch(text)
             yield Violation(
-                malformed, f"SP_Platform.{field} is {text!r}, expected {DEVICE_NAME.pattern}"
+                rules.DEMANDED_LATER if tolerated else malformed,
+                f"SP_Platform.{field} is {text!r}, expected {TENSORFLOW_DEVICE_NAME.pattern}",
             )
     for flag in _FLAGS:
         value = _optional_value(platform, flag)
@@ -220,12 +241,25 @@ def check_device_fns(fns: DeviceTable) -> Iterator[Violation]:
     yield from check_code(fns)
 
 
-def check_executor(executor: DeviceTable, *, unified_memory: bool) -> Iterator[Violation]:
-    """Check SP_StreamExecutor in the plugin's own layout."""
+def check_executor(
+    executor: DeviceTable, *, unified_memory: bool, own_allocator: bool = False
+) -> Iterator[Violation]:
+    """Check SP_StreamExecutor in the plugin's own layout.
+
+    Args:
+        executor: The table.
+        unified_memory: Whether the platform says that it has unified memory.
+        own_allocator: Whether an allocator of the plugin serves in the place of its memory slots.
+    """
     yield from _check_size(executor)
-    for slot in executor.layout.slots:
-        if slot.name not in _OPTIONAL and not executor.has(slot.name):
-            yield rules.null_field(rules.EXECUTOR_SLOTS_SET, "SP_StreamExecutor", slot.name)
+    dispensable = _OPTIONAL | _MEMORY if own_allocator else _OPTIONAL
+    slots = [slot.name for slot in executor.layout.slots if slot.name not in dispensable]
+    missing = [name for name in slots if not executor.has(name)]
+    if missing and _is_rfc(executor):
+        yield Violation(rules.DEMANDED_LATER, f"NULL in SP_StreamExecutor: {', '.join(missing)}")
+    else:
+        for name in missing:
+            yield rules.null_field(rules.EXECUTOR_SLOTS_SET, "SP_StreamExecutor", name)
     for name in _UNIFIED:
         if unified_memory and not executor.has(name):
             though = "supports_unified_memory is set"
@@ -256,6 +290,10 @@ def check_code(table: DeviceTable) -> Iterator[Violation]:
             yield Violation(
                 rules.DEVICE_SLOTS_ARE_CODE, f"{where} is {address:#x}, where there is no code"
             )
+
+
+def _is_rfc(table: DeviceTable) -> bool:
+    return table.layout.dialect is Dialect.DEVICE_RFC
 
 
 def _check_size(table: DeviceTable) -> Iterator[Violation]:

@@ -73,14 +73,14 @@ STRUCTS_READABLE = Rule(
 )
 DESTROY_PLATFORM_SET = Rule(
     "SE-009",
-    "SE_PlatformRegistrationParams.destroy_platform is set.",
+    "SE_PlatformRegistrationParams.destroy_platform is set, but in the RFC's layout.",
     _ABORTS,
     "Provide it; it may do nothing.",
     _HEADER,
 )
 DESTROY_PLATFORM_FNS_SET = Rule(
     "SE-010",
-    "SE_PlatformRegistrationParams.destroy_platform_fns is set.",
+    "SE_PlatformRegistrationParams.destroy_platform_fns is set, but in the RFC's layout.",
     _ABORTS,
     "Provide it; it may do nothing.",
     _HEADER,
@@ -102,7 +102,8 @@ PLATFORM_NAME_READABLE = Rule(
 )
 PLATFORM_NAME_SPELLING = Rule(
     "SE-013",
-    "SP_Platform.name consists of A-Z and _, and starts with a letter.",
+    "SP_Platform.name consists of A-Z and _, in the RFC's layout also of a-z and 0-9, and starts"
+    " with a letter.",
     _ABORTS,
     "Choose a name such as MY_PLATFORM: no digits, no lower case.",
     _OBSERVED,
@@ -116,7 +117,8 @@ DEVICE_TYPE_READABLE = Rule(
 )
 DEVICE_TYPE_SPELLING = Rule(
     "SE-015",
-    "SP_Platform.type consists of A-Z and _, and starts with a letter.",
+    "SP_Platform.type consists of A-Z and _, in the RFC's layout also of a-z and 0-9, and starts"
+    " with a letter.",
     _ABORTS,
     "Choose a type such as MY_DEVICE: no digits, no lower case.",
     _OBSERVED,
@@ -191,7 +193,7 @@ EXECUTOR_SIZE_SET = Rule(
 )
 EXECUTOR_SLOTS_SET = Rule(
     "SE-025",
-    "SP_StreamExecutor has every slot that is not optional.",
+    "SP_StreamExecutor has every slot that is not optional, but in the RFC's layout.",
     _ABORTS,
     "Provide the slot; see the header for what it must do.",
     _OBSERVED,
@@ -269,6 +271,15 @@ ALLOCATOR_PAIRED = Rule(
     "Each of the RFC's allocators has both functions, to create and to destroy it.",
     "The allocator is not used; the functions of SP_StreamExecutor serve.",
     "Provide both; a destroy function may do nothing.",
+    "RFC of 2020-09-08",
+    Severity.WARNING,
+)
+DEMANDED_LATER = Rule(
+    "SE-036",
+    "A plugin of the RFC's layout has what TensorFlow demands of later layouts.",
+    "Accepted, since the RFC does not demand it; a device without a function fails with"
+    " UNIMPLEMENTED when the function is needed.",
+    "Provide it before the plugin is built with a header of TensorFlow.",
     "RFC of 2020-09-08",
     Severity.WARNING,
 )

@@ -16,6 +16,7 @@ from modular_tf.device.memory.memory_settings import (
     parse_memory,
     settings_of,
 )
+from modular_tf.device.names import LOCAL_PREFIX
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.discovery.trust.policy import (
     TrustPolicy,
@@ -59,6 +60,10 @@ class Config:
         dlpack_types: What the device memory of a platform is to other libraries, as `CUDA` or
             `ONE_API` (`modular_tf.abi.dlpack_devices.DeviceType`); `EXT_DEV` where nothing is said.
         visible_devices: Devices to list, `TYPE:ordinal` in the order wanted; empty for all.
+        device_count: The most devices of a type that are listed, by device type, as in TensorFlow's
+            `ConfigProto`; of types that are not named, all are.
+        name_prefix: What the full names of devices begin with: the job, replica and task of this
+            process in its cluster.
         memory: How much device memory arenas may take, by device type; under "" for all types.
             What is said for no type is for TensorFlow's environment variables to say.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
@@ -88,6 +93,8 @@ class Config:
     scheme_pins: Mapping[str, str] = field(default_factory=dict)
     dlpack_types: Mapping[str, str] = field(default_factory=dict)
     visible_devices: tuple[str, ...] = ()
+    device_count: Mapping[str, int] = field(default_factory=dict)
+    name_prefix: str = LOCAL_PREFIX
     memory: Mapping[str, MemorySettings] = field(default_factory=dict)
     copy_streams: int = 1
     first_contact: str = "new"
@@ -114,7 +121,8 @@ class Config:
         for device_type, settings in self.memory.items():
             if not isinstance(settings, MemorySettings):
                 raise TypeError(f"Config.memory[{device_type!r}]: found {settings!r}")
-        for name, key in SINGLE.items():
+        for name in (*SINGLE, "device_count"):
+            key = KEYS[name]
             if (expected := key.why_wrong(value := getattr(self, name))) is not None:
                 raise ValueError(f"Config.{name}: expected {expected}, found {value!r}")
 

@@ -6,15 +6,14 @@ or `MemorySettings`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from modular_tf.device.memory.memory_settings import MEMORY_KEYS
+from modular_tf.device.names import is_name_prefix
 from modular_tf.discovery.trust.policy import TRUST_KEYS
 from modular_tf.first_contact.limits import ACCEPTABLE
 from modular_tf.rules.keys import Key, choice, flag, is_number, list_of, table_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FIRST_CONTACT_VARIABLE = "MODULAR_TF_FIRST_CONTACT"
 LOAD_VARIABLE = "MODULAR_TF_LOAD"
@@ -31,6 +30,10 @@ def _is_string(value: Any) -> bool:
 
 def _is_seconds(value: Any) -> bool:
     return is_number(value) and bool(_FEWEST_SECONDS <= value <= _MOST_SECONDS)
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(type(n) is int and n >= 0 for n in value.values())
 
 
 _STRINGS = list_of("a list of strings", _is_string)
@@ -58,6 +61,7 @@ SINGLE: Mapping[str, Key] = {
         lambda value: type(value) is int and 0 < value <= _MOST_MIB,
     ),
     "load": choice(("lazy", "eager"), LOAD_VARIABLE),
+    "name_prefix": Key("a text such as /job:worker/replica:0/task:1", is_name_prefix),
     "tell_ended_calls": flag(TELL_VARIABLE),
     "close_timeout_s": Key(
         _SECONDS.expected, lambda value: value is None or _SECONDS.is_right(value)
@@ -76,6 +80,7 @@ KEYS: Mapping[str, Key] = {
     "priorities": table_of(int),
     "scheme_pins": table_of(str),
     "dlpack_types": table_of(str),
+    "device_count": Key("a table of numbers from 0", _are_counts),
     **{f"{table}.{name}": key for table, keys in TABLES.items() for name, key in keys.items()},
 }
 """All of them; those in a table under its name and theirs, as `trust.frozen`."""

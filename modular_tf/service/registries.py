@@ -36,6 +36,8 @@ class Registries(NamedTuple):
             priorities=config.priorities,
             enabled_types=parse_enabled_types(os.environ.get("TF_ENABLED_DEVICE_TYPES")),
             visible=config.visible_devices or None,
+            device_count=config.device_count,
+            name_prefix=config.name_prefix,
             dlpack_types=config.dlpack_types,
         )
         return cls(FilesystemRegistry(), devices)

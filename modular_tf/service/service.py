@@ -29,11 +29,11 @@ from modular_tf.service.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
 
     from typing_extensions import Self
 
     from modular_tf.device.device import Device
+    from modular_tf.device.registered_platform import RegisteredPlatform
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
@@ -244,6 +244,14 @@ class PluginService:
         self._lock.check_open()
         return self._registries.devices.device(name)
 
+    def platform(self, name: str) -> RegisteredPlatform:
+        """Return the device platform of that name, in any case, whether it serves or not.
+
+        Raises:
+            NotFoundError: No registered platform has it.
+        """
+        return self._registries.devices.platform(name)
+
     def filesystem(self, scheme: str) -> Filesystem:
         """Return the filesystem of a scheme, "" for plain paths.
 
@@ -383,12 +391,7 @@ class PluginService:
         self._lock.check_open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 

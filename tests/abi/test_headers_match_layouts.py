@@ -32,12 +32,30 @@ SIZE_MACROS = {
     "SP_Platform": "SP_PLATFORM_STRUCT_SIZE",
     "SP_PlatformFns": "SP_PLATFORM_FNS_STRUCT_SIZE",
     "SE_PlatformRegistrationParams": "SE_PLATFORM_REGISTRATION_PARAMS_STRUCT_SIZE",
+    "SP_Allocator": "SP_ALLOCATOR_STRUCT_SIZE",
+    "SP_AllocatorFns": "SP_ALLOCATOR_FNS_STRUCT_SIZE",
+    "SP_CustomAllocator": "SP_CUSTOM_ALLOCATOR_STRUCT_SIZE",
+    "SP_CustomAllocatorFns": "SP_CUSTOM_ALLOCATOR_FNS_STRUCT_SIZE",
+    "SE_CreateAllocatorParams": "SE_CREATE_ALLOCATOR_PARAMS_STRUCT_SIZE",
+    "SE_CreateCustomAllocatorParams": "SE_CREATE_CUSTOM_ALLOCATOR_PARAMS_STRUCT_SIZE",
 }
+EVERYTHING = "modular_tf.h"
+OF_RFC = "device_rfc.h"
+"""Gives other structs the names that they have in device.h, so it is compiled alone."""
 
 
-def declared_layouts() -> list[Layout]:
-    """Return the layouts that the headers declare; the others are read, never written."""
+def declared_layouts(header: str = EVERYTHING) -> list[Layout]:
+    """Return the layouts that a header declares; the others are read, never written."""
+    if header == OF_RFC:
+        return [layout for layout in LAYOUTS.values() if _is_of_rfc(layout)]
     return [layout for layout in LAYOUTS.values() if layout.dialect in DECLARED]
+
+
+def _is_of_rfc(layout: Layout) -> bool:
+    if layout.name in {"SP_DeviceFns", "SE_CreateDeviceFnsParams"}:
+        return False
+    shared = layout.dialect is None and layout.name.startswith(("SP_", "SE_"))
+    return shared or layout.dialect is Dialect.DEVICE_RFC
 
 
 def c_name(layout: Layout) -> str:
@@ -56,15 +74,26 @@ def assertions(layout: Layout) -> Iterator[str]:
         yield f"{SIZE_MACROS[layout.name]} == {layout.struct_size}"
 
 
-def unit(layouts: list[Layout], language: str) -> str:
+def unit(layouts: list[Layout], language: str, header: str = EVERYTHING) -> str:
     keyword = {"c": "_Static_assert", "c++": "static_assert"}[language]
     checks = [condition for layout in layouts for condition in assertions(layout)]
     lines = [f'{keyword}({check}, "{check}");' for check in checks]
-    return '#include "modular_tf/modular_tf.h"\n' + "\n".join(lines) + "\nextern int unit;\n"
+    return f'#include "modular_tf/{header}"\n' + "\n".join(lines) + "\nextern int unit;\n"
 
 
-def test_sizes_and_offsets(compile_object: Callable[..., Path], language: str) -> None:
-    compile_object(unit(declared_layouts(), language), language)
+@pytest.mark.parametrize("header", [EVERYTHING, OF_RFC])
+def test_sizes_and_offsets(compile_object: Callable[..., Path], language: str, header: str) -> None:
+    compile_object(unit(declared_layouts(header), language, header), language)
+
+
+@pytest.mark.parametrize("order", [("device.h", OF_RFC), (OF_RFC, EVERYTHING)])
+def test_the_two_device_headers_refuse_each_other(
+    compile_object: Callable[..., Path], language: str, order: tuple[str, str]
+) -> None:
+    source = "".join(f'#include "modular_tf/{header}"\n' for header in order)
+
+    with pytest.raises(AssertionError, match="a translation unit includes one of the two"):
+        compile_object(source, language)
 
 
 def test_a_wrong_number_does_not_compile(
@@ -119,33 +148,36 @@ def members(object_file: Path) -> dict[str, list[tuple[str, int]]]:
         return structs
 
 
+@pytest.mark.parametrize("header", [EVERYTHING, OF_RFC])
 def test_headers_declare_no_field_that_the_layouts_lack(
-    compile_object: Callable[..., Path], language: str
+    compile_object: Callable[..., Path], language: str, header: str
 ) -> None:
     """A field that hides in padding changes neither a size nor another field's offset."""
-    source = '#include "modular_tf/modular_tf.h"\nextern int unit;\nint unit;\n'
+    source = f'#include "modular_tf/{header}"\nextern int unit;\nint unit;\n'
     found = members(
         compile_object(source, language, "-gdwarf-4", "-fno-eliminate-unused-debug-types")
     )
     expected = {
         c_name(layout): [(f.name, f.offset) for f in layout.fields if "." not in f.name]
-        for layout in declared_layouts()
+        for layout in declared_layouts(header)
     }
 
     assert expected == {name: found[name] for name in expected}
 
 
+@pytest.mark.parametrize("header", [EVERYTHING, OF_RFC])
 def test_headers_declare_no_struct_that_the_layouts_lack(
-    compile_object: Callable[..., Path],
+    compile_object: Callable[..., Path], header: str
 ) -> None:
-    source = '#include "modular_tf/modular_tf.h"\nextern int unit;\nint unit;\n'
+    source = f'#include "modular_tf/{header}"\nextern int unit;\nint unit;\n'
     found = members(compile_object(source, "c", "-gdwarf-4", "-fno-eliminate-unused-debug-types"))
     filled = {
         name for name, fields in found.items() if fields and name.startswith(("TF_", "SP_", "SE_"))
     }
 
-    assert {c_name(layout) for layout in declared_layouts()} | {"TF_FilesystemOps"} >= filled
-    assert len(filled) >= len(declared_layouts())
+    declared = declared_layouts(header)
+    assert {c_name(layout) for layout in declared} | {"TF_FilesystemOps"} >= filled
+    assert len(filled) >= len(declared)
 
 
 def test_slots_are_pointers_without_gaps() -> None:

@@ -24,6 +24,7 @@ LACKS_NOTHING_BUT = {
     **dict.fromkeys(
         ("SE-034", "SE-035", "SE-046", "SE-047"), "the layout has no allocators of its own"
     ),
+    "SE-036": "the layout is not the RFC's",
     "SE-125": "the device has no PCI bus id",
     **dict.fromkeys(("LD-051", "LD-052"), "it is no filesystem plugin"),
 }

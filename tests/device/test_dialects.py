@@ -101,20 +101,21 @@ def test_executors(before, size, slots, expected):
 
 
 @pytest.mark.parametrize(
-    ("size", "code_words", "expected"),
+    ("size", "code", "expected"),
     [
-        (264, 31, RFC),
-        (264, 0, RFC),
-        (40, 3, V204),
-        (40, 31, V204),
-        (NO_EXECUTOR, 31, RFC),
-        (NO_EXECUTOR, 4, RFC),
-        (NO_EXECUTOR, 3, V204),
-        (0, 0, V204),
+        (264, words(*range(2, 33)), RFC),
+        (264, words(), RFC),
+        (40, words(2, 3, 4), V204),
+        (40, words(*range(2, 33)), V204),
+        (NO_EXECUTOR, words(*range(2, 33)), RFC),
+        (NO_EXECUTOR, words(2, 3, 4, 5), RFC),
+        (NO_EXECUTOR, words(2, 3, 4), V204),
+        (NO_EXECUTOR, words(24), RFC),  # one function, where only an executor has one
+        (0, words(), V204),
     ],
 )
-def test_what_the_one_call_has_filled(size, code_words, expected):
-    assert {rfc_or_v204(size, code_words)} == expected
+def test_what_the_one_call_has_filled(size, code, expected):
+    assert {rfc_or_v204(size, code)} == expected
 
 
 def test_the_newest_of_some():

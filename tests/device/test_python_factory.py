@@ -69,11 +69,18 @@ def test_device_details_objects_pass():
     assert wrap(Chips(details=details)).device_details(0) is details
 
 
+def test_names_are_those_that_a_device_name_can_hold():
+    chips = Chips()
+    chips.platform, chips.device_type = "MyDevice", "PluggableDevice"
+    factory = wrap(chips)
+    assert (factory.platform, factory.device_type) == ("MyDevice", "PluggableDevice")
+
+
 @pytest.mark.parametrize(
     ("attribute", "value"),
     [
         ("device_type", None),
-        ("device_type", "gpu"),
+        ("device_type", "N-PU"),
         ("device_type", b"GPU"),
         ("device_type", "GPU:0"),
         ("platform", ""),

@@ -26,6 +26,12 @@ def test_bare_numbers_stand_for_every_type_but_cpu(selection):
     assert visible.ordinals("CPU", 1) == [0]
 
 
+def test_types_may_have_small_letters_and_digits():
+    visible = VisibleDevices("PluggableDevice:1,NPU2:0")
+    assert visible.ordinals("PluggableDevice", 2) == [1]
+    assert visible.ordinals("NPU2", 2) == [0]
+
+
 def test_cpu_can_be_selected_by_name():
     assert VisibleDevices("CPU:1").ordinals("CPU", 2) == [1]
 
@@ -36,7 +42,7 @@ def test_duplicates_are_refused(selection):
         VisibleDevices(selection)
 
 
-@pytest.mark.parametrize("selection", ["GPU", "GPU:", "-1", "gpu:0", "GPU:x", "GPU:0:1", "0;1"])
+@pytest.mark.parametrize("selection", ["GPU", "GPU:", "-1", "1A:0", "GPU:x", "GPU:0:1", "0;1"])
 def test_malformed_entries_are_refused(selection):
     with pytest.raises(InvalidArgumentError, match="neither TYPE:n nor n"):
         VisibleDevices(selection)
@@ -65,3 +71,18 @@ def test_out_of_range_is_refused(selection):
 )
 def test_enabled_types(text, types):
     assert parse_enabled_types(text) == types
+
+
+@pytest.mark.parametrize(
+    ("selection", "most", "expected"),
+    [
+        (None, {"GPU": 2}, [0, 1]),
+        (None, {"GPU": 0}, []),
+        (None, {"GPU": 9}, [0, 1, 2]),
+        (None, {"NPU": 1}, [0, 1, 2]),
+        ("GPU:2,GPU:0", {"GPU": 1}, [2]),
+        ("1,2", {"GPU": 1}, [1]),
+    ],
+)
+def test_a_count_cuts_the_selection(selection, most, expected):
+    assert VisibleDevices(selection, most).ordinals("GPU", 3) == expected

@@ -48,7 +48,9 @@ def _is_memory(value: Any, *, inner: bool = False) -> bool:
     if type(value) is not dict or {"limit_bytes", "fraction"} <= value.keys():
         return False
     return all(
-        not inner and bool(re.fullmatch("[A-Z][A-Z_]*", key)) and _is_memory(entry, inner=True)
+        not inner
+        and bool(re.fullmatch("[A-Za-z][A-Za-z0-9_]*", key))
+        and _is_memory(entry, inner=True)
         if type(entry) is dict
         else key in _MEMORY and _MEMORY[key](entry)
         for key, entry in value.items()
@@ -71,6 +73,11 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "priorities": _are_named(int),
     "scheme_pins": _are_named(str),
     "dlpack_types": _are_named(str),
+    "device_count": lambda value: _are_named(int)(value) and min(value.values(), default=0) >= 0,
+    "name_prefix": lambda value: (
+        type(value) is str
+        and bool(re.fullmatch("/job:[A-Za-z][A-Za-z0-9_]*/replica:[0-9]+/task:[0-9]+", value))
+    ),
     "memory": _is_memory,
     "copy_streams": lambda value: type(value) is int and 1 <= value <= 4,
     "first_contact": lambda value: value in ("always", "new", "never"),
@@ -124,7 +131,7 @@ def _check_config(config: Config, values: dict[str, Any], variables: dict[str, s
         assert _fits(getattr(config, key), hints[key]), f"{key}: {getattr(config, key)!r}"
     for key in {"enable", "disable", "visible_devices"} & values.keys():
         assert getattr(config, key) == tuple(values[key])
-    for key in {"priorities", "scheme_pins", "dlpack_types"} & values.keys():
+    for key in {"priorities", "scheme_pins", "dlpack_types", "device_count"} & values.keys():
         assert getattr(config, key) == values[key]
     if not variables:
         defaults = Config()

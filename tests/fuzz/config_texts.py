@@ -178,6 +178,8 @@ _FITTING = {
     "priorities": "int table",
     "scheme_pins": "str table",
     "dlpack_types": "str table",
+    "device_count": "int table",
+    "name_prefix": "word",
     "memory": "memory",
     "copy_streams": "number",
     "first_contact": "word",

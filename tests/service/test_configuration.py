@@ -20,10 +20,13 @@ plugin_dirs = ["plugins", "/absolute", "~/home"]
 enable = ["a*"]
 disable = ["b"]
 visible_devices = ["NPU:0"]
+name_prefix = "/job:worker/replica:0/task:1"
 copy_streams = 4
 [priorities]
 NPU = 300
 "GPU:CUDA" = 10
+[device_count]
+NPU = 1
 [scheme_pins]
 s3 = "tensorflow-io"
 [memory]
@@ -44,6 +47,8 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         enable=("a*",),
         disable=("b",),
         visible_devices=("NPU:0",),
+        device_count={"NPU": 1},
+        name_prefix="/job:worker/replica:0/task:1",
         copy_streams=4,
         priorities={"NPU": 300, "GPU:CUDA": 10},
         scheme_pins={"s3": "tensorflow-io"},
@@ -65,6 +70,11 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("priorities = {A = true}", r"priorities: expected a table of int values"),
         ("scheme_pins = {s3 = 5}", r"scheme_pins: expected a table of str values"),
         ("dlpack_types = {X = 2}", r"dlpack_types: expected a table of str values"),
+        ("device_count = 2", r"device_count: expected a table of numbers from 0, found 2"),
+        ("device_count = {GPU = -1}", r"device_count: expected a table of numbers from 0"),
+        ("device_count = {GPU = true}", r"device_count: expected a table of numbers from 0"),
+        ("name_prefix = 1", r"name_prefix: expected a text such as /job:worker/replica:0/task:1"),
+        ("name_prefix = '/job:a'", r"name_prefix: expected a text such as /job:worker/replica"),
         ("memory = 5", r"memory: expected a table, found 5"),
         ("memory = {growth = 1}", r"memory.growth: expected true or false, found 1"),
         ("memory = {limit_bytes = -1}", r"memory.limit_bytes: expected a number of bytes"),
@@ -74,7 +84,7 @@ def test_every_key_is_read(tmp_path, monkeypatch):
         ("memory = {fraction = nan}", r"memory.fraction: expected a number above 0"),
         ("memory = {limit_bytes = 1, fraction = 1}", r"memory: limit_bytes and fraction: exp"),
         ("memory = {GPU = {growth = 'no'}}", r"memory.GPU.growth: expected true or false"),
-        ("memory = {gpu = {growth = true}}", r"memory.gpu: expected a device type"),
+        ("memory = {N-PU = {growth = true}}", r"memory.N-PU: expected a device type"),
         (
             "memory = {limit = 5}",
             r"memory: unknown keys \['limit'\]; did you mean limit_bytes\? known: ",

@@ -106,9 +106,17 @@ def test_python_factories_obey_the_same_rules(device_file, make_service):
     assert [record.name for record in service.plugins()] == ["c"]
 
 
+def test_python_factories_need_no_capitals(make_service):
+    service = make_service()
+    service.register_device_factory(Factory("PluggableDevice", "MyDevice"))
+
+    assert service.device("PluggableDevice:1").platform == "MyDevice"
+    assert service.device("/physical_device:PluggableDevice:0").name == "PluggableDevice:0"
+
+
 def test_what_is_no_factory_is_refused(make_service):
     service = make_service()
-    for wrong in (object(), Factory(device_type="lower"), Factory(platform=None)):
+    for wrong in (object(), Factory(device_type="no-type"), Factory(platform=None)):
         with pytest.raises(InvalidArgumentError):
             service.register_device_factory(wrong)
     assert service.plugins() == []

@@ -27,13 +27,16 @@ _STEPS = (
     ("SE-011", "SE-012", "SE-013", "SE-014", "SE-015", "SE-016"),
     ("SE-017", "SE-018", "SE-019", "SE-020", "SE-034", "SE-035", "SE-029", "SE-030", "SE-031"),
     ("SE-021", "SE-023"),
-    ("SE-022", "SE-024", "SE-025", "SE-026", "SE-027", "SE-028", "SE-033"),
+    ("SE-022", "SE-024", "SE-025", "SE-026", "SE-027", "SE-028", "SE-033", "SE-036"),
 )
 _STEP = {rule_id: number for number, step in enumerate(_STEPS) for rule_id in step}
 _LAYOUT_UNKNOWN = ("SE-001", "SE-002", "SE-003", "SE-004", "SE-008")
 _NO_FUNCTIONS = ("SE-018", "SE-019", "SE-021", "SE-023", "SE-029", "SE-034")
 _STOPPING = frozenset((*_LAYOUT_UNKNOWN, *_NO_FUNCTIONS))
-_OF_RFC = frozenset({"SE-034", "SE-035"})
+_OF_RFC = {
+    **dict.fromkeys(("SE-034", "SE-035"), "the layout has no allocators of its own"),
+    "SE-036": "the layout is not the RFC's",
+}
 _LOADS = frozenset({"SE-001", "SE-002"})
 
 
@@ -61,7 +64,7 @@ def _require_judged(rule_id: str, refused: RefusedDeviceTables) -> None:
 
 def _require_relevant(rule_id: str, tables: DeviceTables) -> None:
     if rule_id in _OF_RFC and tables.dialect is not Dialect.DEVICE_RFC:
-        raise Unsupported("the layout has no allocators of its own")
+        raise Unsupported(_OF_RFC[rule_id])
     if rule_id == "SE-003" and tables.dialect not in RFC_OR_V204:
         raise Unsupported("the layout is known without a call")
 

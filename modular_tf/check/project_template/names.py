@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from modular_tf.device.memory.memory_settings import DEVICE_TYPE
+from modular_tf.abi.registered_names import TENSORFLOW_DEVICE_NAME
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.filesystem.scheme import scheme_of
 
@@ -102,7 +102,7 @@ def _require_scheme(scheme: str) -> None:
 
 
 def _require_device_type(device_type: str) -> None:
-    if not DEVICE_TYPE.fullmatch(device_type):
+    if not TENSORFLOW_DEVICE_NAME.fullmatch(device_type):
         raise InvalidArgumentError(
             f"{device_type!r} cannot be a device type: hosts take capital letters A to Z and _ "
             "behind the first; give another with --type"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from modular_tf.abi.registered_names import DEVICE_NAME
 from modular_tf.rules.keys import Key, flag, is_number, unknown_keys
 
 GROWTH_VARIABLE = "TF_FORCE_GPU_ALLOW_GROWTH"
 GARBAGE_COLLECTION_VARIABLE = "TF_ENABLE_GPU_GARBAGE_COLLECTION"
 HOST_LIMIT_VARIABLE = "TF_GPU_HOST_MEM_LIMIT_IN_MB"
-DEVICE_TYPE = re.compile(r"[A-Z][A-Z_]*")
-"""Device types, as TensorFlow accepts them."""
 
 
 def _is_size(value: object) -> bool:
@@ -102,8 +100,8 @@ def parse_memory(table: object) -> dict[str, MemorySettings]:
     for device_type, values in table.items():
         if isinstance(values, Mapping):
             where = f"memory.{device_type}"
-            if not DEVICE_TYPE.fullmatch(device_type):
-                raise ValueError(f"{where}: expected a device type, as GPU: A-Z and _")
+            if not DEVICE_NAME.fullmatch(device_type):
+                raise ValueError(f"{where}: expected a device type, as GPU: letters, digits and _")
             parsed[device_type] = _parse(values, where)
     return parsed
 

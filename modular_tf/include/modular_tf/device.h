@@ -15,6 +15,10 @@
 #ifndef MODULAR_TF_DEVICE_H_
 #define MODULAR_TF_DEVICE_H_
 
+#ifdef MODULAR_TF_DEVICE_RFC_H_
+#error "modular_tf/device_rfc.h declares the same names: a translation unit includes one of the two"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,4 +1,5 @@
-/* All of the plugin API: include this, or the part that you need. */
+/* All of the plugin API: include this, or the part that you need. device_rfc.h stands alone: it is
+ * an older form of device.h. */
 #ifndef MODULAR_TF_MODULAR_TF_H_
 #define MODULAR_TF_MODULAR_TF_H_
 

@@ -71,8 +71,9 @@ def _package(
 
 
 def _type_in(name: str) -> str:
+    """Return the device type of a name in capitals, as all types of known hardware are."""
     try:
-        return parse_device_name(name).device_type
+        return parse_device_name(name).device_type.upper()
     except InvalidArgumentError:
         return name.upper()
 

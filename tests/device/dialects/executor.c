@@ -174,6 +174,7 @@ VISIBLE unsigned char slot_host_callback(const Device* device, Stream* stream, C
 
 Executor executor = {
     .struct_size = SIZES ? EXECUTOR_SAYS : 0,
+#if MEMORY_SLOTS
     .allocate = slot_allocate,
     .deallocate = slot_deallocate,
     .host_memory_allocate = slot_host_memory_allocate,
@@ -182,7 +183,10 @@ Executor executor = {
     .unified_memory_deallocate = slot_unified_memory_deallocate,
     .get_allocator_stats = slot_get_allocator_stats,
     .device_memory_usage = slot_device_memory_usage,
+#endif
+#if STREAM_SLOTS
     .create_stream = slot_create_stream,
+#endif
     .destroy_stream = slot_destroy_stream,
     .create_stream_dependency = slot_create_stream_dependency,
     .get_stream_status = slot_get_stream_status,

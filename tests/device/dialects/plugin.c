@@ -21,7 +21,7 @@ VISIBLE void dialect_forget_calls(void) { calls[0] = '\0'; }
 
 /* The platform that comes back must be the plugin's own, in its own layout. */
 static void check_platform(const Platform* platform) {
-  int same = strcmp(platform->name, "DIALECT_PLATFORM") == 0;
+  int same = strcmp(platform->name, PLATFORM_NAME) == 0;
 #if LAYOUT == 2020 || LAYOUT == 204
   same = same && platform->visible_device_count == DEVICES_SAID;
 #else
@@ -130,8 +130,8 @@ VISIBLE void fns_destroy_timer_fns(const Platform* platform, TimerFns* fns) {
 
 static Platform own_platform = {
     .struct_size = SIZES ? PLATFORM_SAYS : 0,
-    .name = "DIALECT_PLATFORM",
-    .type = "DIALECT",
+    .name = PLATFORM_NAME,
+    .type = TYPE_NAME,
 #if LAYOUT == 2020 || LAYOUT == 204
     .visible_device_count = (size_t)(DEVICES_SAID),
 #endif
@@ -226,6 +226,6 @@ VISIBLE void SE_InitPlugin(Registration* params, Status* status) {
     params->platform = platform;
     params->platform_fns = fns;
   }
-  params->destroy_platform = destroy_platform;
-  params->destroy_platform_fns = destroy_platform_fns;
+  params->destroy_platform = DESTROYS ? destroy_platform : NULL;
+  params->destroy_platform_fns = DESTROYS ? destroy_platform_fns : NULL;
 }

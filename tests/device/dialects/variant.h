@@ -14,6 +14,10 @@
  * FIRST_FAILS  a status code: what word 4 of SP_PlatformFns creates fails with it
  * NOT_CODE     a slot of SP_PlatformFns that points to data; NOT_CODE_EXECUTOR the same
  * KERNELS      1: it brings kernels too, and uses a function for them at once
+ * PLATFORM_NAME, TYPE_NAME   what it calls its platform and the type of its devices
+ * DESTROYS     0: destroy_platform and destroy_platform_fns are NULL
+ * MEMORY_SLOTS 0: the executor's eight slots of memory are NULL
+ * STREAM_SLOTS 0: create_stream is NULL
  * PLATFORM_SAYS, FNS_SAYS, EXECUTOR_SAYS   other sizes than the layout's */
 #ifndef DIALECTS_VARIANT_H_
 #define DIALECTS_VARIANT_H_
@@ -51,6 +55,21 @@ enum allocator { NONE, PLAIN, CUSTOM, BOTH, HALF };
 #endif
 #ifndef EXECUTOR_SAYS
 #define EXECUTOR_SAYS EXECUTOR_SIZE
+#endif
+#ifndef PLATFORM_NAME
+#define PLATFORM_NAME "DIALECT_PLATFORM"
+#endif
+#ifndef TYPE_NAME
+#define TYPE_NAME "DIALECT"
+#endif
+#ifndef DESTROYS
+#define DESTROYS 1
+#endif
+#ifndef MEMORY_SLOTS
+#define MEMORY_SLOTS 1
+#endif
+#ifndef STREAM_SLOTS
+#define STREAM_SLOTS 1
 #endif
 #ifndef TIMERS
 #define TIMERS 1

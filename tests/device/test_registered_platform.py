@@ -1,0 +1,132 @@
+"""A platform is found by its name, whether it serves its device type or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.device.ranking import FactoryState
+from modular_tf.errors import FailedPreconditionError, InternalError, NotFoundError
+from modular_tf.service.configuration import Config
+from modular_tf.service.service import PluginService
+
+
+class Chips:
+    device_type = "NPU"
+
+    def __init__(self, platform, priority=220, count=2):
+        self.platform = platform
+        self.priority = priority
+        self.count = count
+
+    def device_count(self):
+        return self.count
+
+
+@pytest.fixture
+def service():
+    with PluginService(bundled=False, config=Config(visible_devices=("NPU:1",))) as running:
+        running.register_device_factory(Chips("MyDevice"))
+        running.register_device_factory(Chips("OTHER", priority=300))
+        yield running
+
+
+def test_one_that_serves(service):
+    platform = service.platform("OTHER")
+
+    assert (platform.name, platform.device_type, platform.priority) == ("OTHER", "NPU", 300)
+    assert (platform.state, platform.reason) == (FactoryState.SERVING, None)
+    assert [device.ordinal for device in platform.devices()] == [0, 1]
+    assert [device.ordinal for device in service.devices("NPU")] == [1]
+
+
+@pytest.mark.parametrize("name", ["MyDevice", "mydevice", "MYDEVICE"])
+def test_a_shadowed_one_and_upper_and_lower_case_do_not_differ(service, name):
+    platform = service.platform(name)
+
+    assert platform.name == "MyDevice"
+    assert platform.state is FactoryState.SHADOWED
+    assert platform.reason.rule == "SE-052"
+    assert [device.platform for device in platform.devices()] == ["MyDevice"] * 2
+    assert "MyDevice" not in {device.platform for device in service.devices()}
+
+
+def test_an_unknown_one_is_refused_with_those_that_are_there(service):
+    with pytest.raises(NotFoundError, match=r"no platform 'CUDA'.*'MyDevice', 'OTHER'"):
+        service.platform("CUDA")
+
+
+def test_a_disabled_one_is_found_and_has_no_devices(monkeypatch):
+    monkeypatch.setenv("TF_ENABLED_DEVICE_TYPES", "GPU")
+    with PluginService(bundled=False) as service:
+        service.register_device_factory(Chips("OTHER"))
+        platform = service.platform("OTHER")
+
+        assert platform.state is FactoryState.DISABLED
+        with pytest.raises(FailedPreconditionError, match="TF_ENABLED_DEVICE_TYPES") as caught:
+            platform.devices()
+        assert caught.value.rule == "SE-053"
+
+
+def test_one_that_cannot_be_listed_says_why(service):
+    service.register_device_factory(Chips("BROKEN", count="many"))
+
+    with pytest.raises(InternalError, match="expected a number"):
+        service.platform("BROKEN").devices()
+
+
+def test_a_shadowed_plugin_is_loaded_for_its_devices(fixture_device_plugin):
+    first = fixture_device_plugin("good", device_type="NPU", platform="FIRST")
+    second = fixture_device_plugin("good", device_type="NPU", platform="SECOND")
+    for _ in range(2):  # the second time the library is loaded at the first use
+        with PluginService(plugin_paths=[first, second], bundled=False) as service:
+            service.load()
+            shadowed = service.platform("SECOND")
+            device = shadowed.devices()[0]
+            with device.allocate(8) as memory:
+                out = bytearray(8)
+                device.memcpy_htod(memory, b"12345678")
+                device.memcpy_dtoh(out, memory)
+
+            assert out == b"12345678"
+            assert shadowed.state is FactoryState.SHADOWED
+            assert service.device("NPU:0").platform == "FIRST"
+
+
+class TestConfigurationOfASession:
+    PREFIX = "/job:worker/replica:0/task:3"
+
+    @pytest.fixture
+    def service(self):
+        config = Config(device_count={"NPU": 1}, name_prefix=self.PREFIX)
+        with PluginService(bundled=False, config=config) as running:
+            running.register_device_factory(Chips("CHIPS", count=3))
+            yield running
+
+    def test_counts_cut_what_is_listed(self, service):
+        assert [device.name for device in service.devices("NPU")] == ["NPU:0"]
+        with pytest.raises(NotFoundError):
+            service.device("NPU:1")
+
+    def test_full_names_begin_with_the_prefix(self, service):
+        (device,) = service.devices("NPU")
+
+        assert device.full_name == f"{self.PREFIX}/device:NPU:0"
+        assert service.device(device.full_name) is device
+        assert service.device("/job:worker/task:3/device:NPU:0") is device
+        assert service.device("/device:NPU:0") is device
+
+    @pytest.mark.parametrize(
+        "prefix", ["/job:localhost", "/job:worker/task:0", "/job:ps/replica:0"]
+    )
+    def test_devices_of_other_processes_are_refused(self, service, prefix):
+        with pytest.raises(NotFoundError, match="another process than /job:worker"):
+            service.device(f"{prefix}/device:NPU:0")
+
+
+def test_without_a_cluster_the_process_is_localhost():
+    with PluginService(bundled=False) as service:
+        service.register_device_factory(Chips("CHIPS"))
+        device = service.device("NPU:0")
+
+        assert device.full_name == "/job:localhost/replica:0/task:0/device:NPU:0"
+        assert service.device(device.full_name) is device
