@@ -11,7 +11,8 @@ _HEAD = """\
 
 The package brings the headers for plugins: TensorFlow's C interface. They need no library to link.
 `modular-tf headers` prints where they are, and `find_package(modular_tf)` finds them with CMake.
-`modular_tf/modular_tf.h` includes all of them. The comments state ownership, threads and errors.
+`modular_tf/modular_tf.h` includes all of them but `modular_tf/dlpack.h`, by which libraries
+exchange tensors. The comments state ownership, threads and errors.
 """
 
 

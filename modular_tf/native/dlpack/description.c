@@ -11,8 +11,11 @@ static bool is_opaque(int32_t device_type) {
          device_type == kDLVPI || device_type == kDLWebGPU;
 }
 
+enum { LAST_DEVICE_TYPE = 21 }; /* 19 to 21 were merged after DLPack 1.3 */
+
 static bool is_known_device(int32_t device_type) {
-  return device_type >= kDLCPU && device_type <= kDLAscend && device_type != 5 && device_type != 6;
+  return device_type >= kDLCPU && device_type <= LAST_DEVICE_TYPE && device_type != 5 &&
+         device_type != 6;
 }
 
 static int check_device(DLDevice device, PyObject* error) {
@@ -171,9 +174,9 @@ static int describe(Tensor* self, const Arguments* a) {
   int64_t shape[MTF_MAX_NDIM], strides[MTF_MAX_NDIM];
   DLTensor dl = {
       .shape = shape, .strides = strides, .device = {a->device_type, a->device_id}};
-  const uint64_t flags = (a->read_only ? DLPACK_FLAG_READ_ONLY : 0) |
-                         (a->is_copied ? DLPACK_FLAG_IS_COPIED : 0) |
-                         (a->is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0);
+  const uint64_t flags = (a->read_only ? MTF_READ_ONLY : 0) |
+                         (a->is_copied ? MTF_IS_COPIED : 0) |
+                         (a->is_padded ? MTF_PADDED : 0);
   const unsigned long long address = PyLong_AsUnsignedLongLong(a->address);
   if (address == (unsigned long long)-1 && PyErr_Occurred()) return -1;
   dl.data = (void*)(uintptr_t)address;
@@ -226,7 +229,7 @@ PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments) {
     name_overflow();
     return NULL;
   }
-  if (mtf_count(&dl, is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0, &size, &n_bytes)) {
+  if (mtf_count(&dl, is_padded ? MTF_PADDED : 0, &size, &n_bytes)) {
     return PyLong_FromLongLong(n_bytes);
   }
   PyErr_SetString(PyExc_ValueError, "the shape is negative somewhere, or larger than memory can be");

@@ -28,7 +28,7 @@ static void describe_allocated(DLManagedTensorVersioned* managed, const DLTensor
                                void* memory, bool is_empty) {
   int64_t* extents = (int64_t*)(managed + 1);
   const int32_t n = prototype->ndim;
-  managed->version = (DLPackVersion){DLPACK_MAJOR, DLPACK_MINOR};
+  managed->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed->manager_ctx = memory;
   managed->deleter = delete_allocated;
   managed->dl_tensor = (DLTensor){.data = is_empty ? NULL : memory,
@@ -96,7 +96,7 @@ static int describe_object(void* object, DLTensor* out) {
 }
 
 /* Memory that is exported has been waited for: no stream has to be. */
-static int current_work_stream(int32_t device_type, int32_t device_id, void** out_stream) {
+static int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out_stream) {
   (void)device_type;
   (void)device_id;
   *out_stream = NULL;
@@ -104,7 +104,7 @@ static int current_work_stream(int32_t device_type, int32_t device_id, void** ou
 }
 
 static DLPackExchangeAPI our_table = {
-    .header = {.version = {DLPACK_MAJOR, DLPACK_MINOR}},
+    .header = {.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}},
     .managed_tensor_allocator = allocate,
     .managed_tensor_from_py_object_no_sync = from_object,
     .managed_tensor_to_py_object_no_sync = to_object,
@@ -136,8 +136,8 @@ static const DLPackExchangeAPI* table_of(PyObject* type) {
   const DLPackExchangeAPIHeader* header = NULL;
   if (PyCapsule_IsValid(capsule, table_name)) header = PyCapsule_GetPointer(capsule, table_name);
   Py_DECREF(capsule); /* tables live as long as the process */
-  while (header != NULL && header->version.major > DLPACK_MAJOR) header = older(header);
-  if (header == NULL || header->version.major != DLPACK_MAJOR) return NULL;
+  while (header != NULL && header->version.major > DLPACK_MAJOR_VERSION) header = older(header);
+  if (header == NULL || header->version.major != DLPACK_MAJOR_VERSION) return NULL;
   return (const DLPackExchangeAPI*)header;
 }
 

@@ -17,7 +17,7 @@ bool mtf_has_extents(const DLTensor* tensor) {
 /* Padding gives each lane bytes of its own. */
 int64_t mtf_item_size(DLDataType dtype, uint64_t flags) {
   const int64_t bits = (int64_t)dtype.bits * dtype.lanes;
-  if ((flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0) return (dtype.bits + 7) / 8 * (int64_t)dtype.lanes;
+  if ((flags & MTF_PADDED) != 0) return (dtype.bits + 7) / 8 * (int64_t)dtype.lanes;
   return bits % 8 == 0 ? bits / 8 : 0;
 }
 

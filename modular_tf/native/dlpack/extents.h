@@ -5,7 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "dlpack_abi.h"
+#include "modular_tf/dlpack.h"
+
+/* Flags, by shorter names. */
+#define MTF_READ_ONLY DLPACK_FLAG_BITMASK_READ_ONLY
+#define MTF_IS_COPIED DLPACK_FLAG_BITMASK_IS_COPIED
+#define MTF_PADDED DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
 
 enum { MTF_MAX_NDIM = 64 }; /* numpy's and memoryview's limit too */
 

@@ -36,9 +36,9 @@ static int describe(Tensor* self, const DLTensor* dl, uint64_t flags, bool is_ou
 
 static int describe_versioned(Tensor* self, const DLManagedTensorVersioned* managed) {
   const uint64_t known =
-      DLPACK_FLAG_READ_ONLY | DLPACK_FLAG_IS_COPIED | DLPACK_FLAG_SUBBYTE_PADDED;
-  if (managed->version.major != DLPACK_MAJOR) {
-    PyErr_Format(PyExc_BufferError, "expected DLPack %d, found %u.%u", (int)DLPACK_MAJOR,
+      MTF_READ_ONLY | MTF_IS_COPIED | MTF_PADDED;
+  if (managed->version.major != DLPACK_MAJOR_VERSION) {
+    PyErr_Format(PyExc_BufferError, "expected DLPack %d, found %u.%u", (int)DLPACK_MAJOR_VERSION,
                  (unsigned)managed->version.major, (unsigned)managed->version.minor);
     return -1;
   }
