@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "modular_tf/dlpack.h"
 
@@ -20,8 +21,14 @@ static inline bool mtf_multiply_add(int64_t a, int64_t b, int64_t c, int64_t* re
   return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, c, result);
 }
 
-/* Whether DLPack has such a data type. */
+/* Whether DLPack has such a data type, of whatever width. */
 bool mtf_is_dtype(DLDataType dtype);
+
+/* Whether a data type that DLPack has is of a width that it may have: many have one only. */
+bool mtf_has_its_width(DLDataType dtype);
+
+/* Writes the widths that a type code may have, "16 or 32"; nothing where it may have any. */
+void mtf_list_widths(uint8_t code, char* text, size_t room);
 
 /* Whether there are at most MTF_MAX_NDIM dimensions, and a shape where there is one. */
 bool mtf_has_extents(const DLTensor* tensor);
