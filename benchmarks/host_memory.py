@@ -4,8 +4,8 @@ Usage: python benchmarks/host_memory.py [--plugin NAME_OR_PATH] [--json FILE] [-
 
 A copy is enqueued on a stream of the plugin's first device, and waited for. "numpy's" is memory as
 numpy allocates it; "pinned" is that of `Device.allocate_host`; "staged" copies numpy's memory to or
-from pinned memory that is kept between calls, and "staged, new" to or from some that is allocated for each
-call. Ratios tell what staging would gain or cost.
+from pinned memory that is kept between calls, and "staged, new" to or from some that is allocated
+for each call. Ratios tell what staging would gain or cost.
 
 For the OpenCL plugin, build it with `scripts/build_plugins opencl_device`, and give its library;
 MTF_OPENCL_PLATFORM says which driver it uses.

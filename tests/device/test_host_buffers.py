@@ -85,11 +85,3 @@ def test_a_buffer_in_use_cannot_be_resized(host_device, stream, gate):
     stream.block_until_done()
     source.extend(b"more")
     assert len(source) == SIZE + 4
-
-
-def test_arrays_are_copied_before_put_returns(host_device):
-    source = np.full(SIZE, 3, "u1")
-    array = host_device.put(source)
-    source[:] = 4
-
-    assert set(array.to_bytes()) == {3}

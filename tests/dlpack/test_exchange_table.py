@@ -194,6 +194,16 @@ def test_the_allocator_makes_compact_aligned_memory():
     delete(managed)
 
 
+def test_the_allocator_reads_no_more_of_the_prototype_than_it_has_to():
+    wild = ctypes.cast(ctypes.c_void_p(1), ctypes.POINTER(ctypes.c_int64))
+    _, _, address = allocate(data=1, strides=wild, byte_offset=7)
+    managed = foreign.Versioned.from_address(address)
+
+    assert managed.dl_tensor.data % 256 == managed.dl_tensor.byte_offset == 0
+    assert managed.dl_tensor.strides[:2] == [5, 1]
+    delete(managed)
+
+
 def test_the_allocator_gives_host_memory_no_number():
     _, _, address = allocate(device_id=3)
     managed = foreign.Versioned.from_address(address)
