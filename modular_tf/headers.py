@@ -11,7 +11,8 @@ def include_directory() -> str:
     """Return the directory to give to a compiler's `-I`, for `#include "modular_tf/….h"`.
 
     The headers define the C interface of plugins and need nothing else of this package: a plugin
-    that is built with them runs in TensorFlow too. [any thread]
+    that is built with them runs in TensorFlow too. `modular_tf/dlpack.h` is DLPack's interface, by
+    which libraries exchange tensors. [any thread]
     """
     return str(Path(__file__).resolve().parent / "include")
 

@@ -41,6 +41,11 @@ class DeviceType(IntEnum):
         return self in _OPAQUE
 
     @property
+    def is_numbered(self) -> bool:
+        """Whether memory of this type has the number of its device; else it has number 0."""
+        return not (self.is_host_readable or self is DeviceType.CUDA_MANAGED)
+
+    @property
     def is_device_memory(self) -> bool:
         """Whether memory of this type is a device's own, at an address."""
         return not (self.is_host_readable or self.is_opaque or self is DeviceType.TPU_HOST)

@@ -170,7 +170,12 @@ class Device:
         return self.executor.allocate(n_bytes)
 
     def allocate_host(self, n_bytes: int) -> HostMemory:
-        """Return new host memory for asynchronous copies; raises as `allocate`."""
+        """Return new host memory for asynchronous copies; raises as `allocate`.
+
+        The plugin allocates it, and most pin it. Streams copy from and to any buffer of Python's,
+        which is not staged through such memory: where a copy shall overlap with other work on a
+        device that needs pinned memory for that, fill this and give it to the stream.
+        """
         return self.executor.allocate_host(n_bytes)
 
     def allocate_unified(self, n_bytes: int) -> UnifiedMemory:

@@ -250,6 +250,18 @@ class Executor:
         self.refuse_in_dependent_callback("synchronize_all_activity")
         self.check(lib.mtf_synchronize_all_activity(self.native), "synchronize_all_activity")
 
+    def order_after_all(self, stream: Stream) -> None:
+        """Let later work of a stream wait for what all streams of the device hold now.
+
+        It blocks only where a stream that was closed has work left; errors as in `synchronize`.
+        """
+        others = [each for each in self._streams.all() if each.native is not None]
+        if len(self._in_flight) > len(others):
+            self.synchronize()
+        for other in others:
+            if other is not stream:
+                stream.wait_for(other)
+
     # -- closing -----------------------------------------------------------------------------------
 
     @property

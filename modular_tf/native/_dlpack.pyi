@@ -4,7 +4,7 @@ All of it needs the GIL, as every Python object does; only deleters run without 
 A subinterpreter cannot import it: deleters know the main interpreter alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from typing_extensions import CapsuleType
@@ -16,7 +16,9 @@ class Tensor:
 
     A subclass that works on a stream sets `_needs_sync` while there is work in flight; then
     `_before_export` is called before anybody sees the memory. It may raise to refuse, as a closed
-    array does. `_export_elsewhere` is asked for copies and other devices. A subclass that can be
+    array does. Its argument is -1 where the consumer orders its work by the device's work stream
+    (the C exchange table): then it does not wait. `_export_elsewhere` is asked for copies and other
+    devices. A subclass that can be
     closed calls `_end_memory` then: who uses the memory keeps it, exports under way included.
 
     A tensor that is made of another one by DLPack keeps that one, so that a tensor which comes back
@@ -27,7 +29,8 @@ class Tensor:
         shape: At most 64 sizes.
         strides: In elements, of any sign; None for C order without gaps.
         dlpack_dtype: Code, bits and lanes (`modular_tf.abi.dlpack_elements`).
-        dlpack_device: Type and number (`modular_tf.abi.dlpack_devices`).
+        dlpack_device: Type and number (`modular_tf.abi.dlpack_devices`); host, pinned and managed
+            memory has number 0, whatever is given.
         owner: Kept as long as anybody has the memory.
         read_only: Whether consumers must not write.
         is_copied: Whether the memory was copied for the consumer who gets it.
@@ -108,7 +111,10 @@ class Tensor:
         """Return a copy as a numpy array (see `copy_to_numpy`); `__buffer__` gives a view."""
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def _before_export(self, stream: Any, /) -> None:
-        """Wait until the memory may be read on `stream`; None is the host. Here: nothing."""
+        """Wait until the memory may be read on `stream`; None is the host. Here: nothing.
+
+        -1 says that the consumer orders its work itself; then nothing is waited for.
+        """
     def _export_elsewhere(
         self, stream: Any, dl_device: tuple[int, int] | None, copy: bool | None, /
     ) -> Tensor:
@@ -127,9 +133,12 @@ class Tensor:
 def consume(capsule: object, /) -> Tensor:
     """Take over what a capsule of either kind holds; the capsule is left alone on an error.
 
+    A tensor of another major version is given back to its producer at once, by its deleter, and
+    the capsule is a consumed one then.
+
     Raises:
         BufferError: It holds what cannot be used here: another major version, a foreign kDLExtDev
-            device, unknown numbers, elements at NULL.
+            device, a handle instead of an address, unknown numbers, elements at NULL.
         ValueError: It is no DLPack capsule, or a consumed one.
     """
 
@@ -170,5 +179,13 @@ def import_by_table(producer: object, /) -> Tensor | None:
 def export_by_table(tensor: Tensor, consumer: type[_Object], /) -> _Object | None:
     """Make an object of `consumer` by its C exchange table; None where it has none of our version.
 
-    It views the memory and keeps the tensor.
+    It views the memory and keeps the tensor. Work in flight is done by then.
+    """
+
+def set_work_stream_query(function: Callable[[int, int], int], /) -> None:
+    """Set who is asked for the work streams of devices, for `current_work_stream` of the table.
+
+    Args:
+        function: Takes the DLPack type and number of a device, and returns the address of the
+            stream on which work comes after the device's present work; 0 for the default stream.
     """

@@ -12,6 +12,7 @@ from modular_tf.native._dlpack import (
     import_by_table,
     note_interpreter_ends,
     repacked,
+    set_work_stream_query,
 )
 from modular_tf.native.numpy_copy import copy_to_numpy
 
@@ -22,6 +23,7 @@ __all__ = [
     "export_by_table",
     "import_by_table",
     "repacked",
+    "set_work_stream_query",
 ]
 
 Tensor.__array__ = copy_to_numpy  # type: ignore[method-assign]  # written in Python, for numpy

@@ -11,7 +11,11 @@ from modular_tf.cli.exit_codes import Exit
 
 @pytest.mark.parametrize(
     ("option", "file"),
-    [("--include", "modular_tf/filesystem.h"), ("--cmake", "modular_tf-config.cmake")],
+    [
+        ("--include", "modular_tf/filesystem.h"),
+        ("--include", "modular_tf/dlpack.h"),
+        ("--cmake", "modular_tf-config.cmake"),
+    ],
 )
 def test_one_directory_alone(mtf, option, file):
     ended = mtf("headers", option)

@@ -86,8 +86,11 @@ def test_elements_of_less_than_a_byte_share_bytes_unless_padded(dtype, padded, n
         ({"dlpack_dtype": (-1, 32, 1)}, "-1"),
         ({"dlpack_device": (5, 0)}, "5 is unknown"),
         ({"dlpack_device": (22, 0)}, "22 is unknown"),
-        ({"dlpack_device": (4, 0)}, "handle"),
-        ({"dlpack_device": (8, 0)}, "handle"),
+        ({"dlpack_device": (4, 0)}, "kDLOpenCL, is a handle"),
+        ({"dlpack_device": (7, 0)}, "kDLVulkan, is a handle"),
+        ({"dlpack_device": (8, 1)}, r"\(8, 1\), kDLMetal, is a handle .* host memory"),
+        ({"dlpack_device": (9, 0)}, "kDLVPI, is a handle"),
+        ({"dlpack_device": (15, 0)}, "kDLWebGPU, is a handle"),
     ],
 )
 def test_impossible_descriptions_are_refused(wrong, said):
@@ -102,6 +105,43 @@ def test_impossible_descriptions_are_refused(wrong, said):
 
     with pytest.raises(ValueError, match=said):
         Tensor(**(arguments | wrong))
+
+
+WIDTHS = {
+    2: {16, 32, 64, 128},
+    4: {16},
+    5: {32, 64, 128},
+    6: {8},
+    **{code: {8} for code in range(7, 15)},
+    15: {6},
+    16: {6},
+    17: {4},
+}
+
+
+@pytest.mark.parametrize("code", WIDTHS)
+@pytest.mark.parametrize("padded", [False, True])
+def test_elements_have_the_width_of_their_type(code, padded):
+    for bits in WIDTHS[code]:
+        dtype = (code, bits, 1)
+        assert Tensor(64, (4,), None, dtype, CPU, None, is_padded=padded).dlpack_dtype == dtype
+    for bits in set(range(1, 256)) - WIDTHS[code]:
+        with pytest.raises(ValueError, match=f"code {code}: expected .* bits, found {bits}$"):
+            Tensor(64, (4,), None, (code, bits, 1), CPU, None, is_padded=padded)
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+def test_integers_and_handles_have_any_width(code):
+    tensors = [Tensor(64, (4,), None, (code, bits, 1), CPU, None) for bits in range(1, 256)]
+
+    assert [tensor.dlpack_dtype[1] for tensor in tensors] == list(range(1, 256))
+
+
+@pytest.mark.parametrize("device_type", [1, 3, 11, 13])
+def test_host_pinned_and_managed_memory_has_number_0(device_type):
+    tensor = Tensor(64, (4,), None, FLOAT32, (device_type, 5), None)
+
+    assert tensor.dlpack_device == (device_type, 0)
 
 
 def test_a_tensor_is_described_once():

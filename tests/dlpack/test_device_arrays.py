@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import time
@@ -11,10 +12,12 @@ import pytest
 
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
-from modular_tf.errors import ConfigError
+from modular_tf.errors import ClosedError, ConfigError
+from modular_tf.native.ffi import lib
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
 from tests.dlpack.consumers import CONSUMERS
+from tests.dlpack.exchange import OURS, delete, describe, managed_from
 
 CPU = (1, 0)
 VALUES = np.arange(32, dtype=np.float32).reshape(4, 8)
@@ -130,6 +133,86 @@ def test_torch_sees_device_memory_once_it_knows_such_devices(run_python):
     assert run_python(code).stdout == "plugins:0 True 1\n0\n"
 
 
+# -- the streams of consumers of the table --------------------------------------------------------
+
+
+def work_stream(place):
+    """Return what the table says that a consumer is to launch on."""
+    stream = ctypes.c_void_p()
+    assert OURS.stream(*place, ctypes.byref(stream)) == 0
+    return stream.value
+
+
+@pytest.fixture
+def gate(device):
+    """Hold up a stream of the device until the test sets this."""
+    opened = threading.Event()
+    yield opened
+    opened.set()
+    device.executor.synchronize()
+
+
+def test_the_table_does_not_wait_for_the_device(device, gate):
+    array = device.put(VALUES)
+    device.context.compute.add_callback(lambda: gate.wait(60))
+    managed = managed_from(array)
+    described = describe(array)
+
+    assert not gate.is_set()
+    assert managed.dl_tensor.data == described.data == array.address
+    delete(managed)
+
+
+def test_a_closed_array_is_refused_without_a_wait(device):
+    array = device.put(VALUES)
+    array.close()
+
+    with pytest.raises(ClosedError, match="closed"):
+        managed_from(array)
+
+
+def test_work_on_the_work_stream_comes_after_all_work_of_the_device(device, gate):
+    array = device.put(VALUES * 0)
+    source = np.array(VALUES)
+    other = device.create_stream()
+    other.add_callback(lambda: gate.wait(60))
+    other.memcpy_htod(array.memory, source)
+    compute = device.context.compute
+
+    assert work_stream(array.__dlpack_device__()) == lib.mtf_stream_handle(compute.native)
+    seen = np.empty_like(VALUES)
+    compute.memcpy_dtoh(seen, array.memory)
+    gate.set()
+    compute.block_until_done()
+    np.testing.assert_array_equal(seen, VALUES)
+
+
+def test_work_of_a_stream_that_was_closed_is_waited_for(device):
+    array = device.put(VALUES * 0)
+    done = []
+    with device.create_stream() as stream:
+        stream.add_callback(lambda: (time.sleep(0.05), done.append(True)))
+        stream.memcpy_htod(array.memory, np.array(VALUES))
+    work_stream(array.__dlpack_device__())
+
+    assert done == [True]
+
+
+def test_tvm_functions_get_the_work_stream(device):
+    import tvm_ffi
+
+    array = device.put(VALUES)
+    kind, number = array.__dlpack_device__()
+    seen = []
+
+    def note(taken):
+        seen.append(tvm_ffi.get_raw_stream(taken.device))
+
+    tvm_ffi.convert_func(note)(array)
+    assert (kind, seen) == (DeviceType.EXT_DEV, [work_stream((kind, number))])
+    assert seen[0] not in {None, 0}
+
+
 # -- what the configuration says ------------------------------------------------------------------
 
 
@@ -163,6 +246,26 @@ def test_a_vendors_stream_comes_once_the_work_is_done(vendors_device):
         assert (done, taken.address) == ([True], array.address)
     with pytest.raises(ValueError, match="stream 0"):
         array.__dlpack__(stream=0)
+
+
+def test_work_is_done_before_a_vendors_default_stream_is_named(vendors_device):
+    array = vendors_device.put(VALUES)
+    done = []
+    vendors_device.context.compute.add_callback(lambda: (time.sleep(0.05), done.append(True)))
+    managed = managed_from(array)
+    assert done == []
+    assert work_stream(array.__dlpack_device__()) is None
+    assert done == [True]
+    delete(managed)
+
+
+def test_managed_memory_has_number_0():
+    service, listed = host_device()
+    with service:
+        platform = listed.platform
+    service, device = host_device(dlpack_types={platform: "CUDA_MANAGED"})
+    with service:
+        assert device.put(VALUES).__dlpack_device__() == (DeviceType.CUDA_MANAGED, 0)
 
 
 def test_who_orders_the_work_alone_need_not_wait(vendors_device):

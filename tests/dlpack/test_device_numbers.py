@@ -54,11 +54,21 @@ def test_host_readable_memory_is_the_hosts():
     assert dlpack_device("X", 3, is_host_readable=True, kind=DeviceType.CUDA) == (1, 0)
 
 
-@pytest.mark.parametrize("name", ["CUDA", "ROCM", "ONE_API", "CUDA_MANAGED", "TRN", "ASCEND"])
+@pytest.mark.parametrize("name", ["CUDA", "ROCM", "ONE_API", "TRN", "ASCEND"])
 def test_the_user_may_say_what_it_is(name):
     (kind,) = parse_dlpack_types({"X": name}).values()
 
     assert dlpack_device("X", 2, kind=kind) == (DeviceType[name], 2)
+
+
+def test_managed_memory_is_of_all_devices():
+    assert dlpack_device("X", 2, kind=DeviceType.CUDA_MANAGED) == (DeviceType.CUDA_MANAGED, 0)
+
+
+@pytest.mark.parametrize("name", ["OPENCL", "VULKAN", "METAL", "VPI", "WEB_GPU"])
+def test_memory_behind_handles_is_refused_with_the_reason(name):
+    with pytest.raises(ConfigError, match=rf"found '{name}', .* handle .*to_host\(\)"):
+        parse_dlpack_types({"X": name})
 
 
 @pytest.mark.parametrize("name", ["OPENCL", "METAL", "CPU", "CUDA_HOST", "TPU_HOST", "cuda", ""])

@@ -44,15 +44,21 @@ def test_subclasses_have_it_too():
     delete(managed)
 
 
-def test_there_and_back():
-    tensor = tensor_of([1, 2], read_only=True)
-    managed = managed_from(tensor)
+def returned(managed):
+    """Return the object that the table makes of a managed tensor."""
     out = ctypes.c_void_p()
-
-    assert (managed.major, managed.minor, managed.flags) == (1, 3, 1)
     assert OURS.to_object(ctypes.addressof(managed), ctypes.byref(out)) == 0
     back = ctypes.cast(out, ctypes.py_object).value
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(back))
+    return back
+
+
+def test_there_and_back():
+    tensor = tensor_of([1, 2], read_only=True)
+    managed = managed_from(tensor)
+
+    assert (managed.major, managed.minor, managed.flags) == (1, 3, 1)
+    back = returned(managed)
 
     assert (type(back), back.address, back.read_only) == (Tensor, tensor.address, True)
     assert tensor._n_exports == 1
@@ -86,26 +92,66 @@ def test_a_refused_tensor_stays_the_callers():
     assert producer.deleted == 0
 
 
-def test_no_stream_has_to_be_waited_for():
-    for device_type in (1, 2, 12):
-        stream = ctypes.c_void_p(1)
-        assert OURS.stream(device_type, 0, ctypes.byref(stream)) == 0
-        assert stream.value is None
+@pytest.mark.parametrize("device_type", [1, 3, 11, 2, 12])
+def test_memory_of_the_host_and_devices_of_others_have_no_stream_here(device_type):
+    stream = ctypes.c_void_p(1)
+
+    assert OURS.stream(device_type, 77, ctypes.byref(stream)) == 0
+    assert stream.value is None
 
 
-def test_work_in_flight_is_waited_for_first():
-    class Pending(Tensor):
-        waited_for = ()
+class Pending(Tensor):
+    """Keeps what its hook was asked to wait for."""
 
-        def _before_export(self, stream):
-            self.waited_for += (stream,)
+    waited_for = ()
 
-    tensor = tensor_of([1], cls=Pending, dlpack_device=(12, 0))
+    def _before_export(self, stream):
+        self.waited_for += (stream,)
+
+
+def pending(device_type):
+    tensor = tensor_of([1], cls=Pending, dlpack_device=(device_type, 0))
     tensor._needs_sync = True
+    return tensor
+
+
+@pytest.mark.parametrize("device_type", [2, 12, 13])
+def test_the_table_waits_for_no_work_of_a_device(device_type):
+    """The hook is called, since the tensor may refuse; -1 tells it not to wait."""
+    tensor = pending(device_type)
+    delete(managed_from(tensor))
+    describe(tensor)
+
+    assert tensor.waited_for == (-1, -1)
+
+
+@pytest.mark.parametrize("device_type", [1, 3, 11])
+def test_memory_of_the_host_is_waited_for(device_type):
+    """It has no stream on which a consumer could come later."""
+    tensor = pending(device_type)
     delete(managed_from(tensor))
     describe(tensor)
 
     assert tensor.waited_for == (None, None)
+
+
+def test_what_left_without_a_wait_is_waited_for_when_it_leaves_again():
+    tensor = pending(12)
+    back = returned(managed_from(tensor))
+    assert tensor.waited_for == (-1,)
+
+    back.__dlpack__()
+    assert tensor.waited_for == (-1, None)
+
+
+def test_what_we_hand_to_a_foreign_table_was_waited_for():
+    """Nobody asks for a stream on that way."""
+    table = Table()
+    tensor = pending(12)
+    to_dlpack(tensor, type_with(table.capsule))
+    delete(foreign.Versioned.from_address(table.taken[0]))
+
+    assert tensor.waited_for == (None,)
 
 
 def test_negative_strides_are_copied_or_refused():
@@ -148,6 +194,24 @@ def test_the_allocator_makes_compact_aligned_memory():
     delete(managed)
 
 
+def test_the_allocator_reads_no_more_of_the_prototype_than_it_has_to():
+    wild = ctypes.cast(ctypes.c_void_p(1), ctypes.POINTER(ctypes.c_int64))
+    _, _, address = allocate(data=1, strides=wild, byte_offset=7)
+    managed = foreign.Versioned.from_address(address)
+
+    assert managed.dl_tensor.data % 256 == managed.dl_tensor.byte_offset == 0
+    assert managed.dl_tensor.strides[:2] == [5, 1]
+    delete(managed)
+
+
+def test_the_allocator_gives_host_memory_no_number():
+    _, _, address = allocate(device_id=3)
+    managed = foreign.Versioned.from_address(address)
+
+    assert (managed.dl_tensor.device_type, managed.dl_tensor.device_id) == CPU
+    delete(managed)
+
+
 def test_the_allocator_gives_no_address_to_nothing():
     _, _, address = allocate(shape=(0, 5))
     managed = foreign.Versioned.from_address(address)
@@ -166,6 +230,9 @@ def test_the_allocator_gives_no_address_to_nothing():
         ({"bits": 0}, b"ValueError"),
         ({"lanes": 0}, b"ValueError"),
         ({"code": 18}, b"ValueError"),
+        ({"code": 99}, b"ValueError"),
+        ({"code": 15, "bits": 8}, b"ValueError"),
+        ({"code": 5, "bits": 48}, b"ValueError"),
         ({"shape": (-1, 1)}, b"ValueError"),
         ({"shape": (2**40, 2**40)}, b"ValueError"),
         ({"shape": (2**50, 4)}, b"MemoryError"),

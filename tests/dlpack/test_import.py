@@ -123,13 +123,17 @@ def _set_offset(producer):
 
 
 REFUSED = {
-    "another major version": (_set(major=2), "found 2"),
-    "major version 0": (_set(major=0), "found 0"),
     "elements at NULL": (_set(data=None), "NULL"),
     "an unknown type": (_set(code=18), "code 18"),
     "no bits": (_set(bits=0), "0 bits"),
     "an unknown device": (_set(device_type=22), "22 is unknown"),
-    "a handle": (_set(device_type=4), "handle"),
+    "a handle": (_set(device_type=4), r"\(4, 0\), kDLOpenCL, is a handle .* device='cpu'"),
+    "complex of an odd width": (_set(code=5, bits=48), "expected 32 or 64 or 128 bits, found 48"),
+    "a float of no format": (_set(code=2, bits=8), "expected 16 or 32 or 64 or 128 bits, found 8"),
+    "a bool of one bit": (_set(code=6, bits=1), "code 6: expected 8 bits, found 1"),
+    "a wide bfloat": (_set(code=4, bits=32), "code 4: expected 16 bits, found 32"),
+    "a padded FP6 that says 8": (_set(code=15, bits=8), "code 15: expected 6 bits, found 8"),
+    "FP4 that says 8": (_set(code=17, bits=8), "code 17: expected 4 bits, found 8"),
     "somebody's kDLExtDev": (_set(device_type=12), "kDLExtDev"),
     "negative dimensions": (_set(ndim=-1), "dimensions"),
     "too many dimensions": (_set(ndim=65), "dimensions"),
@@ -150,6 +154,41 @@ def test_refused_capsules_are_left_to_their_destructor(name):
         consume(producer.capsule)
     assert name_of(producer.capsule) == "dltensor_versioned"
     assert producer.deleted == 0
+
+
+@pytest.mark.parametrize("major", [0, 2])
+def test_a_tensor_of_another_major_version_is_given_back(major):
+    """All that is known of its layout is where the deleter is."""
+    producer = Producer()
+    producer.managed.major = major
+    producer.dl.ndim, producer.dl.shape = 7, None
+
+    with pytest.raises(BufferError, match=rf"found {major}\.3; .*max_version=\(1, 3\)"):
+        consume(producer.capsule)
+    assert producer.deleted == 1
+    assert name_of(producer.capsule) == "used_dltensor_versioned"
+
+
+def test_a_tensor_of_another_major_version_may_have_no_deleter():
+    producer = Producer()
+    producer.managed.major = 2
+    producer.managed.deleter = type(producer.managed.deleter)()
+
+    with pytest.raises(BufferError, match="found 2"):
+        consume(producer.capsule)
+    assert producer.deleted == 0
+
+
+@pytest.mark.parametrize("device_type", [1, 3, 11, 13])
+def test_host_pinned_and_managed_memory_has_no_number(device_type):
+    """There are producers that number it; what leaves here follows the interface."""
+    producer = Producer()
+    producer.dl.device_type, producer.dl.device_id = device_type, 3
+    tensor = consume(producer.capsule)
+
+    assert tensor.dlpack_device == (device_type, 0)
+    managed = content_of(tensor.__dlpack__(max_version=(1, 0)), Versioned)
+    assert managed.dl_tensor.device_id == 0
 
 
 def test_our_own_kdlextdev_comes_back():

@@ -7,31 +7,118 @@ from pathlib import Path
 
 import pytest
 
-from modular_tf.abi.dlpack_layouts import DLPACK_STRUCTS, StructLayout
+from modular_tf.abi.dlpack_devices import DeviceType
+from modular_tf.abi.dlpack_elements import TypeCode
+from modular_tf.abi.dlpack_layouts import DLPACK_STRUCTS, DLPACK_VERSION, StructLayout
+from modular_tf.headers import include_directory
 from tests.dlpack import foreign
 from tests.fixtures.compiler import compile_object
 
-HEADER = Path(__file__).parents[2] / "modular_tf" / "native" / "dlpack" / "dlpack_abi.h"
+OURS = '#include "modular_tf/dlpack.h"\n'
+PUBLISHED = "#include <dlpack/dlpack.h>\n"
+AFTER_1_3 = {DeviceType.TPU, DeviceType.TPU_HOST, DeviceType.ASCEND}
+ORDERS = {"ours": OURS, "ours first": OURS + PUBLISHED, "ours last": PUBLISHED + OURS}
+SLOTS = {
+    "DLPackManagedTensorAllocator": "managed_tensor_allocator",
+    "DLPackManagedTensorFromPyObjectNoSync": "managed_tensor_from_py_object_no_sync",
+    "DLPackManagedTensorToPyObjectNoSync": "managed_tensor_to_py_object_no_sync",
+    "DLPackDLTensorFromPyObjectNoSync": "dltensor_from_py_object_no_sync",
+    "DLPackCurrentWorkStream": "current_work_stream",
+}
 
 
 def assertions(layout: StructLayout) -> list[str]:
     offsets = [f"offsetof({layout.name}, {field}) == {at}" for field, at in layout.offsets.items()]
     return [
         f"sizeof({layout.name}) == {layout.size}",
-        f"_Alignof({layout.name}) == {layout.alignment}",
+        f"ALIGNMENT({layout.name}) == {layout.alignment}",
         *offsets,
     ]
 
 
-def test_the_header_has_the_numbers_of_the_sheet(tmp_path):
-    source = tmp_path / "dlpack_layouts.c"
-    (tmp_path / HEADER.name).write_text(HEADER.read_text(encoding="utf-8"), encoding="utf-8")
-    conditions = [condition for layout in DLPACK_STRUCTS for condition in assertions(layout)]
-    lines = [f'_Static_assert({condition}, "{condition}");' for condition in conditions]
-    source.write_text("\n".join([f'#include "{HEADER.name}"', "#include <stddef.h>", *lines, ""]))
+def numbers() -> list[str]:
+    """Return what the header's constants are, by the numbers of the sheet."""
+    codes = {
+        **{code: code.name.lower() for code in TypeCode},
+        TypeCode.INT: "Int", TypeCode.UINT: "UInt", TypeCode.OPAQUE_HANDLE: "OpaqueHandle",
+    }  # fmt: skip
+    names = {code: f"kDL{name[0].upper()}{name[1:]}" for code, name in codes.items()}
+    return [
+        f"DLPACK_MAJOR_VERSION == {DLPACK_VERSION[0]}",
+        f"DLPACK_MINOR_VERSION == {DLPACK_VERSION[1]}",
+        "DLPACK_FLAG_BITMASK_READ_ONLY == 1",
+        "DLPACK_FLAG_BITMASK_IS_COPIED == 2",
+        "DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED == 4",
+        *(f"{name} == {code.value}" for code, name in names.items()),
+        *(f"{device_name(kind)} == {kind.value}" for kind in DeviceType if kind not in AFTER_1_3),
+    ]
 
-    assert len(conditions) > 40
-    assert compile_object(source).is_file()
+
+def device_name(kind: DeviceType) -> str:
+    """Return what C calls a type: CUDA_HOST is kDLCUDAHost, EXT_DEV is kDLExtDev."""
+    kept = {"CPU", "CUDA", "VPI", "ROCM", "MAIA"}
+    special = {
+        DeviceType.OPENCL: "OpenCL",
+        DeviceType.ONE_API: "OneAPI",
+        DeviceType.WEB_GPU: "WebGPU",
+    }
+    words = [word if word in kept else word.capitalize() for word in kind.name.split("_")]
+    return "kDL" + special.get(kind, "".join(words))
+
+
+CONDITIONS = [
+    *(condition for layout in DLPACK_STRUCTS for condition in assertions(layout)),
+    *numbers(),
+]
+
+
+def published_header() -> Path:
+    """Return the folder of the interface's own header, which tvm-ffi brings."""
+    import tvm_ffi
+
+    folder = Path(tvm_ffi.__file__).parent / "include"
+    assert (folder / "dlpack" / "dlpack.h").is_file()
+    return folder
+
+
+@pytest.mark.parametrize("language", ["c", "cc"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_header_has_the_numbers_of_the_sheet(tmp_path, language, order):
+    """With the published header too, which may come first, and which has the same numbers."""
+    source = tmp_path / f"dlpack_layouts.{language}"
+    keyword, alignment = (
+        ("_Static_assert", "_Alignof") if language == "c" else ("static_assert", "alignof")
+    )
+    lines = [f'{keyword}({condition}, "{condition}");' for condition in CONDITIONS]
+    slots = [
+        f"{function} type_of_{slot}(DLPackExchangeAPI* api) {{ return api->{slot}; }}"
+        for function, slot in SLOTS.items()
+    ]
+    declared = [
+        f"{function} type_of_{slot}(DLPackExchangeAPI* api);" for function, slot in SLOTS.items()
+    ]
+    head = [ORDERS[order], "#include <stddef.h>", f"#define ALIGNMENT {alignment}"]
+    source.write_text("\n".join([*head, *lines, *declared, *slots, ""]))
+
+    assert len(CONDITIONS) > 80
+    assert compile_object(source, header_folders=[published_header()]).is_file()
+
+
+def test_the_published_header_alone_has_them_too(tmp_path):
+    source = tmp_path / "published_layouts.c"
+    lines = [f'_Static_assert({condition}, "{condition}");' for condition in CONDITIONS]
+    source.write_text(
+        "\n".join([PUBLISHED, "#include <stddef.h>", "#define ALIGNMENT _Alignof", *lines, ""])
+    )
+
+    assert compile_object(source, header_folders=[published_header()]).is_file()
+
+
+def test_the_header_is_installed_beside_the_others():
+    folder = Path(include_directory(), "modular_tf")
+
+    assert (folder / "dlpack.h").is_file()
+    assert "dlpack" not in (folder / "modular_tf.h").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def project(tmp_path):
         names = []
         for language in languages:
             name, assertion = SOURCES[language]
-            (tmp_path / name).write_text(f'#include "modular_tf/modular_tf.h"\n{assertion}')
+            headers = '#include "modular_tf/modular_tf.h"\n#include "modular_tf/dlpack.h"\n'
+            (tmp_path / name).write_text(f"{headers}{assertion}")
             names.append(name)
         text = PROJECT.format(
             languages=" ".join(languages), sources=" ".join(names), version=version

@@ -13,6 +13,7 @@ from modular_tf.device.arrays.array_shape import checked_shape, element_type_of,
 from modular_tf.device.arrays.dlpack_numbers import dlpack_device
 from modular_tf.device.arrays.host_tensor import new_host_tensor
 from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
+from modular_tf.device.arrays.work_streams import note_device
 from modular_tf.device.memory.device_memory import HostMemory, UnifiedMemory
 from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError
@@ -92,6 +93,8 @@ class DeviceArray(Tensor):
         self._executor = device.executor
         self._memory = memory
         self._needs_sync = not is_host_readable
+        if not is_host_readable:
+            note_device(place, self._executor)
 
     # -- what it is -------------------------------------------------------------------------------
 

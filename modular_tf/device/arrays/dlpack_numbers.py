@@ -67,9 +67,18 @@ def _parse_type(platform: str, name: str) -> DeviceType:
     if name not in _CONFIGURABLE:
         raise ConfigError(
             f"dlpack_types: expected one of {', '.join(_CONFIGURABLE)} for memory of platform "
-            f"{platform!r}, found {name!r}"
+            f"{platform!r}, found {name!r}{_reason(name)}"
         )
     return _CONFIGURABLE[name]
+
+
+def _reason(name: str) -> str:
+    if name not in DeviceType.__members__ or not DeviceType[name].is_opaque:
+        return ""
+    return (
+        ", whose memory is a handle of its API and not an address, which other libraries cannot "
+        "use; leave the platform out, and give them copies by DeviceArray.to_host()"
+    )
 
 
 def dlpack_device(
@@ -87,7 +96,8 @@ def dlpack_device(
 
     Args:
         platform: The platform's name.
-        ordinal: The device's number on it, which types other than kDLExtDev have as their number.
+        ordinal: The device's number on it, which types other than kDLExtDev have as their number;
+            managed memory is of all devices, and has 0.
         is_host_readable: Whether the host may read the memory by its address, now.
         kind: What the user's configuration says that the platform's memory is.
 
@@ -98,4 +108,4 @@ def dlpack_device(
         return HOST
     if kind is DeviceType.EXT_DEV:
         return int(kind), _NUMBERS.number(platform, ordinal)
-    return int(kind), ordinal
+    return int(kind), ordinal if kind.is_numbered else 0

@@ -77,6 +77,11 @@ class StreamCopies(NativeObject):
     ) -> None:
         """Copy from the host to the device.
 
+        The plugin gets the source as it is and reads it when the copy runs; it is kept until then,
+        and what is written to it meanwhile may arrive. TensorFlow's interface asks for host memory
+        of the plugin (`Device.allocate_host`) in asynchronous copies. TensorFlow gives plugins
+        other memory too; one that insists may refuse it, or wait in this call.
+
         Args:
             target: Where to.
             source: Any object with contiguous bytes, or host memory of the device.
@@ -108,6 +113,9 @@ class StreamCopies(NativeObject):
         self, target: HostBuffer, source: DeviceMemory, n_bytes: int | None = None, offset: int = 0
     ) -> None:
         """Copy from the device to the host; the bytes are there when the stream has passed it.
+
+        The plugin writes to the target itself, as `memcpy_htod` has it read the source. What is
+        read from it, or written to it, before that may be anything.
 
         Args:
             target: Any object with contiguous writable bytes, or host memory of the device.

@@ -121,6 +121,8 @@ mtf_stream* mtf_stream_new(mtf_executor* executor);
 void mtf_stream_free(mtf_stream* stream);
 mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other);
 mtf_error* mtf_stream_status(mtf_stream* stream);
+/* The plugin's SP_Stream, as an address; it is valid until the stream is freed, or its executor closed. */
+uintptr_t mtf_stream_handle(const mtf_stream* stream);
 /* By an event where the plugin has no block_host_until_done. */
 mtf_error* mtf_stream_block_until_done(mtf_stream* stream);
 

@@ -94,6 +94,10 @@ mtf_error* mtf_stream_depend(mtf_stream* dependent, mtf_stream* other) {
                    "create_stream_dependency", dependent->handle, other->handle);
 }
 
+uintptr_t mtf_stream_handle(const mtf_stream* stream) {
+  return reinterpret_cast<uintptr_t>(stream->handle);
+}
+
 mtf_error* mtf_stream_status(mtf_stream* stream) {
   return call_slot(stream->owner, stream->owner->table.get_stream_status, "get_stream_status",
                    stream->handle);

@@ -55,7 +55,7 @@ static int refuse(const char* why) {
 
 static int check(const Tensor* self, int flags) {
   const bool is_read_only =
-      self->is_mutability_unknown || (self->flags & DLPACK_FLAG_READ_ONLY) != 0;
+      self->is_mutability_unknown || (self->flags & MTF_READ_ONLY) != 0;
   if (!mtf_is_host_readable(self->dl.device)) return refuse("the memory is not the host's");
   if (is_read_only && asks(flags, WRITABLE)) return refuse("the memory is read-only");
   if (format_of(self->dl.dtype) == NULL) {
@@ -83,7 +83,7 @@ static int fill(Tensor* self, BufferView* view, int flags) {
   view->buf = self->dl.data;
   view->len = self->n_bytes;
   view->itemsize = mtf_item_size(self->dl.dtype, self->flags);
-  view->readonly = self->is_mutability_unknown || (self->flags & DLPACK_FLAG_READ_ONLY) != 0;
+  view->readonly = self->is_mutability_unknown || (self->flags & MTF_READ_ONLY) != 0;
   view->ndim = asks(flags, ND) ? self->dl.ndim : 1;
   if (asks(flags, FORMAT)) view->format = (char*)format_of(self->dl.dtype);
   if (asks(flags, ND)) view->shape = (Py_ssize_t*)self->dl.shape;

@@ -4,15 +4,29 @@
 
 #include "tensor.h"
 
+enum { LAST_DEVICE_TYPE = 21 }; /* 19 to 21 were merged after DLPack 1.3 */
+
 /* Behind these `data` is a handle and not an address: nothing here could read it or offset it, and
- * there are consumers that run the deleter of such tensors twice (dlpack §2). */
-static bool is_opaque(int32_t device_type) {
-  return device_type == kDLOpenCL || device_type == kDLVulkan || device_type == kDLMetal ||
-         device_type == kDLVPI || device_type == kDLWebGPU;
+ * there are consumers that run the deleter of such tensors twice (dlpack §2). NULL for others. */
+static const char* handle_of(DLDeviceType device_type) {
+  switch (device_type) {
+    case kDLOpenCL: return "kDLOpenCL";
+    case kDLVulkan: return "kDLVulkan";
+    case kDLMetal: return "kDLMetal";
+    case kDLVPI: return "kDLVPI";
+    case kDLWebGPU: return "kDLWebGPU";
+    default: return NULL;
+  }
 }
 
 static bool is_known_device(int32_t device_type) {
-  return device_type >= kDLCPU && device_type <= kDLAscend && device_type != 5 && device_type != 6;
+  return device_type >= kDLCPU && device_type <= LAST_DEVICE_TYPE && device_type != 5 &&
+         device_type != 6;
+}
+
+/* DLPack numbers neither host memory nor what all devices of a kind share. */
+static bool is_numbered(DLDevice device) {
+  return !mtf_is_host_readable(device) && device.device_type != kDLCUDAManaged;
 }
 
 static int check_device(DLDevice device, PyObject* error) {
@@ -20,18 +34,27 @@ static int check_device(DLDevice device, PyObject* error) {
     PyErr_Format(error, "DLPack device type %d is unknown", (int)device.device_type);
     return -1;
   }
-  if (is_opaque(device.device_type)) {
-    PyErr_Format(error, "memory of DLPack device type %d is a handle, not an address",
-                 (int)device.device_type);
-    return -1;
-  }
-  return 0;
+  const char* handle = handle_of(device.device_type);
+  if (handle == NULL) return 0;
+  PyErr_Format(error,
+               "memory of DLPack device (%d, %d), %s, is a handle of its API and not an address: "
+               "no element can be found by it, and some consumers release it twice. Use a copy in "
+               "host memory, as from_dlpack(producer, device='cpu') asks the producer for",
+               (int)device.device_type, (int)device.device_id, handle);
+  return -1;
 }
 
 static int check_dtype(DLDataType dtype, PyObject* error) {
-  if (mtf_is_dtype(dtype)) return 0;
-  PyErr_Format(error, "no such DLPack data type: code %d, %d bits, %d lanes", (int)dtype.code,
-               (int)dtype.bits, (int)dtype.lanes);
+  char expected[32];
+  if (!mtf_is_dtype(dtype)) {
+    PyErr_Format(error, "no such DLPack data type: code %d, %d bits, %d lanes", (int)dtype.code,
+                 (int)dtype.bits, (int)dtype.lanes);
+    return -1;
+  }
+  if (mtf_has_its_width(dtype)) return 0;
+  mtf_list_widths(dtype.code, expected, sizeof expected);
+  PyErr_Format(error, "elements of DLPack type code %d: expected %s bits, found %d",
+               (int)dtype.code, expected, (int)dtype.bits);
   return -1;
 }
 
@@ -85,6 +108,7 @@ static bool find_data(Tensor* self, const DLTensor* source) {
 
 static int fill(Tensor* self, const DLTensor* source, uint64_t flags, PyObject* error) {
   self->dl = *source;
+  if (!is_numbered(source->device)) self->dl.device.device_id = 0;
   self->flags = flags;
   if (copy_extents(self, source) < 0) return -1;
   if (find_data(self, source) &&
@@ -170,10 +194,10 @@ static int read_dtype(int code, int bits, int lanes, DLDataType* dtype) {
 static int describe(Tensor* self, const Arguments* a) {
   int64_t shape[MTF_MAX_NDIM], strides[MTF_MAX_NDIM];
   DLTensor dl = {
-      .shape = shape, .strides = strides, .device = {a->device_type, a->device_id}};
-  const uint64_t flags = (a->read_only ? DLPACK_FLAG_READ_ONLY : 0) |
-                         (a->is_copied ? DLPACK_FLAG_IS_COPIED : 0) |
-                         (a->is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0);
+      .shape = shape, .strides = strides, .device = {(DLDeviceType)a->device_type, a->device_id}};
+  const uint64_t flags = (a->read_only ? MTF_READ_ONLY : 0) |
+                         (a->is_copied ? MTF_IS_COPIED : 0) |
+                         (a->is_padded ? MTF_PADDED : 0);
   const unsigned long long address = PyLong_AsUnsignedLongLong(a->address);
   if (address == (unsigned long long)-1 && PyErr_Occurred()) return -1;
   dl.data = (void*)(uintptr_t)address;
@@ -226,7 +250,7 @@ PyObject* mtf_bytes_of_elements(PyObject* module, PyObject* arguments) {
     name_overflow();
     return NULL;
   }
-  if (mtf_count(&dl, is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0, &size, &n_bytes)) {
+  if (mtf_count(&dl, is_padded ? MTF_PADDED : 0, &size, &n_bytes)) {
     return PyLong_FromLongLong(n_bytes);
   }
   PyErr_SetString(PyExc_ValueError, "the shape is negative somewhere, or larger than memory can be");

@@ -9,7 +9,9 @@
 #include "managed_tensor.h"
 
 static const char table_name[] = "dlpack_exchange_api";
-static PyObject* attribute_name; /* interned */
+static PyObject* attribute_name;    /* interned */
+static PyObject* no_order;          /* the stream -1: the consumer orders the work itself */
+static PyObject* work_stream_query; /* of mtf_set_work_stream_query; or NULL */
 
 typedef void (*SetError)(void* context, const char* kind, const char* message);
 
@@ -28,11 +30,11 @@ static void describe_allocated(DLManagedTensorVersioned* managed, const DLTensor
                                void* memory, bool is_empty) {
   int64_t* extents = (int64_t*)(managed + 1);
   const int32_t n = prototype->ndim;
-  managed->version = (DLPackVersion){DLPACK_MAJOR, DLPACK_MINOR};
+  managed->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed->manager_ctx = memory;
   managed->deleter = delete_allocated;
   managed->dl_tensor = (DLTensor){.data = is_empty ? NULL : memory,
-                                  .device = prototype->device,
+                                  .device = {kDLCPU, 0},
                                   .ndim = n,
                                   .dtype = prototype->dtype,
                                   .shape = n == 0 ? NULL : extents,
@@ -49,7 +51,7 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* c
     return report(set_error, context, "BufferError", "only kDLCPU memory is allocated here");
   }
   if (!mtf_has_extents(prototype) || !mtf_is_dtype(prototype->dtype) ||
-      !mtf_count(prototype, 0, &size, &n_bytes)) {
+      !mtf_has_its_width(prototype->dtype) || !mtf_count(prototype, 0, &size, &n_bytes)) {
     return report(set_error, context, "ValueError", "the prototype describes no tensor");
   }
   const size_t extents = 2 * (size_t)prototype->ndim * sizeof(int64_t);
@@ -64,20 +66,53 @@ static int allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* c
   return 0;
 }
 
-static int from_object(void* object, DLManagedTensorVersioned** out) {
+/* As __dlpack__ without arguments does. */
+static Tensor* hold_in_order(Tensor* self, uint64_t* flags) {
   PyObject* const nothing_asked[MTF_KEYWORDS] = {Py_None, Py_None, Py_None, Py_None};
+  return mtf_hold_exported(self, nothing_asked, flags);
+}
+
+/* Begins a use without a wait: who gets the memory asks for the current work stream. Only memory of
+ * the host is waited for, which has no stream that a consumer could order itself by. */
+static int hold_without_order(Tensor* self) {
+  const bool is_ordered_by_consumer = self->needs_sync && !mtf_is_host_readable(self->dl.device);
+  return mtf_hold_when_done(self, is_ordered_by_consumer ? no_order : Py_None);
+}
+
+static Tensor* hold_for_table(Tensor* self, uint64_t* flags) {
+  if (mtf_has_negative_stride(&self->dl)) return hold_in_order(self, flags);
+  *flags = self->flags & ~MTF_IS_COPIED;
+  return hold_without_order(self) < 0 ? NULL : self;
+}
+
+/* A managed tensor of what `hold` chooses. -1 with an exception. */
+static int export_object(PyObject* object, Tensor* (*hold)(Tensor*, uint64_t*),
+                         DLManagedTensorVersioned** out) {
   uint64_t flags = 0;
   Tensor* self = mtf_tensor_from(object);
-  Tensor* exported = self == NULL ? NULL : mtf_hold_exported(self, nothing_asked, &flags);
+  Tensor* exported = self == NULL ? NULL : hold(self, &flags);
   if (exported == NULL) return -1;
   *out = mtf_managed_versioned(exported, flags);
   mtf_let_go(exported);
   return *out == NULL ? -1 : 0;
 }
 
+static int from_object(void* object, DLManagedTensorVersioned** out) {
+  return export_object(object, hold_for_table, out);
+}
+
+/* Nothing was waited for when ours left by the table: its view is to wait when it leaves otherwise. */
+static void inherit_order(Tensor* view) {
+  const Tensor* root = mtf_root(view);
+  view->needs_sync = root->needs_sync && !root->is_ended && !mtf_is_host_readable(view->dl.device);
+}
+
 static int to_object(DLManagedTensorVersioned* managed, void** out_object) {
-  *out_object = mtf_adopt_versioned(managed);
-  return *out_object == NULL ? -1 : 0;
+  Tensor* self = mtf_adopt_versioned(managed);
+  *out_object = self;
+  if (self == NULL) return -1;
+  if (self->is_view) inherit_order(self);
+  return 0;
 }
 
 /* Borrowed: what it points at lives as long as the object does, and so does the memory. */
@@ -88,23 +123,39 @@ static int describe_object(void* object, DLTensor* out) {
     PyErr_SetString(PyExc_BufferError, "negative strides cannot be lent without a copy");
     return -1;
   }
-  if (mtf_hold_when_done(self, Py_None) < 0) return -1;
+  if (hold_without_order(self) < 0) return -1;
   *out = self->dl;
   self->is_lent = true;
   mtf_let_go(self);
   return 0;
 }
 
-/* Memory that is exported has been waited for: no stream has to be. */
-static int current_work_stream(int32_t device_type, int32_t device_id, void** out_stream) {
-  (void)device_type;
-  (void)device_id;
+/* Memory of the host is complete, and has no stream. */
+static int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out_stream) {
+  const DLDevice device = {device_type, device_id};
   *out_stream = NULL;
-  return 0;
+  if (work_stream_query == NULL || mtf_is_host_readable(device)) return 0;
+  const PyGILState_STATE state = PyGILState_Ensure(); /* tolerates callers without the GIL */
+  PyObject* handle =
+      PyObject_CallFunction(work_stream_query, "ii", (int)device_type, (int)device_id);
+  if (handle != NULL) *out_stream = PyLong_AsVoidPtr(handle);
+  const bool failed = handle == NULL || PyErr_Occurred() != NULL;
+  Py_XDECREF(handle);
+  PyGILState_Release(state);
+  return failed ? -1 : 0;
+}
+
+PyObject* mtf_set_work_stream_query(PyObject* module, PyObject* query) {
+  (void)module;
+  PyObject* before = work_stream_query;
+  Py_INCREF(query);
+  work_stream_query = query;
+  Py_XDECREF(before);
+  Py_RETURN_NONE;
 }
 
 static DLPackExchangeAPI our_table = {
-    .header = {.version = {DLPACK_MAJOR, DLPACK_MINOR}},
+    .header = {.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION}},
     .managed_tensor_allocator = allocate,
     .managed_tensor_from_py_object_no_sync = from_object,
     .managed_tensor_to_py_object_no_sync = to_object,
@@ -113,6 +164,8 @@ static DLPackExchangeAPI our_table = {
 };
 
 int mtf_publish_exchange_table(PyObject* type) {
+  no_order = PyLong_FromLong(-1);
+  if (no_order == NULL) return -1;
   attribute_name = PyUnicode_InternFromString("__dlpack_c_exchange_api__");
   PyObject* capsule = attribute_name == NULL ? NULL : PyCapsule_New(&our_table, table_name, NULL);
   const int failed = capsule == NULL ? -1 : PyObject_SetAttr(type, attribute_name, capsule);
@@ -136,8 +189,8 @@ static const DLPackExchangeAPI* table_of(PyObject* type) {
   const DLPackExchangeAPIHeader* header = NULL;
   if (PyCapsule_IsValid(capsule, table_name)) header = PyCapsule_GetPointer(capsule, table_name);
   Py_DECREF(capsule); /* tables live as long as the process */
-  while (header != NULL && header->version.major > DLPACK_MAJOR) header = older(header);
-  if (header == NULL || header->version.major != DLPACK_MAJOR) return NULL;
+  while (header != NULL && header->version.major > DLPACK_MAJOR_VERSION) header = older(header);
+  if (header == NULL || header->version.major != DLPACK_MAJOR_VERSION) return NULL;
   return (const DLPackExchangeAPI*)header;
 }
 
@@ -199,5 +252,7 @@ PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_s
     return none_unless_failed();
   }
   DLManagedTensorVersioned* managed = NULL;
-  return from_object(arguments[0], &managed) < 0 ? NULL : hand_over(table, managed);
+  /* Nobody asks for a stream on this way. */
+  if (export_object(arguments[0], hold_in_order, &managed) < 0) return NULL;
+  return hand_over(table, managed);
 }

@@ -14,4 +14,8 @@ PyObject* mtf_import_by_table(PyObject* module, PyObject* object);
 /* export_by_table(tensor, type): an object of `type`, through its table; None where it has none. */
 PyObject* mtf_export_by_table(PyObject* module, PyObject* const* arguments, Py_ssize_t count);
 
+/* set_work_stream_query(function): who knows the streams of devices; called with the DLPack type and
+ * number of one, it returns the address of a stream, or 0. */
+PyObject* mtf_set_work_stream_query(PyObject* module, PyObject* query);
+
 #endif

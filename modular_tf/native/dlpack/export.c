@@ -61,7 +61,7 @@ static int wants_versioned(PyObject* max_version) {
   long major = 0, minor = 0;
   if (max_version == Py_None) return 0;
   if (read_pair(max_version, "max_version", &major, &minor) < 0) return -1;
-  return major >= DLPACK_MAJOR;
+  return major >= DLPACK_MAJOR_VERSION;
 }
 
 static int read_device(const Tensor* self, PyObject* dl_device, DLDevice* wanted) {
@@ -107,11 +107,11 @@ static int check_stream(DLDevice device, PyObject* stream) {
 /* The struct that says all that must be said, or a BufferError. */
 static PyObject* capsule_of(Tensor* self, bool is_versioned, uint64_t flags) {
   if (is_versioned) return mtf_versioned_capsule(self, flags);
-  if ((flags & (DLPACK_FLAG_READ_ONLY | DLPACK_FLAG_SUBBYTE_PADDED)) == 0) {
+  if ((flags & (MTF_READ_ONLY | MTF_PADDED)) == 0) {
     return mtf_legacy_capsule(self);
   }
   PyErr_SetString(PyExc_BufferError,
-                  (flags & DLPACK_FLAG_READ_ONLY) != 0
+                  (flags & MTF_READ_ONLY) != 0
                       ? "the memory is read-only, which needs max_version of (1, 0) or more"
                       : "the elements are padded, which needs max_version of (1, 0) or more");
   return NULL;
@@ -132,7 +132,7 @@ static Tensor* elsewhere(Tensor* self, DLDevice wanted, int copy) {
     return NULL;
   }
   if (is_moved && copy != 1) return mtf_tensor_view_on(self, host);
-  if (copy != 0) return mtf_tensor_host_copy(self, self->flags & DLPACK_FLAG_SUBBYTE_PADDED);
+  if (copy != 0) return mtf_tensor_host_copy(self, self->flags & MTF_PADDED);
   PyErr_SetString(PyExc_BufferError,
                   "strides are negative, which consumers do not bear, and copy=False was asked for");
   return NULL;
@@ -210,7 +210,7 @@ Tensor* mtf_hold_exported(Tensor* self, PyObject* const* request, uint64_t* flag
   const int as_it_is = is_exported_as_it_is(self, request, &wanted);
   if (as_it_is < 0) return NULL;
   if (as_it_is != 0) {
-    *flags = self->flags & ~DLPACK_FLAG_IS_COPIED;
+    *flags = self->flags & ~MTF_IS_COPIED;
     return mtf_hold_when_done(self, request[MTF_STREAM]) < 0 ? NULL : self;
   }
   mtf_hold(self);

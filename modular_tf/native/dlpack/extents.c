@@ -1,12 +1,47 @@
 #include "extents.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGNMENT = 256 };
 
+enum { MOST_WIDTHS = 4 };
+
+/* The widths of those types that have not any one. Floating point is of IEEE's formats. */
+static const uint8_t widths[kDLFloat4_e2m1fn + 1][MOST_WIDTHS] = {
+    [kDLFloat] = {16, 32, 64, 128},
+    [kDLBfloat] = {16},
+    [kDLComplex] = {32, 64, 128},
+    [kDLBool] = {8},
+    [kDLFloat8_e3m4] = {8},
+    [kDLFloat8_e4m3] = {8},
+    [kDLFloat8_e4m3b11fnuz] = {8},
+    [kDLFloat8_e4m3fn] = {8},
+    [kDLFloat8_e4m3fnuz] = {8},
+    [kDLFloat8_e5m2] = {8},
+    [kDLFloat8_e5m2fnuz] = {8},
+    [kDLFloat8_e8m0fnu] = {8},
+    [kDLFloat6_e2m3fn] = {6},
+    [kDLFloat6_e3m2fn] = {6},
+    [kDLFloat4_e2m1fn] = {4},
+};
+
 bool mtf_is_dtype(DLDataType dtype) {
   return dtype.code <= kDLFloat4_e2m1fn && dtype.bits > 0 && dtype.lanes > 0;
+}
+
+bool mtf_has_its_width(DLDataType dtype) {
+  const uint8_t* allowed = widths[dtype.code];
+  return allowed[0] == 0 || memchr(allowed, dtype.bits, MOST_WIDTHS) != NULL;
+}
+
+void mtf_list_widths(uint8_t code, char* text, size_t room) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (int i = 0; i < MOST_WIDTHS && widths[code][i] != 0 && used < room; ++i) {
+    used += (size_t)snprintf(text + used, room - used, i == 0 ? "%d" : " or %d", widths[code][i]);
+  }
 }
 
 bool mtf_has_extents(const DLTensor* tensor) {
@@ -17,7 +52,9 @@ bool mtf_has_extents(const DLTensor* tensor) {
 /* Padding gives each lane bytes of its own. */
 int64_t mtf_item_size(DLDataType dtype, uint64_t flags) {
   const int64_t bits = (int64_t)dtype.bits * dtype.lanes;
-  if ((flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0) return (dtype.bits + 7) / 8 * (int64_t)dtype.lanes;
+  if ((flags & MTF_PADDED) != 0) {
+    return (dtype.bits + 7) / 8 * (int64_t)dtype.lanes;
+  }
   return bits % 8 == 0 ? bits / 8 : 0;
 }
 

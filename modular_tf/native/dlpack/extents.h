@@ -4,8 +4,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "dlpack_abi.h"
+#include "modular_tf/dlpack.h"
+
+/* Flags, by shorter names. */
+#define MTF_READ_ONLY DLPACK_FLAG_BITMASK_READ_ONLY
+#define MTF_IS_COPIED DLPACK_FLAG_BITMASK_IS_COPIED
+#define MTF_PADDED DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED
 
 enum { MTF_MAX_NDIM = 64 }; /* numpy's and memoryview's limit too */
 
@@ -15,8 +21,14 @@ static inline bool mtf_multiply_add(int64_t a, int64_t b, int64_t c, int64_t* re
   return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(product, c, result);
 }
 
-/* Whether DLPack has such a data type. */
+/* Whether DLPack has such a data type, of whatever width. */
 bool mtf_is_dtype(DLDataType dtype);
+
+/* Whether a data type that DLPack has is of a width that it may have: many have one only. */
+bool mtf_has_its_width(DLDataType dtype);
+
+/* Writes the widths that a type code may have, "16 or 32"; nothing where it may have any. */
+void mtf_list_widths(uint8_t code, char* text, size_t room);
 
 /* Whether there are at most MTF_MAX_NDIM dimensions, and a shape where there is one. */
 bool mtf_has_extents(const DLTensor* tensor);

@@ -9,7 +9,7 @@
 /* Without the GIL. */
 static void copy_bytes(const Tensor* self, bool is_other_layout, char* to) {
   const int64_t item = mtf_item_size(self->dl.dtype, self->flags);
-  const bool is_padded = (self->flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0;
+  const bool is_padded = (self->flags & MTF_PADDED) != 0;
   if (is_other_layout && is_padded) {
     mtf_pack(self->dl.dtype, self->size, self->dl.data, (uint8_t*)to);
   } else if (is_other_layout) {
@@ -44,7 +44,7 @@ static Tensor* new_host_tensor(const Tensor* self, uint64_t padded) {
   copy->release = free;
   if (dl.data == NULL) PyErr_NoMemory();
   if (dl.data == NULL ||
-      mtf_tensor_describe(copy, &dl, padded | DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
+      mtf_tensor_describe(copy, &dl, padded | MTF_IS_COPIED, PyExc_BufferError) < 0) {
     Py_DECREF((PyObject*)copy);
     return NULL;
   }
@@ -52,7 +52,7 @@ static Tensor* new_host_tensor(const Tensor* self, uint64_t padded) {
 }
 
 Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded) {
-  const bool is_other_layout = padded != (self->flags & DLPACK_FLAG_SUBBYTE_PADDED) &&
+  const bool is_other_layout = padded != (self->flags & MTF_PADDED) &&
                                mtf_has_two_layouts(self->dl.dtype);
   if (check_compact(self, is_other_layout) < 0) return NULL;
   Tensor* copy = new_host_tensor(self, padded);
@@ -72,7 +72,7 @@ PyObject* mtf_repacked(PyObject* module, PyObject* arguments) {
   if (self == NULL || mtf_hold_when_done(self, Py_None) < 0) return NULL;
   Tensor* copy = NULL;
   if (mtf_is_host_readable(self->dl.device)) {
-    copy = mtf_tensor_host_copy(self, is_padded ? DLPACK_FLAG_SUBBYTE_PADDED : 0);
+    copy = mtf_tensor_host_copy(self, is_padded ? MTF_PADDED : 0);
   } else {
     PyErr_SetString(PyExc_BufferError, "only host memory can be packed or unpacked");
   }

@@ -5,7 +5,7 @@
 #include "tensor.h"
 
 /* A compact copy in new host memory, with IS_COPIED, whose elements are padded if `padded` is
- * DLPACK_FLAG_SUBBYTE_PADDED and packed if it is 0. The GIL is released while bytes are copied, so
+ * MTF_PADDED and packed if it is 0. The GIL is released while bytes are copied, so
  * that the caller has to hold the memory. NULL with an exception. */
 Tensor* mtf_tensor_host_copy(Tensor* self, uint64_t padded);
 

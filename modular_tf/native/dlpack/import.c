@@ -34,12 +34,18 @@ static int describe(Tensor* self, const DLTensor* dl, uint64_t flags, bool is_ou
   return -1;
 }
 
+static bool is_of_our_major(const DLManagedTensorVersioned* managed) {
+  return managed->version.major == DLPACK_MAJOR_VERSION;
+}
+
 static int describe_versioned(Tensor* self, const DLManagedTensorVersioned* managed) {
-  const uint64_t known =
-      DLPACK_FLAG_READ_ONLY | DLPACK_FLAG_IS_COPIED | DLPACK_FLAG_SUBBYTE_PADDED;
-  if (managed->version.major != DLPACK_MAJOR) {
-    PyErr_Format(PyExc_BufferError, "expected DLPack %d, found %u.%u", (int)DLPACK_MAJOR,
-                 (unsigned)managed->version.major, (unsigned)managed->version.minor);
+  const uint64_t known = MTF_READ_ONLY | MTF_IS_COPIED | MTF_PADDED;
+  if (!is_of_our_major(managed)) {
+    PyErr_Format(PyExc_BufferError,
+                 "expected DLPack %d, found %u.%u; ask the producer for max_version=(%d, %d)",
+                 (int)DLPACK_MAJOR_VERSION, (unsigned)managed->version.major,
+                 (unsigned)managed->version.minor, (int)DLPACK_MAJOR_VERSION,
+                 (int)DLPACK_MINOR_VERSION);
     return -1;
   }
   return describe(self, &managed->dl_tensor, managed->flags & known, mtf_is_our_versioned(managed));
@@ -83,14 +89,20 @@ Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
   return self;
 }
 
+/* Of a layout that is unknown here only the deleter can be used, and is to be. */
+static int give_back(DLManagedTensorVersioned* managed, PyObject* capsule) {
+  if (PyCapsule_SetName(capsule, mtf_used_versioned_name) == 0) mtf_discard_versioned(managed);
+  return -1;
+}
+
 /* 1 if the capsule was of this kind and is consumed, 0 if it is of another, -1 with an exception. */
 static int consume_versioned(Tensor* self, PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, mtf_versioned_name)) return 0;
   DLManagedTensorVersioned* managed = PyCapsule_GetPointer(capsule, mtf_versioned_name);
-  if (describe_versioned(self, managed) < 0 ||
-      PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) {
-    return -1;
+  if (describe_versioned(self, managed) < 0) {
+    return is_of_our_major(managed) ? -1 : give_back(managed, capsule);
   }
+  if (PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) return -1;
   take_over_versioned(self, managed);
   return 1;
 }

@@ -11,7 +11,8 @@ Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed);
 void mtf_discard_versioned(DLManagedTensorVersioned* managed);
 
 /* consume(capsule): takes over what an unconsumed capsule of either kind holds, and renames it. On
- * an error the capsule is left as it was, so that its destructor frees. */
+ * an error the capsule is left as it was, so that its destructor frees; what is of another major
+ * version is given back at once. */
 PyObject* mtf_consume(PyObject* module, PyObject* capsule);
 
 #endif

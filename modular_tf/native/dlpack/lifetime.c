@@ -27,7 +27,8 @@ void mtf_release_memory(Tensor* self) {
 }
 
 int mtf_wait_for_work(Tensor* self, PyObject* stream) {
-  PyObject* done = PyObject_CallMethod((PyObject*)self, "_before_export", "(O)", stream);
+  PyObject* asked = (PyObject*)(self->needs_sync ? mtf_root(self) : self);
+  PyObject* done = PyObject_CallMethod(asked, "_before_export", "(O)", stream);
   if (done == NULL) return -1;
   Py_DECREF(done);
   if (!self->is_ended) return 0;

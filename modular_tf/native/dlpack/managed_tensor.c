@@ -58,9 +58,9 @@ static Tensor* fill(Tensor* self, DLTensor* dl, int64_t* extents) {
 DLManagedTensorVersioned* mtf_managed_versioned(Tensor* self, uint64_t flags) {
   DLManagedTensorVersioned* managed = new_block(self, sizeof *managed);
   if (managed == NULL) return NULL;
-  managed->version = (DLPackVersion){DLPACK_MAJOR, DLPACK_MINOR};
+  managed->version = (DLPackVersion){DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed->deleter = delete_versioned;
-  managed->flags = flags | (self->is_mutability_unknown ? DLPACK_FLAG_READ_ONLY : 0);
+  managed->flags = flags | (self->is_mutability_unknown ? MTF_READ_ONLY : 0);
   managed->manager_ctx = fill(self, &managed->dl_tensor, (int64_t*)(managed + 1));
   return managed;
 }

@@ -11,6 +11,7 @@ static PyMethodDef functions[] = {
     {"consume", mtf_consume, METH_O, NULL},
     {"import_by_table", mtf_import_by_table, METH_O, NULL},
     {"export_by_table", (PyCFunction)(void (*)(void))mtf_export_by_table, METH_FASTCALL, NULL},
+    {"set_work_stream_query", mtf_set_work_stream_query, METH_O, NULL},
     {"repacked", mtf_repacked, METH_VARARGS, NULL},
     {"bytes_of_elements", mtf_bytes_of_elements, METH_VARARGS, NULL},
     {"owned_pointer", (PyCFunction)(void (*)(void))mtf_owned_pointer, METH_FASTCALL, NULL},

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "dlpack_abi.h"
+#include "modular_tf/dlpack.h"
 
 /* Whether padding changes how elements lie. */
 bool mtf_has_two_layouts(DLDataType dtype);

@@ -33,7 +33,7 @@ Tensor* mtf_tensor_view_on(Tensor* self, DLDevice device) {
   DLTensor dl = self->dl;
   if (view == NULL) return NULL;
   dl.device = device;
-  if (mtf_tensor_describe(view, &dl, self->flags & ~DLPACK_FLAG_IS_COPIED, PyExc_BufferError) < 0) {
+  if (mtf_tensor_describe(view, &dl, self->flags & ~MTF_IS_COPIED, PyExc_BufferError) < 0) {
     Py_DECREF((PyObject*)view);
     return NULL;
   }
@@ -89,9 +89,9 @@ static PyObject* get(PyObject* object, void* which) {
     case DEVICE: return mtf_dlpack_device(object, NULL);
     case READ_ONLY:
       return PyBool_FromLong(self->is_mutability_unknown ||
-                             (self->flags & DLPACK_FLAG_READ_ONLY) != 0);
-    case COPIED: return PyBool_FromLong((self->flags & DLPACK_FLAG_IS_COPIED) != 0);
-    case PADDED: return PyBool_FromLong((self->flags & DLPACK_FLAG_SUBBYTE_PADDED) != 0);
+                             (self->flags & MTF_READ_ONLY) != 0);
+    case COPIED: return PyBool_FromLong((self->flags & MTF_IS_COPIED) != 0);
+    case PADDED: return PyBool_FromLong((self->flags & MTF_PADDED) != 0);
     case EXPORTS: return PyLong_FromSsize_t(self->n_exports);
     default: return owner_of(self);
   }

@@ -9,7 +9,7 @@
 #include <Python.h>
 #include <stdbool.h>
 
-#include "dlpack_abi.h"
+#include "modular_tf/dlpack.h"
 #include "extents.h"
 
 enum { MTF_INLINE_NDIM = 4 };
@@ -17,7 +17,7 @@ enum { MTF_INLINE_NDIM = 4 };
 typedef struct {
   PyObject_HEAD
   DLTensor dl;            /* byte_offset 0; strides are set; data is NULL where there is no element */
-  uint64_t flags;         /* DLPACK_FLAG_* */
+  uint64_t flags;         /* MTF_READ_ONLY, ... */
   int64_t size;           /* elements */
   int64_t n_bytes;        /* of the elements, without gaps */
   PyObject* owner;        /* keeps the memory; or NULL */
