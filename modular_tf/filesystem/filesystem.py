@@ -138,16 +138,25 @@ class Filesystem:
 
     @skip_same_file
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file, replacing an existing target file; under its own name it stays."""
+        """Move a file, replacing an existing target file; under its own name it stays.
+
+        The default refuses a directory as target (`FailedPreconditionError`).
+        """
         defaults.rename_file(self, source, target)
 
     @skip_same_file
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; an existing target file is replaced, a target directory copied into.
 
+        Where the filesystem renames files itself, a failure leaves an existing target as it was.
         A file that is copied onto itself, by whatever spelling of its name, stays as it is.
         """
         copy_through(self, source, self, target)
+
+    def renames_files(self) -> bool:
+        """Return whether it renames files itself, rather than by a copy and a deletion."""
+        own = type(self).rename_file is not Filesystem.rename_file
+        return own or "rename_file" in vars(self)
 
     # -- questions ----------------------------------------------------------------------------
 
