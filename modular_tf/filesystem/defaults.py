@@ -22,8 +22,11 @@ from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.filesystem.configuration import Option
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.transactions import Transaction
 
 # No system or store has paths this long: a tree that is deeper has no end.
 _MAX_URI = 1 << 14
@@ -201,6 +204,22 @@ def get_file_size(fs: Filesystem, uri: str) -> int:
             operation="get_file_size",
         )
     return statistics.length
+
+
+def transaction_text(transaction: Transaction) -> str:
+    """Return where a transaction's token is and whose it is, for debugging."""
+    return f"token {transaction.token!r}, owner {transaction.filesystem!r}"
+
+
+def no_options(fs: Filesystem, operation: str, names: Iterable[str]) -> NotFoundError:
+    """Return the error of setting options where a filesystem has none that can be set."""
+    asked = ", ".join(map(repr, names)) or "none"
+    return NotFoundError(
+        f"{operation}: {fs.plugin} has no options that can be set for {fs.scheme!r}"
+        f" (asked for: {asked})",
+        plugin=fs.plugin,
+        operation=operation,
+    )
 
 
 def configuration_option(fs: Filesystem, key: str) -> Option:

@@ -248,24 +248,25 @@ class Filesystem:
         raise self._unimplemented("get_or_start_transaction_for_path", uri)
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Return a description of a transaction."""
-        raise self._unimplemented("decode_transaction_token")
+        """Return a description of a transaction; by default its token and its owner."""
+        return defaults.transaction_text(transaction)
 
     def get_filesystem_configuration(self) -> list[Option]:
         """Return the options that can be set; none by default (header's default)."""
         return []
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set the given options."""
-        raise self._unimplemented("set_filesystem_configuration")
+        """Set the given options; `NotFoundError` where none can be set, as by default."""
+        names = [option.name for option in options]
+        raise defaults.no_options(self, "set_filesystem_configuration", names)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
         """Return the option with a key."""
         return defaults.configuration_option(self, key)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set the given option."""
-        raise self._unimplemented("set_filesystem_configuration_option")
+        """Set the given option; `NotFoundError` where none can be set, as by default."""
+        raise defaults.no_options(self, "set_filesystem_configuration_option", [option.name])
 
     def get_filesystem_configuration_keys(self) -> list[str]:
         """Return the names of the options.
