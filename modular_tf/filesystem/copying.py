@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import InternalError, ModularTFError
-from modular_tf.filesystem.uri import basename, join_path
+from modular_tf.errors import InternalError, ModularTFError, NotFoundError
+from modular_tf.filesystem.uri import basename, dirname, join_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
 
+    _Write = Callable[[WritableFile], None]
+    _WayOfWriting = Callable[[Filesystem, str, _Write], None]
+
 COPY_BLOCK = 1 << 20
 """Bytes in memory at a time, where nothing else is said."""
+
+_UNFINISHED = ".mtf-copy-"
 
 
 def copy(source_fs: Filesystem, source: str, target_fs: Filesystem, target: str) -> None:
@@ -45,8 +51,9 @@ def copy_through(
 ) -> bool:
     """Copy the bytes through this process.
 
-    A target directory is copied into. After a failure the torn target is deleted where the
-    filesystem can.
+    A target directory is copied into. After a failure nothing is left of a new target. A file that
+    was there before keeps its content within one filesystem that can rename: the copy has a name
+    of its own beside it until it is whole. Elsewhere a torn target is deleted.
 
     Args:
         source_fs: Where the source is.
@@ -67,15 +74,63 @@ def copy_through(
         buffer = memoryview(bytearray(block))
         # Read first: a source that cannot be read must not cost the target its content.
         count = _read_block(reader, 0, buffer)
-        writer = target_fs.new_writable_file(target)
-        try:
-            with writer:
-                _write_all(reader, writer, buffer, count, advance)
-        except BaseException:
-            with suppress(ModularTFError):
-                target_fs.delete_file(target)
-            raise
+        is_one_store = source_fs is target_fs
+        write_to = _way_of_writing(target_fs, source, target) if is_one_store else _write_new
+        write_to(
+            target_fs, target, lambda writer: _write_all(reader, writer, buffer, count, advance)
+        )
     return True
+
+
+def _way_of_writing(fs: Filesystem, source: str, target: str) -> _WayOfWriting:
+    """Return how to write a file so that a failure leaves what is there now, if anything is."""
+    try:
+        length = fs.stat(target).length
+    except NotFoundError:
+        return _write_new
+    except ModularTFError:
+        length = -1
+    if length == 0:
+        return _write_empty
+    # The source is such a file where renaming it has come to a copy after all.
+    is_unfinished = basename(source).startswith(_UNFINISHED)
+    return _replace if fs.renames_files() and not is_unfinished else _write_new
+
+
+def _write_new(fs: Filesystem, target: str, write: _Write) -> None:
+    """Write a file that is not there yet, or cannot be kept; a failure leaves none."""
+    _write(fs, target, write, fs.delete_file)
+
+
+def _write_empty(fs: Filesystem, target: str, write: _Write) -> None:
+    """Write to an empty file, which a failure leaves empty; it may be a device or a pipe."""
+    _write(fs, target, write, lambda uri: fs.new_writable_file(uri).close())
+
+
+def _replace(fs: Filesystem, target: str, write: _Write) -> None:
+    """Write a file beside the target and rename it; a failure leaves the target as it was."""
+    directory = dirname(target.rstrip("/"))
+    unfinished = join_path(directory, f"{_UNFINISHED}{os.urandom(8).hex()}")
+    _write_new(fs, unfinished, write)
+    with _undoing(fs.delete_file, unfinished):
+        fs.rename_file(unfinished, target)
+
+
+def _write(fs: Filesystem, target: str, write: _Write, undo: Callable[[str], None]) -> None:
+    writer = fs.new_writable_file(target)
+    with _undoing(undo, target), writer:
+        write(writer)
+
+
+@contextmanager
+def _undoing(undo: Callable[[str], None], uri: str) -> Iterator[None]:
+    """Call `undo(uri)` after a failure, and raise that failure whatever comes of it."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ModularTFError):
+            undo(uri)
+        raise
 
 
 def _write_all(

@@ -18,13 +18,15 @@ from modular_tf.errors import (
     PermissionDeniedError,
 )
 from modular_tf.filesystem.child_names import checked_children
-from modular_tf.filesystem.copying import inside_directory
 from modular_tf.filesystem.statistics import DeletedCounts
 from modular_tf.filesystem.uri import join_path, parse_uri, split_last
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from modular_tf.filesystem.configuration import Option
     from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.filesystem.transactions import Transaction
 
 # No system or store has paths this long: a tree that is deeper has no end.
 _MAX_URI = 1 << 14
@@ -168,14 +170,27 @@ def _check_depth(fs: Filesystem, child: str) -> None:
 def rename_file(fs: Filesystem, source: str, target: str) -> None:
     """Copy, then delete the source: not atomic, a failure between leaves both.
 
-    A file that is renamed into the directory where it lies stays as it is.
+    Raises:
+        FailedPreconditionError: The target is a directory.
     """
-    target = inside_directory(fs, target, source)
-    if fs.is_same_name(source, target):
-        fs.stat(source)
-        return
+    if _is_directory(fs, target):
+        raise FailedPreconditionError(
+            f"rename_file {source!r}: the target {target!r} is a directory;"
+            " name the file within it",
+            plugin=fs.plugin,
+            path=target,
+            operation="rename_file",
+        )
     fs.copy_file(source, target)
     fs.delete_file(source)
+
+
+def _is_directory(fs: Filesystem, uri: str) -> bool:
+    """Return whether a directory is known to be there."""
+    try:
+        return fs.is_directory(uri)
+    except ModularTFError:
+        return False
 
 
 def get_file_size(fs: Filesystem, uri: str) -> int:
@@ -189,6 +204,22 @@ def get_file_size(fs: Filesystem, uri: str) -> int:
             operation="get_file_size",
         )
     return statistics.length
+
+
+def transaction_text(transaction: Transaction) -> str:
+    """Return where a transaction's token is and whose it is, for debugging."""
+    return f"token {transaction.token!r}, owner {transaction.filesystem!r}"
+
+
+def no_options(fs: Filesystem, operation: str, names: Iterable[str]) -> NotFoundError:
+    """Return the error of setting options where a filesystem has none that can be set."""
+    asked = ", ".join(map(repr, names)) or "none"
+    return NotFoundError(
+        f"{operation}: {fs.plugin} has no options that can be set for {fs.scheme!r}"
+        f" (asked for: {asked})",
+        plugin=fs.plugin,
+        operation=operation,
+    )
 
 
 def configuration_option(fs: Filesystem, key: str) -> Option:

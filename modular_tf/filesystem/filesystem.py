@@ -138,16 +138,25 @@ class Filesystem:
 
     @skip_same_file
     def rename_file(self, source: str, target: str) -> None:
-        """Move a file, replacing an existing target file; under its own name it stays."""
+        """Move a file, replacing an existing target file; under its own name it stays.
+
+        The default refuses a directory as target (`FailedPreconditionError`).
+        """
         defaults.rename_file(self, source, target)
 
     @skip_same_file
     def copy_file(self, source: str, target: str) -> None:
         """Copy a file; an existing target file is replaced, a target directory copied into.
 
+        Where the filesystem renames files itself, a failure leaves an existing target as it was.
         A file that is copied onto itself, by whatever spelling of its name, stays as it is.
         """
         copy_through(self, source, self, target)
+
+    def renames_files(self) -> bool:
+        """Return whether it renames files itself, rather than by a copy and a deletion."""
+        own = type(self).rename_file is not Filesystem.rename_file
+        return own or "rename_file" in vars(self)
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -239,24 +248,25 @@ class Filesystem:
         raise self._unimplemented("get_or_start_transaction_for_path", uri)
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Return a description of a transaction."""
-        raise self._unimplemented("decode_transaction_token")
+        """Return a description of a transaction; by default its token and its owner."""
+        return defaults.transaction_text(transaction)
 
     def get_filesystem_configuration(self) -> list[Option]:
         """Return the options that can be set; none by default (header's default)."""
         return []
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set the given options."""
-        raise self._unimplemented("set_filesystem_configuration")
+        """Set the given options; `NotFoundError` where none can be set, as by default."""
+        names = [option.name for option in options]
+        raise defaults.no_options(self, "set_filesystem_configuration", names)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
         """Return the option with a key."""
         return defaults.configuration_option(self, key)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set the given option."""
-        raise self._unimplemented("set_filesystem_configuration_option")
+        """Set the given option; `NotFoundError` where none can be set, as by default."""
+        raise defaults.no_options(self, "set_filesystem_configuration_option", [option.name])
 
     def get_filesystem_configuration_keys(self) -> list[str]:
         """Return the names of the options.

@@ -198,6 +198,10 @@ class PluginFilesystem(PluginSettings):
             default = super().copy_file
             self._default_or_raise(error, "copy_file", source, lambda: default(source, target))
 
+    def renames_files(self) -> bool:
+        """Return whether the plugin has an operation for it."""
+        return self.tables.offers("rename_file")
+
     # -- questions ----------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:

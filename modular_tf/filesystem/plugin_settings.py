@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
@@ -10,11 +11,15 @@ from modular_tf.filesystem.configuration import Option, OptionsForC, option_from
 from modular_tf.filesystem.filesystem import Filesystem
 from modular_tf.filesystem.transactions import Transaction
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.readonly_memory import try_read
 from modular_tf.native.status import check, failure_unless
 from modular_tf.native.strings import decode_pointer, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_TOKEN = struct.Struct("=2Q")  # TF_TransactionToken
 
 
 class PluginSettings(Filesystem):
@@ -68,10 +73,11 @@ class PluginSettings(Filesystem):
         return Transaction(self, token[0])
 
     def decode_transaction_token(self, transaction: Transaction) -> str:
-        """Return a description of a transaction."""
-        text = ffi.new("char **")
-        error = lib.mtf_decode_transaction_token(self._handle, self._token(transaction), text)
-        self._check(error, "decode_transaction_token")
+        """Return a description of a transaction; by default its token and its owner."""
+        token, text = self._token(transaction), ffi.new("char **")
+        error = lib.mtf_decode_transaction_token(self._handle, token, text)
+        if not self._is_implemented(error, "decode_transaction_token"):
+            return _addresses_in(token)
         try:
             return decode_pointer(text[0]) or ""
         finally:
@@ -98,10 +104,12 @@ class PluginSettings(Filesystem):
             lib.mtf_options_free(self._handle, options[0], count[0])
 
     def set_filesystem_configuration(self, options: Iterable[Option]) -> None:
-        """Set the given options."""
-        given = OptionsForC(list(options))
+        """Set the given options; `NotFoundError` where the plugin has none that can be set."""
+        listed = list(options)
+        given = OptionsForC(listed)
         error = lib.mtf_set_configuration(self._handle, given.array, given.count)
-        self._check(error, "set_filesystem_configuration")
+        if not self._is_implemented(error, "set_filesystem_configuration"):
+            super().set_filesystem_configuration(listed)
 
     def get_filesystem_configuration_option(self, key: str) -> Option:
         """Return the option with a key."""
@@ -115,7 +123,16 @@ class PluginSettings(Filesystem):
             lib.mtf_options_free(self._handle, option[0], 1)
 
     def set_filesystem_configuration_option(self, option: Option) -> None:
-        """Set the given option."""
+        """Set the given option; `NotFoundError` where the plugin has none that can be set."""
         given = OptionsForC([option])
         error = lib.mtf_set_configuration_option(self._handle, given.array)
-        self._check(error, "set_filesystem_configuration_option")
+        if not self._is_implemented(error, "set_filesystem_configuration_option"):
+            super().set_filesystem_configuration_option(option)
+
+
+def _addresses_in(token: Any) -> str:
+    """Return what a TF_TransactionToken holds; it is the plugin's, so it may lie anywhere."""
+    content = try_read(int(ffi.cast("uintptr_t", token)), _TOKEN.size)
+    if content is None:
+        return f"token at {token}, which cannot be read"
+    return "token {:#x}, owner {:#x}".format(*_TOKEN.unpack(content))

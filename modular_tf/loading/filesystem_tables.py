@@ -109,7 +109,7 @@ class FilesystemTables:
         tables: By C struct name, read-only; a table that the plugin left out is absent.
         protected: The host's copy, on pages that fault when written: the structs of
             `TF_FilesystemOps` (264 bytes, whatever layout the plugin used), the three file tables,
-            then the address of the plugin's free. They are never unmapped.
+            then the plugin's allocator: allocate and free. They are never unmapped.
         warnings: Rules that were broken without refusing.
     """
 
@@ -136,13 +136,15 @@ class RefusedTables:
     violations: tuple[Violation, ...]
 
 
-def read_entry(address: int, index: int, free_address: int) -> FilesystemTables | RefusedTables:
+def read_entry(
+    address: int, index: int, allocator: tuple[int, int]
+) -> FilesystemTables | RefusedTables:
     """Return the checked copy of the entry for one scheme; reads mapped memory only.
 
     Args:
         address: The `ops` array.
         index: Which entry.
-        free_address: The plugin's `plugin_memory_free`.
+        allocator: The addresses of `plugin_memory_allocate` and `plugin_memory_free`.
     """
     raw = try_read(address + index * PLUGIN_OPS.size, PLUGIN_OPS.size)
     if raw is None:
@@ -161,7 +163,7 @@ def read_entry(address: int, index: int, free_address: int) -> FilesystemTables 
     violations.extend(entry.check_openers(tables))
     if any(violation.is_error for violation in violations):
         return RefusedTables(entry.scheme, tuple(violations))
-    protected = ReadOnlyCopy.for_ever(_canonical_block(tables, free_address))
+    protected = ReadOnlyCopy.for_ever(_canonical_block(tables, allocator))
     accepted = MappingProxyType(tables)
     return FilesystemTables(entry.scheme or "", accepted, protected, tuple(violations))
 
@@ -284,14 +286,14 @@ def _null_slot(table: Table, slot: str) -> str:
     return f"{table.kind}.{slot}: expected a function, found NULL"
 
 
-def _canonical_block(tables: dict[str, Table], free_address: int) -> bytes:
-    """Return a block with the slots in the host's order."""
+def _canonical_block(tables: dict[str, Table], allocator: tuple[int, int]) -> bytes:
+    """Return a block with the slots in the host's order, and the plugin's allocator."""
     block = bytearray()
     for kind in _KINDS:
         table = tables.get(kind.layout.name)
         slots = table.slots if table is not None else {}
         block += b"".join(struct.pack("=Q", slots.get(slot.name, 0)) for slot in kind.layout.slots)
-    return bytes(block) + struct.pack("=Q", free_address)
+    return bytes(block) + struct.pack("=2Q", *allocator)
 
 
 def _unsigned(raw: bytes, offset: int) -> int:

@@ -132,8 +132,12 @@ def take_offer(info: Any) -> FilesystemOffer:
     violations = tuple(_check_info(info))
     if any(violation.is_error for violation in violations):
         return FilesystemOffer((), violations)
-    address, free = (int(ffi.cast("uintptr_t", value)) for value in (info.ops, info.free))
-    entries = tuple(read_entry(address, index, free) for index in range(info.num_schemes))
+    address, allocate, free = (
+        int(ffi.cast("uintptr_t", value)) for value in (info.ops, info.allocate, info.free)
+    )
+    entries = tuple(
+        read_entry(address, index, (allocate, free)) for index in range(info.num_schemes)
+    )
     return FilesystemOffer(_without_repeats(entries), (*violations, *_free_all(info)))
 
 

@@ -91,6 +91,12 @@ class MemoryStore:
         if self.files.pop(path, None) is None:
             raise NotFoundError(f"{path} is not there")
 
+    def rename_file(self, source: str, target: str) -> None:
+        old = self.enter("rename_file", source)
+        if old not in self.files:
+            raise NotFoundError(f"{old} is not there")
+        self.files[clean_path(parse_uri(target).path)] = self.files.pop(old)
+
     def delete_dir(self, uri: str) -> None:
         path = self.enter("delete_dir", uri)
         if path in self.files or self.names_in(path):
@@ -166,7 +172,9 @@ class Only:
             setattr(self, name, getattr(store, name))
 
 
-def filesystem_of(store: MemoryStore, *left_out: str) -> PythonFilesystem:
-    """Make a filesystem for scheme `mem` of a store's operations, some left out."""
-    operations = tuple(name for name in ESSENTIAL if name not in left_out)
+def filesystem_of(
+    store: MemoryStore, *left_out: str, also: tuple[str, ...] = ()
+) -> PythonFilesystem:
+    """Make a filesystem for scheme `mem` of the essential operations, some left out or added."""
+    operations = tuple(name for name in (*ESSENTIAL, *also) if name not in left_out)
     return PythonFilesystem("mem", Only(store, operations), "memory")

@@ -13,6 +13,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from modular_tf.filesystem import defaults
 from modular_tf.filesystem.copying import COPY_BLOCK, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
@@ -109,6 +110,94 @@ def test_a_torn_copy_is_removed(store, fs):
     assert ("close_reader", "/f") in store.calls
 
 
+@pytest.fixture
+def renaming(store):
+    """A filesystem on the store that has a rename, and no copy."""
+    return filesystem_of(store, also=("rename_file",))
+
+
+def _fail_second(store, failing, error):
+    """Let the second call of an operation fail, or the first where there is one only."""
+    enter, seen = store.enter, []
+
+    def fail_later(operation, uri):
+        if operation == failing:
+            seen.append(uri)
+            if operation != "append" or len(seen) == 2:
+                raise error
+        return enter(operation, uri)
+
+    store.enter = fail_later
+
+
+@pytest.mark.parametrize(
+    "failing", ["new_writable_file", "read", "append", "close_writer", "rename_file"]
+)
+def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, store, renaming):
+    store.files.update({"/f": _LARGE, "/g": b"kept"})
+    _fail_second(store, failing, ResourceExhaustedError("the disk is full"))
+    with pytest.raises(ResourceExhaustedError, match="disk is full"):
+        renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": _LARGE, "/g": b"kept"}
+
+
+def test_an_old_target_in_a_directory_stays_too(store, renaming):
+    store.dirs.add("/d")
+    store.files.update({"/f": _LARGE, "/d/f": b"kept"})
+    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
+    with pytest.raises(ResourceExhaustedError):
+        renaming.copy_file("mem://h/f", "mem://h/d")
+
+    assert store.files == {"/f": _LARGE, "/d/f": b"kept"}
+
+
+def test_an_old_target_is_replaced_by_one_rename(store, renaming):
+    store.files.update({"/f": _LARGE, "/g": b"old"})
+    renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": _LARGE, "/g": _LARGE}
+    assert ("new_writable_file", "mem://h/g") not in store.calls
+    assert len(_calls(store, "rename_file")) == 1
+
+
+def test_a_new_target_needs_no_rename(store, renaming):
+    store.files["/f"] = _LARGE
+    renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files["/g"] == _LARGE
+    assert _calls(store, "rename_file") == []
+
+
+def test_an_empty_target_stays_empty_and_the_same_file(store, renaming):
+    """It may be a device, which must not become a file of its name."""
+    store.files.update({"/f": _LARGE, "/g": b""})
+    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
+    with pytest.raises(ResourceExhaustedError):
+        renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": _LARGE, "/g": b""}
+    assert _calls(store, "rename_file", "delete_file") == []
+
+
+def test_a_rename_that_is_a_copy_after_all_ends(store, renaming):
+    store.files.update({"/f": b"new", "/g": b"old"})
+    renaming.rename_file = lambda source, target: defaults.rename_file(renaming, source, target)
+    renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": b"new", "/g": b"new"}
+
+
+def test_without_a_rename_a_torn_target_is_removed(store, fs):
+    """Half a file is worse than none; that the old one stays needs a rename."""
+    store.files.update({"/f": _LARGE, "/g": b"old"})
+    _fail_second(store, "append", ResourceExhaustedError("the disk is full"))
+    with pytest.raises(ResourceExhaustedError):
+        fs.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": _LARGE}
+
+
 def test_a_copy_that_cannot_be_closed_is_removed(store, fs):
     store.files["/f"] = b"x"
     store.faults["close_writer", "/g"] = DataLossError("refused")
@@ -162,7 +251,25 @@ def test_a_rename_that_cannot_delete_leaves_both(store, fs):
     assert store.files == {"/f": b"x", "/g": b"x"}
 
 
-@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h/", "mem://h"])
+@pytest.mark.parametrize("target", ["mem://h/d", "mem://h/d/", "mem://h/", "mem://h"])
+def test_a_directory_is_no_target_of_a_rename(target, store, fs):
+    store.files["/f"] = b"x"
+    store.dirs.add("/d")
+    with pytest.raises(FailedPreconditionError, match="is a directory"):
+        fs.rename_file("mem://h/f", target)
+
+    assert store.files == {"/f": b"x"}
+
+
+def test_a_directory_cannot_be_renamed_by_default(store, fs):
+    store.dirs.add("/d")
+    with pytest.raises(FailedPreconditionError):
+        fs.rename_file("mem://h/d", "mem://h/g")
+
+    assert store.dirs == {"/", "/d"}
+
+
+@pytest.mark.parametrize("target", ["mem://h/f", "mem://h/./f", "mem://h//f"])
 def test_a_file_renamed_to_itself_stays(target, store, fs):
     store.files["/f"] = b"x"
     fs.rename_file("mem://h/f", target)

@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.catalogue import all_checks
@@ -46,7 +47,7 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
         Deviation: It cannot, or does not come to an end.
         Blocked: Not even the parent can.
     """
-    given = {"target": ground.target.as_dict(), "check_id": check_id}
+    given = {"target": _target_within(ground).as_dict(), "check_id": check_id}
     ended = run_in_new_process(__name__, "use_and_fork", given, seconds=_SECONDS)
     if ended is None:
         raise Blocked("a process that reads a file does not end")
@@ -58,6 +59,13 @@ def expect_use_after_fork(ground: FilesystemGround, check_id: str) -> None:
         )
     if ended.status:
         raise Blocked(ended.said or f"a process that reads a file ends with {ended.status}")
+
+
+def _target_within(ground: FilesystemGround) -> Target:
+    """Return a target whose roots lie in the check's own, and are removed with it."""
+    if ground.target.options.get(OPTION):
+        return ground.target
+    return replace(ground.target, root=ground.root)
 
 
 def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
@@ -78,14 +86,11 @@ def use_and_fork(target: dict[str, Any], check_id: str) -> NoReturn:
     child = os.fork()
     if child == 0:
         _read_again(ground, uri, content)
-    status = _status_of(child)
-    if not stage.target.options.get(OPTION):
-        StageRoot(stage.target).remove(stage.subject, ground.root)
-    _end(status)
+    _end(_status_of(child))
 
 
 def _ground(stage: FilesystemStage, check_id: str) -> FilesystemGround:
-    """Return a ground that is not left behind by whoever ends."""
+    """Return a ground that needs no stage to outlive this function."""
     target, subject = stage.target, stage.subject
     chance = random.Random(target.seed)  # noqa: S311  (nothing secret)
     if target.options.get(OPTION):

@@ -139,6 +139,12 @@ class WorkaroundFilesystem(PluginFilesystem):
     _plain_appender = _with_workarounds(PluginFilesystem.new_appendable_file)
     _plain_region = _with_workarounds(PluginFilesystem.new_read_only_memory_region_from_file)
 
+    def renames_files(self) -> bool:
+        """Return whether the plugin's own operation is used."""
+        workarounds = self.workarounds
+        replaced = workarounds.rename_by_copy or "rename_file" in workarounds.disabled_operations
+        return super().renames_files() and not replaced
+
     # -- queries ------------------------------------------------------------------------------
 
     def path_exists(self, uri: str) -> bool:

@@ -102,11 +102,12 @@ typedef struct TF_FilesystemOps_V221 {
                              uint64_t* undeleted_files, uint64_t* undeleted_dirs,
                              TF_Status* status);
 
-  /* Optional: copy, then delete. Replaces `dst`. */
+  /* Optional: copy, then delete. Replaces `dst`; FAILED_PRECONDITION when either is a directory. */
   void (*rename_file)(const TF_Filesystem* filesystem, const char* src, const char* dst,
                       TF_Status* status);
 
-  /* Optional: the host reads and writes. Replaces `dst`. */
+  /* Optional: the host reads and writes. Replaces `dst`, and copies into a directory. After a
+   * failure `dst` is what it was; the host's copy can keep that only where rename_file is set. */
   void (*copy_file)(const TF_Filesystem* filesystem, const char* src, const char* dst,
                     TF_Status* status);
 
@@ -139,7 +140,8 @@ typedef struct TF_FilesystemOps_V221 {
                       TF_Status* status);
 
   /* Optional: the host matches level by level with get_children. Full paths, returned and freed
-   * like those of get_children. `*`, `?` and `[...]` do not match '/'. */
+   * like those of get_children. `*`, `?` and `[...]` do not match '/'; `[^...]` negates, and in
+   * TensorFlow and in this host so does `[!...]`. */
   int (*get_matching_paths)(const TF_Filesystem* filesystem, const char* glob, char*** entries,
                             TF_Status* status);
 
@@ -158,12 +160,14 @@ typedef struct TF_FilesystemOps_V221 {
                                   TF_TransactionToken** token, TF_Status* status);
   int (*get_or_start_transaction_for_path)(const TF_Filesystem* filesystem, const char* path,
                                            TF_TransactionToken** token, TF_Status* status);
-  /* For people to read. Never NULL; the host frees it. */
+  /* Text for people; optional: the addresses of token and owner. Never NULL; the host frees it. */
   char* (*decode_transaction_token)(const TF_Filesystem* filesystem,
                                     const TF_TransactionToken* token);
 
-  /* The five configuration slots. Optional: no options, and NOT_FOUND for a single one. The caller
-   * frees what get_* returns, and keeps what it passes to set_*. */
+  /* The five configuration slots. Optional: get_filesystem_configuration and the keys are none with
+   * OK; a single option, and whatever is set, is NOT_FOUND. All options are memory of
+   * plugin_memory_allocate and the caller's: it frees what get_* returns, and what it passes to
+   * set_* when the call has returned. */
   void (*get_filesystem_configuration)(const TF_Filesystem* filesystem,
                                        TF_Filesystem_Option** options, int* num_options,
                                        TF_Status* status);

@@ -46,7 +46,7 @@ void mtf_strings_free(mtf_strings* strings);
 void mtf_string_free(char* string);
 
 /* `tables` is the host's block: TF_FilesystemOps (264 bytes), TF_RandomAccessFileOps (16),
- * TF_WritableFileOps (48), TF_ReadOnlyMemoryRegionOps (24), then the plugin's free; it must outlive
+ * TF_WritableFileOps (48), TF_ReadOnlyMemoryRegionOps (24), then the plugin's allocate and free; it must outlive
  * the filesystem. Calls `init`; on failure nothing is left behind. `plugin` may be NULL. */
 mtf_error* mtf_filesystem_new(const void* tables, const mtf_plugin* plugin,
                               mtf_filesystem** filesystem);

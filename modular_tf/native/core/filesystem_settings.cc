@@ -4,6 +4,7 @@
 
 #include "copied_text.h"
 #include "filesystem_state.h"
+#include "lent_options.h"
 
 using mtf::Error;
 using mtf::FilesystemUse;
@@ -35,6 +36,18 @@ Error in_use(mtf_filesystem* filesystem, const char* operation, Call&& call) {
   FilesystemUse use(filesystem);
   if (!use) return mtf::closed_filesystem_error();
   return guarded({filesystem->plugin, operation}, std::forward<Call>(call));
+}
+
+// Runs call(options in memory of the plugin's allocator, status).
+template <class Call>
+Error with_options(mtf_filesystem* filesystem, const mtf_option* options, int count,
+                   const char* operation, Call&& call) {
+  FilesystemUse use(filesystem);
+  if (!use) return mtf::closed_filesystem_error();
+  mtf::LentOptions lent(*filesystem);
+  if (Error error = lent.copy(options, count)) return error;
+  return guarded({filesystem->plugin, operation},
+                 [&](TF_Status* status) { call(lent.get(), status); });
 }
 
 TF_TransactionToken* as_token(void* token) { return static_cast<TF_TransactionToken*>(token); }
@@ -155,9 +168,9 @@ extern "C" mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mt
                                             int count) {
   const auto operation = filesystem->tables->filesystem.set_filesystem_configuration;
   if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration");
-  return in_use(filesystem, "set_filesystem_configuration", [&](TF_Status* status) {
-    operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(options), count,
-              status);
+  return with_options(filesystem, options, count, "set_filesystem_configuration",
+                      [&](const TF_Filesystem_Option* lent, TF_Status* status) {
+    operation(&filesystem->handle, lent, count, status);
   });
 }
 
@@ -165,7 +178,8 @@ extern "C" mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem,
                                                    const mtf_option* option) {
   const auto operation = filesystem->tables->filesystem.set_filesystem_configuration_option;
   if (operation == nullptr) return mtf::missing_operation("set_filesystem_configuration_option");
-  return in_use(filesystem, "set_filesystem_configuration_option", [&](TF_Status* status) {
-    operation(&filesystem->handle, reinterpret_cast<const TF_Filesystem_Option*>(option), status);
+  return with_options(filesystem, option, 1, "set_filesystem_configuration_option",
+                      [&](const TF_Filesystem_Option* lent, TF_Status* status) {
+    operation(&filesystem->handle, lent, status);
   });
 }

@@ -51,7 +51,7 @@ mtf_error* mtf_get_configuration(mtf_filesystem* filesystem, mtf_option** option
 mtf_error* mtf_get_configuration_option(mtf_filesystem* filesystem, const char* key,
                                         mtf_option** option);
 void mtf_options_free(mtf_filesystem* filesystem, mtf_option* options, int count);
-/* The options stay the caller's. */
+/* The options stay the caller's: the plugin sees a copy in memory of its own allocator. */
 mtf_error* mtf_set_configuration(mtf_filesystem* filesystem, const mtf_option* options, int count);
 mtf_error* mtf_set_configuration_option(mtf_filesystem* filesystem, const mtf_option* option);
 

@@ -19,6 +19,7 @@ struct Tables {
   TF_RandomAccessFileOps reader;
   TF_WritableFileOps writer;
   TF_ReadOnlyMemoryRegionOps region;
+  void* (*plugin_allocate)(size_t);
   void (*plugin_free)(void*);
 };
 
