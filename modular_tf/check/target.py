@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from modular_tf.check.check import Check
+
+LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
+"""The schemes whose names are paths of this machine, and how a URI of each begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,12 @@ class Target:
     absent: tuple[str, ...] = ()
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def assumed_store(self) -> str | None:
+        """The scheme of a store that nobody has named; None where there is a root, or a disk."""
+        is_known = self.root is not None or self.scheme in LOCAL_SCHEMES
+        return None if is_known else self.scheme
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

@@ -143,6 +143,16 @@ def test_a_known_deviation_conforms_with_its_reason(mtf, spoilt, tmp_path):
     assert any("known deviation: the store says so" in line for line in ended.lines)
 
 
+def test_a_store_is_asked_for_before_checks_begin(mtf):
+    without, named = mtf("check", GOOD, *QUICK), mtf("check", GOOD, *QUICK, "--root", "ram://r")
+
+    assert "no store is named for ram://" in without.err
+    assert "--root" in without.err
+    assert "--profile" in without.err
+    assert "no store" not in named.err
+    assert "no store" not in mtf("check", GOOD, "--level", 1).err
+
+
 def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):
     settings = tmp_path / "check.toml"
     settings.write_text(f'[[known]]\ncheck = "{SPOILT}"\nreason = "once"\n')
