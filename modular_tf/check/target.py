@@ -33,6 +33,8 @@ class Target:
         absent: Functions that it asks for and no library has (`LoadFacts.absent`).
         seed: Of all that is random.
         options: What the profile or the user says beyond that, by name.
+        lost_calls: The calls in which checks before these lost their process, without arguments,
+            and the id of the check.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Target:
     absent: tuple[str, ...] = ()
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    lost_calls: dict[str, str] = field(default_factory=dict)
 
     @property
     def assumed_store(self) -> str | None:

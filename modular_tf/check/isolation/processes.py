@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.isolation.assumed_stores import AssumedStores
+from modular_tf.check.isolation.job import note_lost_call
 from modular_tf.check.isolation.running_job import RunningJob
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.native.checking_allocator import preload_environment
@@ -70,6 +71,7 @@ class CheckProcesses:
         self._jobs: list[Job] = []
         self._results: list[JobResult] = []
         self._stores = AssumedStores()
+        self._lost: dict[tuple[object, ...], dict[str, str]] = {}
         self._dropped: set[int] = set()  # jobs whose watcher was gone before it said anything
         self._tell: Callable[[Outcome], None] = _ignore
         with ExitStack() as made:
@@ -106,6 +108,7 @@ class CheckProcesses:
         self._waiting = deque(number for number, job in enumerate(jobs) if job.checks)
         self._dropped.clear()
         self._stores = AssumedStores()
+        self._lost.clear()
         self._tell = tell or _ignore
         try:
             while self._waiting or self._lanes.under_way():
@@ -146,17 +149,24 @@ class CheckProcesses:
                 return
             self._waiting.remove(number)
             with suppress(OSError):  # the watcher is gone: its end is heard of
-                job = self._jobs[number]
+                job = self._jobs[number].after(self._lost_calls(self._jobs[number]))
                 lane.give(self._running(number), job.as_dict())
 
+    def _lost_calls(self, job: Job) -> dict[str, str]:
+        """Return the calls in which processes of the same subject were lost."""
+        target, environment = job.target, tuple(job.environment.items())
+        key = (target.path, job.subject, target.reached, environment)
+        return self._lost.setdefault(key, {})
+
     def _running(self, number: int) -> RunningJob:
-        store = _store_of(self._jobs[number])
+        job = self._jobs[number]
 
         def heard(outcome: Outcome) -> None:
-            self._stores.count(store, outcome)
+            self._stores.count(_store_of(job), outcome)
+            note_lost_call(self._lost_calls(job), outcome)
             self._tell(outcome)
 
-        return RunningJob(number, self._jobs[number], heard)
+        return RunningJob(number, job, heard)
 
     def _ready(self) -> Iterator[int]:
         """Yield the jobs that nothing keeps waiting, as long as that is so."""
