@@ -52,8 +52,11 @@ def check_plugins(
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []
-    with Prober(host_exports()) as prober:
-        plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
+    try:
+        with Prober(host_exports()) as prober:
+            plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
+    except KeyboardInterrupt:
+        return Report((), time.monotonic() - begun, interrupted=True)
     for plan in plans:
         if begin is not None:
             begin(plan)

@@ -2,7 +2,8 @@
 
 Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
 Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
-faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked.
+faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked,
+130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the report has what was known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import message_of, report_error, report_problems
+from modular_tf.cli.interrupts import terminate_as_interrupt
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     report = _run(options, settings)
     check_report.write(report, options, printer, before)
     if report.interrupted:
+        report_error(check_report.CUT_SHORT)
         return Exit.INTERRUPTED
     for fault in report.faults:
         report_error(f"internal error of modular-tf: {fault}")
@@ -146,7 +149,7 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
     candidates, problems = candidates_of(_targets(options))
     report_problems(problems)
     seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
-    with CheckProgress() as progress:
+    with CheckProgress() as progress, terminate_as_interrupt():
         return check_plugins(
             candidates,
             settings,
