@@ -9,7 +9,7 @@ from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of
 from modular_tf.check.report.report import PluginReport, Report
-from modular_tf.check.run import CheckRun, InterruptedRun, run_checks
+from modular_tf.check.run import InterruptedRun, run_checks
 from modular_tf.discovery.linking.host_exports import host_exports
 from modular_tf.discovery.probe import Prober
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
+    from modular_tf.check.run import CheckRun
     from modular_tf.check.settings import CheckSettings
     from modular_tf.discovery.candidate import Candidate
 
@@ -30,6 +31,7 @@ def check_plugins(
     seed: int,
     limits: Limits,
     tell: Callable[[PluginPlan, Outcome], None] | None = None,
+    begin: Callable[[PluginPlan], None] | None = None,
 ) -> Report:
     """Check libraries, one after the other; this process maps none of them.
 
@@ -39,6 +41,7 @@ def check_plugins(
         seed: Of all that is random.
         limits: How long checks may take, and how many processes there may be.
         tell: Is called with each outcome as soon as it is known, as the settings see it.
+        begin: Is called with the plan of each library before its checks begin.
 
     Returns:
         The results; where the user interrupts the run, those that were known by then.
@@ -49,14 +52,18 @@ def check_plugins(
     """
     begun = time.monotonic()
     reports: list[PluginReport] = []
-    with Prober(host_exports()) as prober:
-        plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
+    try:
+        with Prober(host_exports()) as prober:
+            plans = [plan_of(prober.probe(each), settings, seed=seed) for each in candidates]
+    except KeyboardInterrupt:
+        return Report((), time.monotonic() - begun, interrupted=True)
     for plan in plans:
+        if begin is not None:
+            begin(plan)
         try:
             reports.append(_checked(plan, settings, limits, tell))
         except InterruptedRun as interrupted:
-            cut_short = CheckRun(interrupted.outcomes)
-            reports.append(_report(plan, settings, cut_short, time.monotonic() - begun))
+            reports.append(_report(plan, settings, interrupted.run, time.monotonic() - begun))
             return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
     return Report(tuple(reports), time.monotonic() - begun)
 
@@ -90,7 +97,7 @@ def _report(
         seed=plan.seed,
         outcomes=tuple(found),
         outdated=tuple(outdated(settings.known, found)),
-        remarks=tuple(_remarks(plan, found)),
+        remarks=(*run.absent_stores, *_remarks(plan, found)),
         seconds=seconds,
         root=settings.root,
         faults=tuple(map(str, run.faults)),

@@ -90,6 +90,13 @@ class Outcome:
         """Return it as JSON knows it."""
         return {**asdict(self), "reached": self.reached.value, "verdict": self.verdict.value}
 
+    @property
+    def lost_call(self) -> str | None:
+        """The call that ended its process, without arguments; None where none did."""
+        if self.incident is None or self.incident.last_call is None:
+            return None
+        return self.incident.last_call.partition("(")[0]
+
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Outcome:
         """Make it from what `as_dict` gave.

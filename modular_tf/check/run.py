@@ -10,24 +10,12 @@ from modular_tf.check.isolation.processes import CheckProcesses
 from modular_tf.check.planning import subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from modular_tf.check.isolation.running_job import CheckFaultError
     from modular_tf.check.limits import Limits
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.planning import PluginPlan
-
-
-class InterruptedRun(KeyboardInterrupt):
-    """The user ended the run; no process of it is left.
-
-    Attributes:
-        outcomes: What was known by then, in the order in which it became known.
-    """
-
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
-        super().__init__()
-        self.outcomes = tuple(outcomes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +25,24 @@ class CheckRun:
     Attributes:
         outcomes: In the order of the plan.
         faults: How the kit itself failed, which left checks of a process without an outcome.
+        absent_stores: A sentence on each store that nobody named and whose checks were stopped.
     """
 
     outcomes: tuple[Outcome, ...]
     faults: tuple[CheckFaultError, ...] = ()
+    absent_stores: tuple[str, ...] = ()
+
+
+class InterruptedRun(KeyboardInterrupt):
+    """The user ended the run; no process of it is left.
+
+    Attributes:
+        run: What was known by then; the outcomes in the order in which they became known.
+    """
+
+    def __init__(self, run: CheckRun) -> None:
+        super().__init__()
+        self.run = run
 
 
 def run_checks(
@@ -68,10 +70,11 @@ def run_checks(
         with CheckProcesses(limits) as processes:
             results = processes.run(jobs_of(plan), heard)
     except KeyboardInterrupt:
-        raise InterruptedRun(known) from None
+        raise InterruptedRun(CheckRun(tuple(known))) from None
     return CheckRun(
         tuple(outcome for result in results for outcome in result.outcomes),
         tuple(fault for result in results for fault in result.faults),
+        tuple(processes.absent_stores),
     )
 
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from modular_tf.check.outcome import Pass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
     from modular_tf.check.check import Check
+
+LOCAL_SCHEMES: Mapping[str, str] = {"": "", "file": "file://"}
+"""The schemes whose names are paths of this machine, and how a URI of each begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Target:
         absent: Functions that it asks for and no library has (`LoadFacts.absent`).
         seed: Of all that is random.
         options: What the profile or the user says beyond that, by name.
+        lost_calls: The calls in which checks before these lost their process, without arguments,
+            and the id of the check.
     """
 
     path: str
@@ -42,6 +48,13 @@ class Target:
     absent: tuple[str, ...] = ()
     seed: int = 0
     options: dict[str, Any] = field(default_factory=dict)
+    lost_calls: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def assumed_store(self) -> str | None:
+        """The scheme of a store that nobody has named; None where there is a root, or a disk."""
+        is_known = self.root is not None or self.scheme in LOCAL_SCHEMES
+        return None if is_known else self.scheme
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""

@@ -2,7 +2,8 @@
 
 Each check has the id of a rule, which messages of the loader, `why` and the documentation share.
 Levels: 1 it loads, 2 it registers, 3 it works, 4 it is robust, 5 it survives random sequences and
-faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked.
+faults. Exit status: 0 all that was checked conforms, 1 something does not, 3 nothing was checked,
+130 it was interrupted, or ended by SIGTERM as `timeout` sends it: the report has what was known.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING
 
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.cli.failures import message_of, report_error, report_problems
+from modular_tf.cli.interrupts import terminate_as_interrupt
 from modular_tf.errors import ConfigError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from modular_tf.check.planning import PluginPlan
     from modular_tf.check.report.report import Report
     from modular_tf.check.settings import CheckSettings
     from modular_tf.cli.printer import Printer
@@ -118,6 +121,7 @@ def _check(options: Namespace, settings: CheckSettings, printer: Printer) -> Exi
     report = _run(options, settings)
     check_report.write(report, options, printer, before)
     if report.interrupted:
+        report_error(check_report.CUT_SHORT)
         return Exit.INTERRUPTED
     for fault in report.faults:
         report_error(f"internal error of modular-tf: {fault}")
@@ -145,13 +149,26 @@ def _run(options: Namespace, settings: CheckSettings) -> Report:
     candidates, problems = candidates_of(_targets(options))
     report_problems(problems)
     seed = secrets.randbits(_SEED_BITS) if options.seed is None else options.seed
-    with CheckProgress() as progress:
+    with CheckProgress() as progress, terminate_as_interrupt():
         return check_plugins(
             candidates,
             settings,
             seed=seed,
             limits=Limits(patience=options.patience, jobs=options.jobs),
             tell=progress.tell,
+            begin=_ask_for_store,
+        )
+
+
+def _ask_for_store(plan: PluginPlan) -> None:
+    from modular_tf.check.planning import assumed_stores  # noqa: PLC0415
+
+    if stores := assumed_stores(plan):
+        names = ", ".join(f"{store}://" for store in stores)
+        report_error(
+            f"no store is named for {names}; where nobody answers, checks hang: name one with "
+            "--root URI, and its kind with --profile",
+            plan.name,
         )
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from modular_tf.cli.printer import Printer
 
 
+CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
+
+
 def earlier(path: str | None) -> Report | None:
     """Return the report to compare with, None where none is named.
 
@@ -94,6 +97,8 @@ def _write_text(report: Report, printer: Printer, before: Report | None, *, verb
         printer.line(summary_line(plugin))
     if len(report.plugins) > 1:
         printer.line(total_line(report))
+    if report.interrupted:
+        printer.line(CUT_SHORT)
 
 
 def _annotate(report: Report, stream: TextIO) -> None:

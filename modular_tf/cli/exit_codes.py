@@ -14,7 +14,8 @@ class Exit(IntEnum):
         USAGE: The words of the command, or settings that it was given, make no sense.
         NOTHING: Nothing was found or checked.
         OUR_FAULT: An error of this package; `-v` shows the traceback.
-        INTERRUPTED: The user interrupted the command, as shells count the interrupt signal.
+        INTERRUPTED: The user interrupted the command, as shells count the interrupt signal; or
+            SIGTERM ended a command that has told what was known by then.
     """
 
     DONE = 0

@@ -6,9 +6,15 @@ keeps it from. The second signal is for a handler in the native core, which need
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from modular_tf.cli.arguments import PROGRAM
 from modular_tf.cli.exit_codes import Exit
 from modular_tf.native.load_callbacks import when_loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _wanted = False
 
@@ -29,3 +35,30 @@ def keep_leaving() -> None:
         from modular_tf.native.ffi import lib  # noqa: PLC0415  (help needs no native core)
 
         lib.mtf_leave_on_second_interrupt(PROGRAM.encode(), Exit.INTERRUPTED)
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM, which `timeout` and services send, end the block as Ctrl-C does.
+
+    The second one ends the process. In other threads than the main one signals stay as they are.
+
+    Raises:
+        KeyboardInterrupt: In the block, where the signal comes.
+    """
+    import signal  # noqa: PLC0415  (help needs no signals)
+    import threading  # noqa: PLC0415
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -7,7 +7,14 @@ from functools import partial
 
 import pytest
 
-from modular_tf.check.concurrency import run_at_once
+from modular_tf.check.concurrency import expect_of_threads, run_at_once
+from modular_tf.check.expectation import Blocked, Deviation
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 
 def test_each_runs_in_a_thread_of_its_own_and_results_keep_their_order():
@@ -34,3 +41,34 @@ def test_all_are_done_before_the_first_failure_is_raised():
     with pytest.raises(ValueError, match="first"):
         run_at_once(works)
     assert sorted(done) == ["first", "second", "worked"]
+
+
+def test_a_failure_that_one_thread_shows_too_is_none_of_threads():
+    def fail():
+        raise Deviation("the bytes are wrong")
+
+    with pytest.raises(Blocked, match=r"without other threads it fails too.*the bytes are wrong"):
+        expect_of_threads([fail, fail], [fail])
+
+
+def test_a_failure_that_one_thread_does_not_show_is_that_of_threads():
+    together = threading.Barrier(2)
+
+    def fail_beside_another():
+        if threading.current_thread() is not threading.main_thread():
+            together.wait(timeout=60)
+            raise Deviation("two at a time")
+
+    with pytest.raises(Deviation, match="two at a time"):
+        expect_of_threads([fail_beside_another] * 2, [fail_beside_another])
+
+
+def test_threads_are_not_blamed_for_a_copy_of_a_file_onto_itself():
+    library = str(defective_plugin("filesystem"))
+    target = Target(library, "filesystem", Pass.RAW, scheme="defect")
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        job = Job(target, "defect://", ("FS-321",), {DEFECT_VARIABLE: "FS-252"})
+        ((outcome,),) = (result.outcomes for result in processes.run([job]))
+
+    assert outcome.verdict is Verdict.BLOCKED, outcome
+    assert "without other threads it fails too" in outcome.message

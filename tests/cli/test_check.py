@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.report.json_report import SCHEMA_PATH
+from modular_tf.cli.check_report import CUT_SHORT
 from modular_tf.cli.exit_codes import Exit
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
@@ -143,6 +145,16 @@ def test_a_known_deviation_conforms_with_its_reason(mtf, spoilt, tmp_path):
     assert any("known deviation: the store says so" in line for line in ended.lines)
 
 
+def test_a_store_is_asked_for_before_checks_begin(mtf):
+    without, named = mtf("check", GOOD, *QUICK), mtf("check", GOOD, *QUICK, "--root", "ram://r")
+
+    assert "no store is named for ram://" in without.err
+    assert "--root" in without.err
+    assert "--profile" in without.err
+    assert "no store" not in named.err
+    assert "no store" not in mtf("check", GOOD, "--level", 1).err
+
+
 def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):
     settings = tmp_path / "check.toml"
     settings.write_text(f'[[known]]\ncheck = "{SPOILT}"\nreason = "once"\n')
@@ -152,20 +164,25 @@ def test_a_known_deviation_that_is_none_is_told(mtf, tmp_path):
     assert any(f"{SPOILT} is no known deviation any more" in line for line in ended.lines)
 
 
-def test_an_interrupted_run_tells_what_is_known(tmp_path):
-    """The run is as long as it gets, and ended as soon as something of it is known."""
-    path = tmp_path / "report.json"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_a_signal_ends_tells_what_is_known(number, tmp_path):
+    """All its processes get the signal, as from a terminal or `timeout`."""
+    path, text = tmp_path / "report.json", tmp_path / "report.txt"
     command = [sys.executable, "-m", "modular_tf", "check", GOOD, "--level", "5"]
-    child = subprocess.Popen(
-        [*command, "--write-json", str(path)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    with text.open("w") as redirected:
+        child = subprocess.Popen(
+            [*command, "--write-json", str(path)],
+            stdout=redirected, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
     wait_for_zygote(child.pid)
-    child.send_signal(signal.SIGINT)
-    said, complaint = child.communicate(timeout=120)
+    os.killpg(child.pid, number)
+    _, complaint = child.communicate(timeout=120)
 
     assert child.returncode == Exit.INTERRUPTED, complaint
-    assert "checks have no outcome" in said or "nothing was checked" in said
+    said = text.read_text().splitlines()
+    assert any("checks have no outcome" in line or "nothing was checked" in line for line in said)
+    assert said[-1] == CUT_SHORT
+    assert CUT_SHORT in complaint
     assert json.loads(path.read_text())["interrupted"]
 
 

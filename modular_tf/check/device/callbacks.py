@@ -58,7 +58,7 @@ def each_callback_is_called_once(ground: DeviceGround) -> None:
         calls[number] += 1
 
     for number in range(_EACH):
-        prepared(ground.subject.host_callback(stream, partial(count, number)), "host_callback")
+        ground.call_back(stream, partial(count, number))
     ground.done(stream)
     prepared(ground.subject.synchronize_all_activity(), "synchronize_all_activity")
     wrong = {number: n for number, n in enumerate(calls) if n != 1}
@@ -77,9 +77,7 @@ def callbacks_in_order(ground: DeviceGround) -> None:
     seen: list[int] = []
     gate = ground.gate(stream)
     for number in range(_EACH):
-        prepared(
-            ground.subject.host_callback(stream, partial(seen.append, number)), "host_callback"
-        )
+        ground.call_back(stream, partial(seen.append, number))
     gate.open()
     ground.done(stream)
     expect_equal(seen, list(range(_EACH)), "the order of callbacks")
@@ -92,7 +90,7 @@ def a_callback_sees_earlier_work(ground: DeviceGround) -> None:
     memory, back = ground.filled(data), ground.buffer(467)
     gate = ground.gate(stream)
     prepared(ground.subject.memcpy_dtoh(stream, back, memory, 467), "memcpy_dtoh")
-    prepared(ground.subject.host_callback(stream, lambda: seen.extend(back.view)), "host_callback")
+    ground.call_back(stream, lambda: seen.extend(back.view))
     gate.open()
     ground.done(stream)
     expect_bytes(bytes(seen), data, "what a callback saw of a copy in front of it")
@@ -108,7 +106,7 @@ def later_work_waits_for_a_callback(ground: DeviceGround) -> None:
     def write() -> None:
         host.view[:] = data
 
-    prepared(ground.subject.host_callback(stream, write), "host_callback")
+    ground.call_back(stream, write)
     prepared(ground.subject.memcpy_htod(stream, memory, host, 473), "memcpy_htod")
     gate.open()
     ground.done(stream)
@@ -119,6 +117,7 @@ def later_work_waits_for_a_callback(ground: DeviceGround) -> None:
 def enqueueing_does_not_wait(ground: DeviceGround) -> None:
     """The callback waits for what its caller does next."""
     gate = ground.gate(_stream(ground, 479))
+    gate.require_callback()
     expect(
         not gate.is_inline,
         "host_callback runs the callback before it returns",
@@ -132,7 +131,7 @@ def a_failed_callback_shows(ground: DeviceGround) -> None:
     """In what waits for the stream, or in its status."""
     stream, subject = _stream(ground, 487), ground.subject
     failure = (int(Code.DATA_LOSS), "a callback of the kit that fails")
-    prepared(subject.host_callback(stream, lambda: failure), "host_callback")
+    ground.call_back(stream, lambda: failure)
     waited = subject.block_host_until_done(stream)
     status = subject.get_stream_status(stream)
     expect(
@@ -154,7 +153,7 @@ def callbacks_of_many_streams(ground: DeviceGround) -> None:
     for _ in range(_EACH):
         for number, stream in enumerate(streams):
             work = partial(count, number)
-            prepared(ground.subject.host_callback(stream, work), "host_callback")
+            ground.call_back(stream, work)
     for stream in streams:
         ground.done(stream)
     expect_equal(calls, [_EACH] * _STREAMS, "how many callbacks of each stream were called")
@@ -170,7 +169,7 @@ def a_callback_enqueues_work(ground: DeviceGround) -> None:
     def enqueue() -> None:
         answers.append(ground.subject.memcpy_htod(other, memory, source, 491))
 
-    prepared(ground.subject.host_callback(stream, enqueue), "host_callback")
+    ground.call_back(stream, enqueue)
     ground.done(stream)
     expect_equal(len(answers), 1, "how often the callback was called")
     expect_ok(answers[0], "memcpy_htod in a callback")

@@ -139,7 +139,7 @@ def a_failure_stays_with_its_stream(ground: DeviceGround) -> None:
     """A callback fails on one stream, and another one is well."""
     stream, other, subject = ground.stream(), ground.stream(), ground.subject
     failure = (int(Code.ABORTED), "a callback of the kit that fails")
-    prepared(subject.host_callback(stream, lambda: failure), "host_callback")
+    ground.call_back(stream, lambda: failure)
     subject.block_host_until_done(stream)
     data, memory = ground.bytes(509), ground.memory(509)
     copied = subject.memcpy_htod(other, memory, ground.buffer(data), 509)

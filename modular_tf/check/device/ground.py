@@ -23,11 +23,18 @@ if TYPE_CHECKING:
         Memory,
         Stream,
         Timer,
+        Work,
     )
     from modular_tf.check.target import Target
 
 _GATE_SECONDS = 20.0
 """How long a gate stays shut at most: longer than any step of a check, shorter than a check."""
+
+_CALLBACK_CALLS = frozenset({"host_callback", "stream.add_callback"})
+"""What reports call the enqueueing of a callback, by the plugin's slot and through the host."""
+
+_TAKES_CALLBACKS = "SE-278"
+"""The check that a plugin takes callbacks."""
 
 _ORDER = ("timer", "event", "stream", "device", "host", "unified")
 """What is destroyed first, as this package does."""
@@ -39,6 +46,9 @@ class Gate:
     A plugin whose streams run at once would call it while it is enqueued, in the same thread: then
     it stays open, and `is_inline` says so: such a stream cannot be held.
 
+    Nor can streams of a plugin whose callbacks do not work: a check that has more to say than what
+    a busy stream would show goes on with the gate, which holds nothing.
+
     Attributes:
         is_inline: The callback ran while it was enqueued.
         reached: Set when the stream got there.
@@ -49,6 +59,7 @@ class Gate:
         self.reached = threading.Event()
         self._opened = threading.Event()
         self._maker: int | None = threading.get_ident()
+        self._why_not: Blocked | Unsupported | None = None
 
     def work(self) -> None:
         """Wait until it is opened; what the stream calls."""
@@ -61,9 +72,23 @@ class Gate:
         """Let the stream go on. Safe to call twice."""
         self._opened.set()
 
-    def enqueued(self) -> None:
-        """From now on its maker's thread may be the stream's as well."""
-        self._maker = None
+    def enqueued(self, why_not: Blocked | Unsupported | None) -> None:
+        """From now on its maker's thread may be the stream's as well.
+
+        Args:
+            why_not: Why the plugin did not take the callback, None where it did.
+        """
+        self._maker, self._why_not = None, why_not
+
+    def require_callback(self) -> None:
+        """Go on where the plugin took the callback.
+
+        Raises:
+            Blocked: It did not.
+            Unsupported: It takes none.
+        """
+        if self._why_not is not None:
+            raise self._why_not
 
 
 class DeviceGround:
@@ -176,11 +201,25 @@ class DeviceGround:
 
     def gate(self, stream: Stream) -> Gate:
         """Hold a stream until the gate is opened, if streams of this device can be held."""
-        gate = Gate()
+        gate, why_not = Gate(), None
         self._gates.append(gate)
-        prepared(self.subject.host_callback(stream, gate.work), "host_callback")
-        gate.enqueued()
+        try:
+            self.call_back(stream, gate.work)
+        except (Blocked, Unsupported) as error:
+            why_not = error
+        gate.enqueued(why_not)
         return gate
+
+    def call_back(self, stream: Stream, work: Work) -> None:
+        """Have a stream call a function, which other checks are about.
+
+        Raises:
+            Unsupported: It is UNIMPLEMENTED.
+            Blocked: It failed, or ended the process of an earlier check.
+        """
+        for call in _CALLBACK_CALLS & self.target.lost_calls.keys():
+            raise Blocked(f"host_callback ended a process: see {self.target.lost_calls[call]}")
+        prepared(self.subject.host_callback(stream, work), "host_callback", see=_TAKES_CALLBACKS)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -208,8 +247,13 @@ class DeviceGround:
         return answer.value
 
 
-def prepared(answer: Answer, what: str) -> None:
+def prepared(answer: Answer, what: str, *, see: str = "") -> None:
     """Go on where a step that the check only prepares with has worked.
+
+    Args:
+        answer: What the step returned.
+        what: The step.
+        see: The check that is about it, where it is one.
 
     Raises:
         Unsupported: It is UNIMPLEMENTED.
@@ -218,4 +262,5 @@ def prepared(answer: Answer, what: str) -> None:
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
-        raise Blocked(f"{what} failed: {code_found(answer)}")
+        about = f": see {see}" if see else ""
+        raise Blocked(f"{what} failed: {code_found(answer)}{about}")

@@ -30,6 +30,9 @@ _SILENT_SECONDS = 0.2
 _BUSY_SECONDS = 10.0
 """So long a call works at most that does not wait."""
 
+_CALLS_CALLBACKS = "SE-279"
+"""The check that callbacks are called."""
+
 _silent: weakref.WeakSet[DeviceSubject] = weakref.WeakSet()
 """Devices that did not call a callback."""
 
@@ -39,15 +42,16 @@ def held(ground: DeviceGround, stream: Stream) -> Gate:
 
     Raises:
         Unsupported: Streams of this device run at once, and cannot be held.
-        Blocked: Its streams call nobody, which other checks are about.
+        Blocked: Its callbacks do not work, which other checks are about.
     """
     gate = ground.gate(stream)
+    gate.require_callback()
     if gate.is_inline:
         raise Unsupported("streams of this device run work at once: none can be blocked")
     patience = _SILENT_SECONDS if ground.subject in _silent else _CALLED_SECONDS
     if not gate.reached.wait(patience):
         _silent.add(ground.subject)
-        raise Blocked("host_callback accepted a callback that is never called")
+        raise Blocked(f"host_callback took a callback and did not call it: see {_CALLS_CALLBACKS}")
     return gate
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
-from modular_tf.check.device.ground import prepared
 from modular_tf.check.device.held_stream import held
 from modular_tf.check.expectation import Blocked, expect
 from modular_tf.check.level import Level
@@ -54,7 +53,7 @@ def _keep_busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> threa
         time.sleep(milliseconds / 1000)
         over.set()
 
-    prepared(ground.subject.host_callback(stream, work), "host_callback")
+    ground.call_back(stream, work)
     return over
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.check.check import BOTH, RAW, CheckList
-from modular_tf.check.concurrency import run_at_once
+from modular_tf.check.concurrency import expect_of_threads
 from modular_tf.check.expectation import Unsupported, expect, expect_equal
 from modular_tf.check.filesystem.forked_process import expect_use_after_fork
 from modular_tf.check.filesystem.ground import CONTENT, FilesystemGround
@@ -38,18 +38,20 @@ def threads_keep_apart(ground: FilesystemGround) -> None:
     """Random work of eight threads, each in a directory of its own."""
     roots = [ground.make_dir(f"thread{number}") for number in range(_THREADS)]
     seeds = [ground.random.getrandbits(32) for _ in roots]
-    steps = min(_STEPS, int(ground.target.options.get("many", _STEPS)))
-    run_at_once(
-        [
-            partial(_work, FilesystemGround(ground.subject, root, ground.target, chance), steps)
-            for root, chance in zip(roots, map(random.Random, seeds), strict=True)
-        ]
+    expect_of_threads(
+        [partial(_work, ground, root, seed) for root, seed in zip(roots, seeds, strict=True)],
+        [partial(_work_alone, ground, seed) for seed in seeds],
     )
 
 
-def _work(ground: FilesystemGround, steps: int) -> None:
-    walk, chance = ModelWalk(ground), ground.random
-    for _ in range(steps):
+def _work_alone(ground: FilesystemGround, seed: int) -> None:
+    _work(ground, ground.make_dir(f"alone-{seed}"), seed)
+
+
+def _work(ground: FilesystemGround, root: str, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311  (to be repeated)
+    walk = ModelWalk(FilesystemGround(ground.subject, root, ground.target, chance))
+    for _ in range(min(_STEPS, int(ground.target.options.get("many", _STEPS)))):
         with suppress(Unsupported):
             _one_step(walk, chance)
 

@@ -12,6 +12,7 @@ from modular_tf.abi.status_codes import Code
 from modular_tf.check.breach import Breach
 from modular_tf.check.expectation import Blocked, Deviation, Unsupported
 from modular_tf.check.filesystem.removal import remove_tree
+from modular_tf.check.target import LOCAL_SCHEMES
 from modular_tf.filesystem.uri import dirname
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from modular_tf.check.filesystem.subject import FilesystemSubject
     from modular_tf.check.target import Target
 
-_LOCAL = {"": "", "file": "file://"}
 _FINE = frozenset({Code.OK, Code.ALREADY_EXISTS})
 _HOST = "modular-tf-check"
 
@@ -37,10 +37,10 @@ class StageRoot:
         self._run = f"{time.time_ns():x}-{os.getpid()}"
         self._made = 0
         self._creates = bool(target.options.get("create_roots", True))
-        self._is_local = target.root is None and scheme in _LOCAL and bool(target.scratch)
+        self._is_local = target.root is None and scheme in LOCAL_SCHEMES and bool(target.scratch)
         if self._is_local:
             # A check may have further processes make roots in the same directory.
-            self._base = f"{_LOCAL[scheme]}{target.scratch}/{self._run}"
+            self._base = f"{LOCAL_SCHEMES[scheme]}{target.scratch}/{self._run}"
         else:
             given = target.root or f"{scheme}://{_HOST}"
             self._base = f"{given.rstrip('/')}/{self._run}"

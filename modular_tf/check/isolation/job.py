@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.check.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from modular_tf.check.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class Job:
     environment: Mapping[str, str] = field(default_factory=dict)
     alone: str | None = None
 
+    def after(self, lost_calls: Mapping[str, str]) -> Job:
+        """Return the job for processes that come after others, which were lost in these calls."""
+        return replace(self, target=replace(self.target, lost_calls=dict(lost_calls)))
+
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         return {
@@ -47,3 +53,9 @@ class Job:
             checks=tuple(value["checks"]),
             environment=value["environment"],
         )
+
+
+def note_lost_call(lost_calls: dict[str, str], outcome: Outcome) -> None:
+    """Add the call in which a check lost its process, if it did; see `Target.lost_calls`."""
+    if outcome.lost_call is not None:
+        lost_calls.setdefault(outcome.lost_call, outcome.check_id)

@@ -8,6 +8,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from modular_tf.check.isolation.assumed_stores import AssumedStores
+from modular_tf.check.isolation.job import note_lost_call
 from modular_tf.check.isolation.running_job import RunningJob
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.native.checking_allocator import preload_environment
@@ -68,6 +70,8 @@ class CheckProcesses:
         self._waiting: deque[int] = deque()
         self._jobs: list[Job] = []
         self._results: list[JobResult] = []
+        self._stores = AssumedStores()
+        self._lost: dict[tuple[object, ...], dict[str, str]] = {}
         self._dropped: set[int] = set()  # jobs whose watcher was gone before it said anything
         self._tell: Callable[[Outcome], None] = _ignore
         with ExitStack() as made:
@@ -103,6 +107,8 @@ class CheckProcesses:
         self._jobs, self._results = list(jobs), [JobResult() for _ in jobs]
         self._waiting = deque(number for number, job in enumerate(jobs) if job.checks)
         self._dropped.clear()
+        self._stores = AssumedStores()
+        self._lost.clear()
         self._tell = tell or _ignore
         try:
             while self._waiting or self._lanes.under_way():
@@ -112,6 +118,11 @@ class CheckProcesses:
             self.close()
             raise
         return self._results
+
+    @property
+    def absent_stores(self) -> list[str]:
+        """Of the last run, the stores whose checks were stopped: a sentence on each."""
+        return self._stores.absent
 
     def close(self) -> None:
         """End all processes. Safe to call twice."""
@@ -138,8 +149,24 @@ class CheckProcesses:
                 return
             self._waiting.remove(number)
             with suppress(OSError):  # the watcher is gone: its end is heard of
-                job = self._jobs[number]
-                lane.give(RunningJob(number, job, self._tell), job.as_dict())
+                job = self._jobs[number].after(self._lost_calls(self._jobs[number]))
+                lane.give(self._running(number), job.as_dict())
+
+    def _lost_calls(self, job: Job) -> dict[str, str]:
+        """Return the calls in which processes of the same subject were lost."""
+        target, environment = job.target, tuple(job.environment.items())
+        key = (target.path, job.subject, target.reached, environment)
+        return self._lost.setdefault(key, {})
+
+    def _running(self, number: int) -> RunningJob:
+        job = self._jobs[number]
+
+        def heard(outcome: Outcome) -> None:
+            self._stores.count(_store_of(job), outcome)
+            note_lost_call(self._lost_calls(job), outcome)
+            self._tell(outcome)
+
+        return RunningJob(number, job, heard)
 
     def _ready(self) -> Iterator[int]:
         """Yield the jobs that nothing keeps waiting, as long as that is so."""
@@ -173,6 +200,8 @@ class CheckProcesses:
             if running is not None and any(is_finished):
                 lane.work = None
                 self._finish(running)
+        for store in self._stores.to_stop():
+            self._stop_checks_of(store)
 
     def _finish(self, running: RunningJob) -> None:
         running.finish()
@@ -202,11 +231,27 @@ class CheckProcesses:
             self._jobs[running.number] = left
             self._waiting.appendleft(running.number)
 
+    def _stop_checks_of(self, store: str) -> None:
+        lanes = [lane for lane in self._lanes if lane.work and _store_of(lane.work.job) == store]
+        waiting = [number for number in self._waiting if _store_of(self._jobs[number]) == store]
+        stopped = [lane.work for lane in lanes if lane.work] + [*map(self._running, waiting)]
+        for lane in lanes:
+            self._lanes.remove(lane)
+        self._waiting = deque(number for number in self._waiting if number not in waiting)
+        why = self._stores.stop(store, sum(running.number_left for running in stopped))
+        for running in stopped:
+            running.block(why)
+            self._keep(running)
+
     def _keep(self, running: RunningJob) -> None:
         result = self._results[running.number]
         result.outcomes += running.outcomes
         if running.fault is not None:
             result.faults.append(running.fault)
+
+
+def _store_of(job: Job) -> str | None:
+    return job.target.assumed_store
 
 
 def _ignore(_: Outcome) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.check.isolation.ending import ended_watcher
+from modular_tf.check.isolation.ending import blocked, ended_watcher
 from modular_tf.check.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -64,10 +64,20 @@ class RunningJob:
                 self.fault = CheckFaultError(entry["check"], self.job.subject, text)
         return "finished" in entry
 
+    @property
+    def number_left(self) -> int:
+        """How many checks nothing is known of."""
+        return len(self.job.checks) - len(self.outcomes)
+
     def blame(self) -> None:
         """Hold the loss of the watcher against the check that was under way."""
         if (left := self.left()) is not None:
             self._add(ended_watcher(left, left.checks[0]))
+
+    def block(self, why: str) -> None:
+        """Say of all checks that are left that they are not tried, and why."""
+        for check_id in self.job.checks[len(self.outcomes) :]:
+            self._add(blocked(self.job, check_id, why))
 
     def finish(self) -> None:
         """See to it that no check of the job, which is finished, is forgotten."""

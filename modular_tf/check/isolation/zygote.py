@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.catalogue import all_checks
-from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.job import Job, note_lost_call
 from modular_tf.check.isolation.scratch import scratch_folder
 from modular_tf.check.isolation.watched_group import WatchedGroup
 from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Outcome
 from modular_tf.check.staging import import_stages
 from modular_tf.processes.watcher import watch_over
 from modular_tf.processes.zygote import serve_zygote
@@ -55,9 +56,17 @@ def try_job(job: Job, limits: Limits, scratch: str, tell: Tell, listener: int) -
         tell: Is given what a `WatchedGroup` tells, and `{"finished": 1}` as the last.
         listener: A descriptor that becomes readable when nobody waits any more.
     """
+    lost = dict(job.target.lost_calls)
+
+    def heard(entry: dict[str, Any]) -> None:
+        if "outcome" in entry:
+            note_lost_call(lost, Outcome.from_dict(entry["outcome"]))
+        tell(entry)
+
     left = job.checks
     while left:
-        left = left[_one_process(replace(job, checks=left), limits, scratch, tell, listener) :]
+        rest = replace(job.after(lost), checks=left)
+        left = left[_one_process(rest, limits, scratch, heard, listener) :]
     tell({"finished": 1})
 
 

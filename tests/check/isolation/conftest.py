@@ -44,6 +44,14 @@ def misbehaving(deed: str, place: str = "RENAME") -> str:
     return str(link_library(name, objects, options, cxx=True))
 
 
+def without_server() -> str:
+    """Build a plugin whose server never answers, and return its library; its scheme is misdeed."""
+    objects = [compile_object(source, _RENAMED) for source in sorted(_REFERENCE.glob("*.cc"))]
+    objects.append(compile_object(_FOLDER / "absent_store.cc"))
+    options = ["-lpthread", f"-Wl,--version-script={_REFERENCE / 'exports.map'}"]
+    return str(link_library("libabsent_store.so", objects, options, cxx=True))
+
+
 def job_of(deed: str, place: str = "RENAME", checks: tuple[str, ...] = GROUP) -> Job:
     """Return the job of trying the plugin with a misdeed."""
     target = Target(misbehaving(deed, place), "filesystem", Pass.RAW, scheme="misdeed")

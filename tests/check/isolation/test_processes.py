@@ -110,8 +110,8 @@ _INTERRUPTED = """
         print(outcome.check_id, outcome.verdict.value, flush=True)
     try:
         run_checks(plan, Limits(patience=100), tell)
-    except InterruptedRun as run:
-        print("kept", *(outcome.check_id for outcome in run.outcomes))
+    except InterruptedRun as cut:
+        print("kept", *(outcome.check_id for outcome in cut.run.outcomes))
 """
 
 
