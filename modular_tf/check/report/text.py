@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.profile import DEFAULT_PROFILE
+from modular_tf.check.report.causes import causes
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from modular_tf.check.level import Level
     from modular_tf.check.outcome import Outcome
+    from modular_tf.check.report.causes import Cause
     from modular_tf.check.report.comparison import Change, Comparison
     from modular_tf.check.report.report import PluginReport, Report
 
@@ -36,10 +38,9 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
     yield f"  {_what_was_asked(plugin)}"
     for remark in plugin.remarks:
         yield f"  {remark}"
-    for verdict in _SHOWN_AT_LENGTH:
-        for outcomes in _together(plugin.outcomes, verdict):
-            yield ""
-            yield from _at_length(plugin, outcomes)
+    for cause in causes(plugin.outcomes, _SHOWN_AT_LENGTH):
+        yield ""
+        yield from _at_length(plugin, cause)
     yield from _in_short(plugin, _SHOWN_IN_SHORT)
     yield from _blocked(plugin)
     if verbose:
@@ -87,28 +88,24 @@ def total_line(report: Report) -> str:
     return f"{good} of {total} plugins conform ({report.seconds:.1f} s)"
 
 
-def _together(outcomes: Iterable[Outcome], verdict: Verdict) -> list[list[Outcome]]:
-    """Bring together what is the same in both ways, and on several subjects."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        if outcome.verdict is verdict:
-            found.setdefault((outcome.check_id, headline(outcome)), []).append(outcome)
-    return list(found.values())
-
-
-def _at_length(plugin: PluginReport, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    first = outcomes[0]
+def _at_length(plugin: PluginReport, cause: Cause) -> Iterator[str]:
+    first, others = cause.first, cause.check_ids[1:]
     check = all_checks()[first.check_id]
-    where = ", ".join(_places(outcomes))
     name = f"{first.verdict.value.upper()} {first.check_id}"
-    yield f"{name} ({check.group}, level {check.level:d}) {where}"
+    yield f"{name} ({check.group}, level {check.level:d}) {', '.join(places(cause.outcomes))}"
     yield f"    {headline(first)}"
-    for line in details(first):
+    for line in details(first, f"{os.path.dirname(plugin.path)}/"):
         yield f"    {line}"
-    yield f"    again:    {_again(plugin, first.check_id)}"
+    yield f"    again:    {again(plugin, first.check_id)}"
+    if others:
+        yield f"    the same: {', '.join(others)} ({_counted(cause)})"
 
 
-def _again(plugin: PluginReport, check_id: str) -> str:
+def _counted(cause: Cause) -> str:
+    return f"{len(cause.check_ids)} checks, {len(cause.outcomes)} outcomes of one cause"
+
+
+def again(plugin: PluginReport, check_id: str) -> str:
     """Return the command that tries one check once more."""
     words = ["modular-tf", "check", "--only", check_id, "--seed", str(plugin.seed)]
     if plugin.profile != DEFAULT_PROFILE:
@@ -118,26 +115,26 @@ def _again(plugin: PluginReport, check_id: str) -> str:
     return shlex.join([*words, plugin.path])
 
 
-def _places(outcomes: Iterable[Outcome]) -> list[str]:
+def places(outcomes: Iterable[Outcome]) -> list[str]:
     """Return subjects with the ways in which they were reached: `ram:// raw and host`."""
-    ways: dict[str, list[str]] = {}
+    ways: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
-        ways.setdefault(outcome.subject or "the library", []).append(outcome.reached.value)
+        ways.setdefault(outcome.subject or "the library", {})[outcome.reached.value] = None
     return [
-        subject if reached == ["library"] else f"{subject} {' and '.join(reached)}"
+        subject if [*reached] == ["library"] else f"{subject} {' and '.join(reached)}"
         for subject, reached in ways.items()
     ]
 
 
 def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
-        for number, outcomes in enumerate(_together(plugin.outcomes, verdict)):
+        for number, cause in enumerate(causes(plugin.outcomes, (verdict,))):
             if number == 0:
                 yield ""
-            first = outcomes[0]
+            first = cause.first
             requirement = all_checks()[first.check_id].rule.requirement
             what = requirement if verdict is Verdict.PASSED else headline(first)
-            where = ", ".join(_places(outcomes))
+            where = ", ".join(places(cause.outcomes))
             yield f"{verdict.value} {first.check_id} ({where}): {what}"
 
 
