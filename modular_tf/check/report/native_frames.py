@@ -6,13 +6,12 @@ import os
 import struct
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator
 
     from modular_tf.check.outcome import Incident, Outcome
 
@@ -34,7 +33,7 @@ def with_named_frames(outcomes: Iterable[Outcome], files: Iterable[str]) -> tupl
         files: The plugin's own files, absolute: no others are read, whatever a frame names.
     """
     with ExitStack() as opened:
-        names = _Names({file: _Library(file, opened) for file in files})
+        names = _Names(frozenset(files), opened)
         return tuple(_with_names(outcome, names) for outcome in outcomes)
 
 
@@ -48,8 +47,10 @@ def _with_names(outcome: Outcome, names: _Names) -> Outcome:
 class _Names:
     """The names of frames; each is looked up once."""
 
-    def __init__(self, libraries: Mapping[str, _Library]) -> None:
-        self._libraries = libraries
+    def __init__(self, files: Collection[str], opened: ExitStack) -> None:
+        self._files = files
+        self._opened = opened
+        self._libraries: dict[str, _Library] = {}
         self._known: dict[tuple[str, bool], str] = {}
 
     def of(self, incident: Incident) -> Iterator[str]:
@@ -63,16 +64,21 @@ class _Names:
             yield self._known[key]
 
     def _named(self, frame: str, returns: bool) -> str:  # noqa: FBT001
-        file = next((each for each in self._libraries if frame.startswith(f"{each} ")), None)
+        file = next((each for each in self._files if frame.startswith(f"{each} ")), None)
         if file is None:
             return _readable(*_split(frame))
         place = frame[len(file) + 1 :]
         symbol, _, offset = place.rpartition("+")
         try:
-            found = self._libraries[file].place(symbol, int(offset, 16), returns=returns)
-        except Exception:  # noqa: BLE001  (what a broken file makes the reader raise)
+            found = self._library(file).place(symbol, int(offset, 16), returns=returns)
+        except Exception:  # noqa: BLE001  (a broken file; no reader)
             found = None
         return _readable(file, place) if found is None else f"{file} {found}"
+
+    def _library(self, file: str) -> _Library:
+        if file not in self._libraries:
+            self._libraries[file] = _Library(file, self._opened)
+        return self._libraries[file]
 
 
 def _split(frame: str) -> tuple[str, str]:
@@ -105,25 +111,21 @@ class _Function(NamedTuple):
 
 
 class _Library:
-    """A library's file, which is opened at the first frame that lies in it."""
+    """A library's file.
+
+    Raises:
+        ImportError: The extra `check` is not installed.
+        Exception: The file is not there, or is broken.
+    """
 
     def __init__(self, path: str, opened: ExitStack) -> None:
-        self._path = path
-        self._opened = opened
+        from elftools.elf.elffile import ELFFile  # noqa: PLC0415  (an extra, for crashes only)
 
-    @cached_property
-    def _elf(self) -> Any:
-        """The reader of the file; None where the extra `check` is not installed."""
-        try:
-            from elftools.elf.elffile import ELFFile  # noqa: PLC0415  (an extra, for crashes only)
-        except ImportError:
-            return None
-        return ELFFile(self._opened.enter_context(open(self._path, "rb")))
+        self._elf: Any = ELFFile(opened.enter_context(open(path, "rb")))
+        self._debug = _debug_information(self._elf)
 
     def place(self, symbol: str, offset: int, *, returns: bool) -> str | None:
         """Return `FUNCTION+0xOFFSET at SOURCE:LINE`, as much as is known; None for nothing."""
-        if self._elf is None:
-            return None
         start = self._address_of(symbol) if symbol else self._first_address()
         if start is None:
             return None
@@ -161,15 +163,6 @@ class _Library:
             if info & 0xF == _FUNCTION:
                 yield _Function(section.stringtable, name, start, start + size)
 
-    @cached_property
-    def _debug(self) -> Any:
-        """The lines of its sources; None where it has none, or too many to look through."""
-        names = (".debug_info", ".debug_line")
-        sections = [self._elf.get_section_by_name(name) for name in names]
-        if None in sections or sum(each.data_size for each in sections) > _MOST_DEBUG_BYTES:
-            return None
-        return self._elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
-
     def _line_at(self, address: int) -> str:
         if self._debug is None:
             return ""
@@ -187,6 +180,14 @@ class _Library:
             if program is not None and _line_of(program, address, unit):
                 return unit
         return None
+
+
+def _debug_information(elf: Any) -> Any:
+    """Return what names the lines of sources; None where there is none, or too much of it."""
+    sections = [elf.get_section_by_name(name) for name in (".debug_info", ".debug_line")]
+    if None in sections or sum(each.data_size for each in sections) > _MOST_DEBUG_BYTES:
+        return None
+    return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
 
 
 def _line_of(program: Any, address: int, unit: Any) -> str:
