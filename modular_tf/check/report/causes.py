@@ -43,8 +43,9 @@ class Cause:
 def causes(outcomes: Iterable[Outcome], verdicts: Iterable[Verdict]) -> Iterator[Cause]:
     """Bring together what has one cause, verdict by verdict.
 
-    How a plugin took its process down is one cause where function and frame are the same. Anything
-    else is one where the same check found the same, on several subjects and in both ways.
+    How a plugin took its process down is one cause where function and frame are the same; so is
+    what keeps checks from being tried. Anything else is one where the same check found the same,
+    on several subjects and in both ways.
     """
     known = list(outcomes)
     for verdict in verdicts:
@@ -58,6 +59,8 @@ def causes(outcomes: Iterable[Outcome], verdicts: Iterable[Verdict]) -> Iterator
 
 def _key(outcome: Outcome) -> Hashable:
     incident = outcome.incident
+    if outcome.verdict is Verdict.BLOCKED:
+        return headline(outcome)
     if incident is None or outcome.verdict is Verdict.KNOWN:
         return outcome.check_id, headline(outcome)
     function = function_of(incident.last_call)

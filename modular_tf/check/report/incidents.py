@@ -12,12 +12,13 @@ from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_in_full
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from modular_tf.check.outcome import Incident, Outcome
 
 _LINES_SAID = 6
 _LINES_REPORTED = 20
+_SOURCE_LINE = re.compile(r" at (.+:[0-9]+)$")
 _OF_THE_HOST = re.compile(r"^modular_tf: .* \[LD-130\]$")  # what it says is told anyway
 
 _MEMORY = (
@@ -84,28 +85,14 @@ def incident_remedy(outcome: Outcome, incident: Incident) -> str:
 def _where(incident: Incident) -> str:
     if not incident.backtrace:
         return ""
-    frame = own_frame(incident)
-    place = "" if frame is None else frame.rpartition(" at ")[2]
-    if place != frame:
-        return f" at {place}"
+    place = _SOURCE_LINE.search(own_frame(incident) or "")
+    if place is not None:
+        return f" at {place[1]}"
     return ", in the first frame (built with -g, and with the extra check installed, it has a line)"
 
 
-def process_lines(incident: Incident, folder: str = "") -> Iterator[str]:
-    """Yield the native frames and the last that was written, with a label each.
-
-    Args:
-        incident: How the process ended.
-        folder: Of the plugin, which frames are shown without.
-    """
-    for number, frame in enumerate(incident.backtrace):
-        yield f"{'frames:  ' if number == 0 else '         '} {frame.removeprefix(folder)}"
-    for number, line in enumerate(_last_words(incident.said)):
-        yield f"{'said:    ' if number == 0 else '         '} {line}"
-
-
-def _last_words(said: str) -> Sequence[str]:
-    """Return the last lines, or the first of a sanitizer's report, which is long."""
+def last_words(said: str) -> Sequence[str]:
+    """Return the last lines that a process wrote; the first of a sanitizer's report."""
     report = sanitizer_report(said)
     if report is not None:
         return report.lines[:_LINES_REPORTED]

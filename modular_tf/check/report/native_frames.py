@@ -121,7 +121,7 @@ class _Library:
     def __init__(self, path: str, opened: ExitStack) -> None:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415  (an extra, for crashes only)
 
-        self._elf: Any = ELFFile(opened.enter_context(open(path, "rb")))
+        self._elf: Any = ELFFile(opened.enter_context(open(path, "rb")))  # noqa: SIM115
         self._debug = _debug_information(self._elf)
 
     def place(self, symbol: str, offset: int, *, returns: bool) -> str | None:

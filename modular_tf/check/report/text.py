@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
@@ -16,7 +15,6 @@ from modular_tf.check.report.wording import details, headline
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from modular_tf.check.level import Level
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.causes import Cause
     from modular_tf.check.report.comparison import Change, Comparison
@@ -92,17 +90,19 @@ def _at_length(plugin: PluginReport, cause: Cause) -> Iterator[str]:
     first, others = cause.first, cause.check_ids[1:]
     check = all_checks()[first.check_id]
     name = f"{first.verdict.value.upper()} {first.check_id}"
-    yield f"{name} ({check.group}, level {check.level:d}) {', '.join(places(cause.outcomes))}"
+    yield f"{name} ({check.group}, level {check.level:d}) {places(cause.outcomes)}"
     yield f"    {headline(first)}"
     for line in details(first, f"{os.path.dirname(plugin.path)}/"):
         yield f"    {line}"
     yield f"    again:    {again(plugin, first.check_id)}"
     if others:
-        yield f"    the same: {', '.join(others)} ({_counted(cause)})"
+        yield f"    the same: {', '.join(others)} ({extent(cause)} of one cause)"
 
 
-def _counted(cause: Cause) -> str:
-    return f"{len(cause.check_ids)} checks, {len(cause.outcomes)} outcomes of one cause"
+def extent(cause: Cause) -> str:
+    """Return how many checks and outcomes a cause has."""
+    checks, outcomes = len(cause.check_ids), len(cause.outcomes)
+    return f"{checks} check{'s'[: checks > 1]}, {outcomes} outcome{'s'[: outcomes > 1]}"
 
 
 def again(plugin: PluginReport, check_id: str) -> str:
@@ -115,15 +115,15 @@ def again(plugin: PluginReport, check_id: str) -> str:
     return shlex.join([*words, plugin.path])
 
 
-def places(outcomes: Iterable[Outcome]) -> list[str]:
+def places(outcomes: Iterable[Outcome]) -> str:
     """Return subjects with the ways in which they were reached: `ram:// raw and host`."""
     ways: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
         ways.setdefault(outcome.subject or "the library", {})[outcome.reached.value] = None
-    return [
+    return ", ".join(
         subject if [*reached] == ["library"] else f"{subject} {' and '.join(reached)}"
         for subject, reached in ways.items()
-    ]
+    )
 
 
 def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -134,34 +134,25 @@ def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str
             first = cause.first
             requirement = all_checks()[first.check_id].rule.requirement
             what = requirement if verdict is Verdict.PASSED else headline(first)
-            where = ", ".join(places(cause.outcomes))
-            yield f"{verdict.value} {first.check_id} ({where}): {what}"
+            yield f"{verdict.value} {first.check_id} ({places(cause.outcomes)}): {what}"
 
 
 def _blocked(plugin: PluginReport) -> Iterator[str]:
     """Yield a line for each cause, with the checks that it kept from being tried."""
-    causes: dict[str, list[str]] = {}
-    for outcome in plugin.outcomes:
-        if outcome.verdict is Verdict.BLOCKED:
-            causes.setdefault(headline(outcome), []).append(outcome.check_id)
-    for number, (cause, ids) in enumerate(causes.items()):
+    for number, cause in enumerate(causes(plugin.outcomes, (Verdict.BLOCKED,))):
         if number == 0:
             yield ""
-        yield f"blocked {', '.join(dict.fromkeys(ids))}: {cause}"
+        yield f"blocked {', '.join(cause.check_ids)}: {headline(cause.first)}"
 
 
 def _table(plugin: PluginReport) -> Iterator[str]:
     """Yield a table of levels and verdicts."""
-    counts: dict[Level, Counter[Verdict]] = {}
-    for outcome in plugin.outcomes:
-        level = all_checks()[outcome.check_id].level
-        counts.setdefault(level, Counter())[outcome.verdict] += 1
     columns = [verdict for verdict in Verdict if plugin.counts[verdict]]
     heads = "".join(f"{verdict.value:>9}" for verdict in columns)
     yield f"{'level':{_FIRST_COLUMN}}{heads}"
-    for level in sorted(counts):
+    for level, counts in plugin.counts_by_level.items():
         name = f"{level:d} {level.name.lower()}"
-        cells = "".join(f"{counts[level][verdict] or '':>9}" for verdict in columns)
+        cells = "".join(f"{counts[verdict] or '':>9}" for verdict in columns)
         yield f"{name:{_FIRST_COLUMN}}{cells}".rstrip()
 
 
@@ -169,14 +160,15 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """Yield what changed since an earlier run, the worse first."""
     for name in ("worse", "better", "added", "gone"):
         for change in getattr(comparison, name):
-            yield f"{name} {_change(change)}"
+            yield f"{name} {change_line(change)}"
     yield (
         f"since then: {len(comparison.better)} better, {len(comparison.worse)} worse, "
         f"{len(comparison.added)} added, {len(comparison.gone)} gone"
     )
 
 
-def _change(change: Change) -> str:
+def change_line(change: Change) -> str:
+    """Return what became of one check."""
     where = " ".join(part for part in (change.subject, change.reached) if part)
     before = "not tried" if change.before is None else change.before.value
     after = "not tried" if change.after is None else change.after.value

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
-from modular_tf.check.report.incidents import incident_headline, incident_remedy, process_lines
+from modular_tf.check.report.incidents import incident_headline, incident_remedy, last_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from modular_tf.check.outcome import Outcome
 
@@ -36,25 +36,35 @@ def remedy(outcome: Outcome) -> str:
     return all_checks()[outcome.check_id].rule.remedy
 
 
-def details(outcome: Outcome, folder: str = "") -> Iterator[str]:
-    """Yield lines: what the rule asks, what was found, the calls before, and what to do.
+def facts(outcome: Outcome, folder: str = "") -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield names and lines: what the rule asks, what was found, the calls before, what to do.
 
     Args:
         outcome: The outcome.
         folder: Of the plugin, which native frames are shown without.
     """
     rule = all_checks()[outcome.check_id].rule
-    asked = "required:" if outcome.incident is None else "tried:   "
-    yield f"{asked} {rule.requirement} [{rule.source}]"
+    yield (
+        "required" if outcome.incident is None else "tried",
+        [f"{rule.requirement} [{rule.source}]"],
+    )
     if outcome.expected:
-        yield f"expected: {outcome.expected}"
+        yield "expected", [outcome.expected]
     if outcome.found:
-        yield f"found:    {outcome.found}"
-    for number, call in enumerate(outcome.calls[-_CALLS_SHOWN:]):
-        yield f"{'calls:   ' if number == 0 else '         '} {without_own_folders(call)}"
+        yield "found", [outcome.found]
+    yield "calls", [without_own_folders(call) for call in outcome.calls[-_CALLS_SHOWN:]]
     if outcome.incident is not None:
-        yield from process_lines(outcome.incident, folder)
-    yield f"remedy:   {remedy(outcome)}"
+        yield "frames", [frame.removeprefix(folder) for frame in outcome.incident.backtrace]
+        yield "said", last_words(outcome.incident.said)
+    yield "remedy", [remedy(outcome)]
+
+
+def details(outcome: Outcome, folder: str = "") -> Iterator[str]:
+    """Yield the same as lines of text."""
+    for name, lines in facts(outcome, folder):
+        for number, line in enumerate(lines):
+            label = "" if number else f"{name}:"
+            yield f"{label:9} {line}"
 
 
 def without_own_folders(text: str) -> str:
