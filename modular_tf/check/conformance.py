@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of
+from modular_tf.check.report.native_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import InterruptedRun, run_checks
 from modular_tf.discovery.linking.host_exports import host_exports
@@ -87,7 +88,9 @@ def _checked(
 def _report(
     plan: PluginPlan, settings: CheckSettings, run: CheckRun, seconds: float
 ) -> PluginReport:
-    found = [excused(outcome, settings) for outcome in run.outcomes]
+    files = {plan.path, *(file for target, _ in plan.steps for file in target.companions)}
+    told = with_named_frames(run.outcomes, files)
+    found = [excused(outcome, settings) for outcome in told]
     return PluginReport(
         path=plan.path,
         name=plan.name,

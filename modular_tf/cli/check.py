@@ -72,6 +72,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--write-json", metavar="FILE", help="also write the JSON report (- is standard output)"
     )
+    parser.add_argument(
+        "--html", metavar="FILE",
+        help="also write a page for browsers, which says with --compare what changed (- likewise)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--badge", metavar="FILE",
+        help="also write an SVG that says which level is reached (- likewise)",
+    )  # fmt: skip
     parser.add_argument("--compare", metavar="FILE", help="tell what changed since a JSON report")
     parser.add_argument(
         "--annotations", choices=("github",), help="also write lines that a CI service shows"

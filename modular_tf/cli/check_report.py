@@ -7,7 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from modular_tf.check.report.annotations import github_annotations
+from modular_tf.check.report.badge import badge
 from modular_tf.check.report.comparison import compare
+from modular_tf.check.report.html_page import html_page
 from modular_tf.check.report.json_report import SCHEMA_VERSION, as_json, read_report
 from modular_tf.check.report.junit import junit
 from modular_tf.check.report.text import (
@@ -25,6 +27,7 @@ from modular_tf.service.kept.storage.output_file import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Mapping
     from typing import TextIO
 
     from modular_tf.check.report.report import Report
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 
 CUT_SHORT = "the run was ended by a signal: the report has what was known by then"
+_FILES = ("junit", "write_json", "html", "badge")
 
 
 def earlier(path: str | None) -> Report | None:
@@ -50,7 +54,7 @@ def output_is_taken(options: Namespace) -> bool:
         ConfigError: Two are to go there.
         OSError: A file is to go where none can be written.
     """
-    files = {"--junit": options.junit, "--write-json": options.write_json}
+    files = {f"--{name.replace('_', '-')}": getattr(options, name) for name in _FILES}
     wanted = [name for name, path in files.items() if path == STANDARD_OUTPUT]
     if options.json:
         wanted.append("--json")
@@ -71,11 +75,15 @@ def write(report: Report, options: Namespace, printer: Printer, before: Report |
         before: The report to compare with, None for none.
     """
     is_taken = output_is_taken(options)
-    if options.junit is not None:
-        write_output(options.junit, junit(report))
-    if options.write_json is not None:
-        values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
-        write_output(options.write_json, json.dumps(values, indent=1).encode("utf-8") + b"\n")
+    forms: Mapping[str, Callable[[], bytes]] = {
+        "junit": lambda: junit(report),
+        "write_json": lambda: _json(report),
+        "html": lambda: html_page(report, before),
+        "badge": lambda: badge(report),
+    }
+    for name in _FILES:
+        if (path := getattr(options, name)) is not None:
+            write_output(path, forms[name]())
     if printer.json:
         compared = {} if before is None else {"since": compare(before, report).as_dict()}
         printer.json_object(**as_json(report), **compared)
@@ -83,6 +91,11 @@ def write(report: Report, options: Namespace, printer: Printer, before: Report |
         _write_text(report, printer, before, verbose=options.verbose > 0)
     if options.annotations == "github":
         _annotate(report, sys.stderr if is_taken else sys.stdout)
+
+
+def _json(report: Report) -> bytes:
+    values = {"schema_version": SCHEMA_VERSION, **as_json(report)}
+    return json.dumps(values, indent=1).encode("utf-8") + b"\n"
 
 
 def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:

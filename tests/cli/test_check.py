@@ -96,7 +96,32 @@ def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
     assert sum(line.startswith("::error title=") for line in ended.lines) == 2
 
 
-@pytest.mark.parametrize("option", ["--junit", "--write-json"])
+def test_a_page_and_a_badge_are_written(mtf, spoilt, tmp_path):
+    before, page, badge = (tmp_path / name for name in ("before.json", "page.html", "badge.svg"))
+    mtf("check", GOOD, *QUICK, "--write-json", before)
+
+    ended = mtf(
+        "check", spoilt, *QUICK, "--html", page, "--badge", badge, "--compare", before
+    )  # fmt: skip
+
+    assert ended.lines[-1].startswith(f"{Path(spoilt).name}: does not conform")
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert f"<code>{SPOILT}</code>" in page.read_text()
+    assert "Since the earlier run" in page.read_text()
+    assert ET.parse(badge).getroot().get("aria-label").startswith("modular-tf: reaches level")
+
+
+@pytest.mark.parametrize(
+    ("option", "beginning"), [("--html", b"<!DOCTYPE html>"), ("--badge", b"<svg ")]
+)
+def test_page_and_badge_go_to_standard_output_too(option, beginning, mtf):
+    ended = mtf("check", GOOD, *QUICK, option, "-")
+
+    assert ended.code == Exit.DONE
+    assert ended.out.startswith(beginning)
+
+
+@pytest.mark.parametrize("option", ["--junit", "--write-json", "--html", "--badge"])
 def test_a_report_is_never_written_through_a_link(option, mtf, tmp_path):
     target, link = tmp_path / "target", tmp_path / "report"
     target.write_text("somebody else's")
@@ -118,7 +143,11 @@ def test_a_report_goes_to_standard_output_in_the_place_of_the_text(mtf, spoilt):
     assert "::error title=" in report.err
 
 
-@pytest.mark.parametrize("other", [["--json"], ["--write-json", "-"]], ids=["json", "write-json"])
+@pytest.mark.parametrize(
+    "other",
+    [["--json"], ["--write-json", "-"], ["--html", "-"], ["--badge", "-"]],
+    ids=lambda words: words[0],
+)
 def test_one_report_alone_goes_to_standard_output(other, mtf):
     ended = mtf("check", GOOD, *QUICK, "--junit", "-", *other)
 

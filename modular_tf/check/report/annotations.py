@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
-from modular_tf.check.report.wording import headline
+from modular_tf.check.report.wording import headline, remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _annotation(kind: str, plugin: str, outcome: Outcome) -> str:
     rule = all_checks()[outcome.check_id].rule
     where = " ".join(part for part in (outcome.subject, outcome.reached.value) if part)
     title = f"{plugin}: {outcome.check_id} ({where})"
-    message = f"{rule.requirement}\n{headline(outcome)}\n{rule.remedy}"
+    message = f"{rule.requirement}\n{headline(outcome)}\n{remedy(outcome)}"
     return (
         f"::{kind} title={title.translate(_ESCAPES_OF_PROPERTIES)}"
         f"::{message.translate(_ESCAPES_OF_MESSAGES)}"

@@ -10,6 +10,7 @@ from modular_tf.check.catalogue import all_checks
 from modular_tf.check.level import Level
 from modular_tf.check.outcome import Outcome, Verdict
 from modular_tf.check.report.report import PluginReport, Report
+from modular_tf.check.report.wording import remedy
 from modular_tf.check.settings import KnownDeviation
 from modular_tf.errors import ConfigError
 
@@ -72,7 +73,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "group": check.group,
         "severity": check.rule.severity.value,
         "requirement": check.rule.requirement,
-        "remedy": check.rule.remedy,
+        "remedy": remedy(outcome),
         "source": check.rule.source,
     }
 

@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
+from modular_tf.check.report.markup import text_of_xml
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
     from modular_tf.check.outcome import Outcome
     from modular_tf.check.report.report import PluginReport, Report
 
-_NO_TEXT_OF_XML = {code: "�" for code in range(0x20) if chr(code) not in "\t\n\r"}
 _ENDED = {Verdict.CRASHED, Verdict.HUNG, Verdict.EXITED}
 
 
@@ -42,7 +42,7 @@ def _as_suite(plugin: PluginReport, name: str, outcomes: list[Outcome]) -> ET.El
     verdicts = [outcome.verdict for outcome in outcomes]
     suite = ET.Element(
         "testsuite",
-        name=_text(f"{os.path.basename(plugin.path)}: {name}"),
+        name=text_of_xml(f"{os.path.basename(plugin.path)}: {name}"),
         tests=str(len(outcomes)),
         failures=str(sum(verdict is Verdict.FAILED for verdict in verdicts)),
         errors=str(sum(verdict in _ENDED for verdict in verdicts)),
@@ -62,24 +62,19 @@ def _as_case(plugin: PluginReport, suite: str, outcome: Outcome) -> ET.Element:
     check = all_checks()[outcome.check_id]
     case = ET.Element(
         "testcase",
-        classname=_text(f"{plugin.name}.{suite}.{check.group}"),
+        classname=text_of_xml(f"{plugin.name}.{suite}.{check.group}"),
         name=f"{outcome.check_id} {check.rule.requirement}",
         time=f"{outcome.seconds:.3f}",
     )
     if outcome.verdict in BAD:
         kind = "error" if outcome.verdict in _ENDED else "failure"
         said = ET.SubElement(
-            case, kind, type=outcome.verdict.value, message=_text(headline(outcome))
+            case, kind, type=outcome.verdict.value, message=text_of_xml(headline(outcome))
         )
-        said.text = _text("\n".join(details(outcome)))
+        said.text = text_of_xml("\n".join(details(outcome)))
     elif _is_skipped(outcome.verdict):
-        ET.SubElement(case, "skipped", message=_text(headline(outcome)))
+        ET.SubElement(case, "skipped", message=text_of_xml(headline(outcome)))
     elif outcome.verdict is not Verdict.PASSED:
         output = ET.SubElement(case, "system-out")
-        output.text = _text("\n".join((headline(outcome), *details(outcome))))
+        output.text = text_of_xml("\n".join((headline(outcome), *details(outcome))))
     return case
-
-
-def _text(text: str) -> str:
-    """Return text as XML can hold it."""
-    return text.translate(_NO_TEXT_OF_XML).encode("utf-8", "replace").decode()

@@ -55,6 +55,15 @@ class PluginReport:
         return Counter(outcome.verdict for outcome in self.outcomes)
 
     @property
+    def counts_by_level(self) -> dict[Level, Counter[Verdict]]:
+        """How many outcomes of each verdict there are at each level, the lowest first."""
+        counts: dict[Level, Counter[Verdict]] = {}
+        for outcome in self.outcomes:
+            level = all_checks()[outcome.check_id].level
+            counts.setdefault(level, Counter())[outcome.verdict] += 1
+        return dict(sorted(counts.items()))
+
+    @property
     def bad(self) -> list[Outcome]:
         """The outcomes by which it does not conform."""
         return [outcome for outcome in self.outcomes if outcome.verdict in BAD]

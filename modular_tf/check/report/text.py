@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import BAD, Verdict
 from modular_tf.check.profile import DEFAULT_PROFILE
+from modular_tf.check.report.causes import causes
 from modular_tf.check.report.wording import details, headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from modular_tf.check.level import Level
     from modular_tf.check.outcome import Outcome
+    from modular_tf.check.report.causes import Cause
     from modular_tf.check.report.comparison import Change, Comparison
     from modular_tf.check.report.report import PluginReport, Report
 
@@ -36,10 +36,9 @@ def plugin_lines(plugin: PluginReport, *, verbose: bool) -> Iterator[str]:
     yield f"  {_what_was_asked(plugin)}"
     for remark in plugin.remarks:
         yield f"  {remark}"
-    for verdict in _SHOWN_AT_LENGTH:
-        for outcomes in _together(plugin.outcomes, verdict):
-            yield ""
-            yield from _at_length(plugin, outcomes)
+    for cause in causes(plugin.outcomes, _SHOWN_AT_LENGTH):
+        yield ""
+        yield from _at_length(plugin, cause)
     yield from _in_short(plugin, _SHOWN_IN_SHORT)
     yield from _blocked(plugin)
     if verbose:
@@ -87,28 +86,26 @@ def total_line(report: Report) -> str:
     return f"{good} of {total} plugins conform ({report.seconds:.1f} s)"
 
 
-def _together(outcomes: Iterable[Outcome], verdict: Verdict) -> list[list[Outcome]]:
-    """Bring together what is the same in both ways, and on several subjects."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in outcomes:
-        if outcome.verdict is verdict:
-            found.setdefault((outcome.check_id, headline(outcome)), []).append(outcome)
-    return list(found.values())
-
-
-def _at_length(plugin: PluginReport, outcomes: Sequence[Outcome]) -> Iterator[str]:
-    first = outcomes[0]
+def _at_length(plugin: PluginReport, cause: Cause) -> Iterator[str]:
+    first, others = cause.first, cause.check_ids[1:]
     check = all_checks()[first.check_id]
-    where = ", ".join(_places(outcomes))
     name = f"{first.verdict.value.upper()} {first.check_id}"
-    yield f"{name} ({check.group}, level {check.level:d}) {where}"
+    yield f"{name} ({check.group}, level {check.level:d}) {places(cause.outcomes)}"
     yield f"    {headline(first)}"
-    for line in details(first):
+    for line in details(first, f"{os.path.dirname(plugin.path)}/"):
         yield f"    {line}"
-    yield f"    again:    {_again(plugin, first.check_id)}"
+    yield f"    again:    {again(plugin, first.check_id)}"
+    if others:
+        yield f"    the same: {', '.join(others)} ({extent(cause)} of one cause)"
 
 
-def _again(plugin: PluginReport, check_id: str) -> str:
+def extent(cause: Cause) -> str:
+    """Return how many checks and outcomes a cause has."""
+    checks, outcomes = len(cause.check_ids), len(cause.outcomes)
+    return f"{checks} check{'s'[: checks > 1]}, {outcomes} outcome{'s'[: outcomes > 1]}"
+
+
+def again(plugin: PluginReport, check_id: str) -> str:
     """Return the command that tries one check once more."""
     words = ["modular-tf", "check", "--only", check_id, "--seed", str(plugin.seed)]
     if plugin.profile != DEFAULT_PROFILE:
@@ -118,53 +115,44 @@ def _again(plugin: PluginReport, check_id: str) -> str:
     return shlex.join([*words, plugin.path])
 
 
-def _places(outcomes: Iterable[Outcome]) -> list[str]:
+def places(outcomes: Iterable[Outcome]) -> str:
     """Return subjects with the ways in which they were reached: `ram:// raw and host`."""
-    ways: dict[str, list[str]] = {}
+    ways: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
-        ways.setdefault(outcome.subject or "the library", []).append(outcome.reached.value)
-    return [
-        subject if reached == ["library"] else f"{subject} {' and '.join(reached)}"
+        ways.setdefault(outcome.subject or "the library", {})[outcome.reached.value] = None
+    return ", ".join(
+        subject if [*reached] == ["library"] else f"{subject} {' and '.join(reached)}"
         for subject, reached in ways.items()
-    ]
+    )
 
 
 def _in_short(plugin: PluginReport, verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
-        for number, outcomes in enumerate(_together(plugin.outcomes, verdict)):
+        for number, cause in enumerate(causes(plugin.outcomes, (verdict,))):
             if number == 0:
                 yield ""
-            first = outcomes[0]
+            first = cause.first
             requirement = all_checks()[first.check_id].rule.requirement
             what = requirement if verdict is Verdict.PASSED else headline(first)
-            where = ", ".join(_places(outcomes))
-            yield f"{verdict.value} {first.check_id} ({where}): {what}"
+            yield f"{verdict.value} {first.check_id} ({places(cause.outcomes)}): {what}"
 
 
 def _blocked(plugin: PluginReport) -> Iterator[str]:
     """Yield a line for each cause, with the checks that it kept from being tried."""
-    causes: dict[str, list[str]] = {}
-    for outcome in plugin.outcomes:
-        if outcome.verdict is Verdict.BLOCKED:
-            causes.setdefault(headline(outcome), []).append(outcome.check_id)
-    for number, (cause, ids) in enumerate(causes.items()):
+    for number, cause in enumerate(causes(plugin.outcomes, (Verdict.BLOCKED,))):
         if number == 0:
             yield ""
-        yield f"blocked {', '.join(dict.fromkeys(ids))}: {cause}"
+        yield f"blocked {', '.join(cause.check_ids)}: {headline(cause.first)}"
 
 
 def _table(plugin: PluginReport) -> Iterator[str]:
     """Yield a table of levels and verdicts."""
-    counts: dict[Level, Counter[Verdict]] = {}
-    for outcome in plugin.outcomes:
-        level = all_checks()[outcome.check_id].level
-        counts.setdefault(level, Counter())[outcome.verdict] += 1
     columns = [verdict for verdict in Verdict if plugin.counts[verdict]]
     heads = "".join(f"{verdict.value:>9}" for verdict in columns)
     yield f"{'level':{_FIRST_COLUMN}}{heads}"
-    for level in sorted(counts):
+    for level, counts in plugin.counts_by_level.items():
         name = f"{level:d} {level.name.lower()}"
-        cells = "".join(f"{counts[level][verdict] or '':>9}" for verdict in columns)
+        cells = "".join(f"{counts[verdict] or '':>9}" for verdict in columns)
         yield f"{name:{_FIRST_COLUMN}}{cells}".rstrip()
 
 
@@ -172,14 +160,15 @@ def comparison_lines(comparison: Comparison) -> Iterator[str]:
     """Yield what changed since an earlier run, the worse first."""
     for name in ("worse", "better", "added", "gone"):
         for change in getattr(comparison, name):
-            yield f"{name} {_change(change)}"
+            yield f"{name} {change_line(change)}"
     yield (
         f"since then: {len(comparison.better)} better, {len(comparison.worse)} worse, "
         f"{len(comparison.added)} added, {len(comparison.gone)} gone"
     )
 
 
-def _change(change: Change) -> str:
+def change_line(change: Change) -> str:
+    """Return what became of one check."""
     where = " ".join(part for part in (change.subject, change.reached) if part)
     before = "not tried" if change.before is None else change.before.value
     after = "not tried" if change.after is None else change.after.value

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Verdict
-from modular_tf.processes.sanitizer_report import sanitizer_report
-from modular_tf.processes.signal_names import signal_in_full
+from modular_tf.check.report.incidents import incident_headline, incident_remedy, last_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from modular_tf.check.outcome import Incident, Outcome
+    from modular_tf.check.outcome import Outcome
 
 _CALLS_SHOWN = 16
-_LINES_SAID = 6
-_LINES_REPORTED = 20
+_OWN_FOLDERS = re.compile(
+    r"(?:modular-tf-check/)?(?:[0-9a-f]{12,}-[0-9]+/(?:[A-Z]{2}-[0-9]{3}-[0-9]+(?:/|(?=')))?)+"
+)
 
 
 def headline(outcome: Outcome) -> str:
@@ -24,49 +25,48 @@ def headline(outcome: Outcome) -> str:
     if outcome.verdict is Verdict.KNOWN:
         return f"known deviation: {outcome.reason}"
     if outcome.incident is not None:
-        return _of_incident(outcome)
+        return without_own_folders(incident_headline(outcome, outcome.incident))
     return outcome.message or outcome.verdict.value
 
 
-def _of_incident(outcome: Outcome) -> str:
-    incident = outcome.incident
-    assert incident is not None  # noqa: S101  (asked for by the caller)
-    place = f" in {incident.last_call}" if incident.last_call else ""
-    if outcome.verdict is Verdict.HUNG:
-        return f"did not return{place} within {outcome.seconds:.0f} s"
-    report = sanitizer_report(incident.said)
-    reported = "" if report is None else f": {report}"
-    if outcome.verdict is Verdict.EXITED:
-        return f"ended the process with exit status {incident.exit_status}{place}{reported}"
-    ended_by = "no signal" if incident.signal is None else signal_in_full(incident.signal)
-    return f"crashed with {ended_by}{place}{reported}"
-
-
-def details(outcome: Outcome) -> Iterator[str]:
-    """Yield lines: what the rule asks, what was found, the calls before, and what to do."""
-    rule = all_checks()[outcome.check_id].rule
-    yield f"required: {rule.requirement} [{rule.source}]"
-    if outcome.expected:
-        yield f"expected: {outcome.expected}"
-    if outcome.found:
-        yield f"found:    {outcome.found}"
-    for number, call in enumerate(outcome.calls[-_CALLS_SHOWN:]):
-        yield f"{'calls:   ' if number == 0 else '         '} {call}"
+def remedy(outcome: Outcome) -> str:
+    """Return what to do: that of the rule, or what helps against a crash, a hang or an exit."""
     if outcome.incident is not None:
-        yield from _of_process(outcome.incident)
-    yield f"remedy:   {rule.remedy}"
+        return incident_remedy(outcome, outcome.incident)
+    return all_checks()[outcome.check_id].rule.remedy
 
 
-def _of_process(incident: Incident) -> Iterator[str]:
-    for number, frame in enumerate(incident.backtrace):
-        yield f"{'frames:  ' if number == 0 else '         '} {frame}"
-    for number, line in enumerate(_last_words(incident.said)):
-        yield f"{'said:    ' if number == 0 else '         '} {line}"
+def facts(outcome: Outcome, folder: str = "") -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield names and lines: what the rule asks, what was found, the calls before, what to do.
+
+    Args:
+        outcome: The outcome.
+        folder: Of the plugin, which native frames are shown without.
+    """
+    rule = all_checks()[outcome.check_id].rule
+    yield (
+        "required" if outcome.incident is None else "tried",
+        [f"{rule.requirement} [{rule.source}]"],
+    )
+    if outcome.expected:
+        yield "expected", [outcome.expected]
+    if outcome.found:
+        yield "found", [outcome.found]
+    yield "calls", [without_own_folders(call) for call in outcome.calls[-_CALLS_SHOWN:]]
+    if outcome.incident is not None:
+        yield "frames", [frame.removeprefix(folder) for frame in outcome.incident.backtrace]
+        yield "said", last_words(outcome.incident.said)
+    yield "remedy", [remedy(outcome)]
 
 
-def _last_words(said: str) -> Sequence[str]:
-    """Return the last lines, or the first of a sanitizer's report, which is long."""
-    report = sanitizer_report(said)
-    if report is not None:
-        return report.lines[:_LINES_REPORTED]
-    return said.strip().splitlines()[-_LINES_SAID:]
+def details(outcome: Outcome, folder: str = "") -> Iterator[str]:
+    """Yield the same as lines of text."""
+    for name, lines in facts(outcome, folder):
+        for number, line in enumerate(lines):
+            label = "" if number else f"{name}:"
+            yield f"{label:9} {line}"
+
+
+def without_own_folders(text: str) -> str:
+    """Return text whose URIs are shown without the folders that the kit makes for each check."""
+    return _OWN_FOLDERS.sub("…/", text)

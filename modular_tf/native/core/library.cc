@@ -1,5 +1,6 @@
 #include "library.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -9,7 +10,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "guard.h"
 
@@ -157,6 +160,16 @@ extern "C" int mtf_try_read(const void* source, void* destination, size_t size) 
   // A sandbox may forbid the call itself; then the address has not been judged yet.
   if (errno == EFAULT) return 0;
   return try_read_through_pipe(source, destination, size) ? 1 : 0;
+}
+
+extern "C" int mtf_demangle(const char* name, char* text, size_t size) {
+  const std::unique_ptr<char, decltype(&std::free)> found(
+      abi::__cxa_demangle(name, nullptr, nullptr, nullptr), &std::free);
+  if (found == nullptr) return 0;
+  const size_t length = std::strlen(found.get());
+  if (length >= size) return 0;
+  std::memcpy(text, found.get(), length + 1);
+  return 1;
 }
 
 extern "C" int64_t mtf_try_strlen(const char* source, size_t limit) {

@@ -40,6 +40,10 @@ typedef struct mtf_address_owner {
 /* Which mapped object an address lies in: 1 when found, 0 when in none. */
 int mtf_address_owner_of(const void* address, mtf_address_owner* owner);
 
+/* Writes the readable form of a mangled C++ name with its NUL: 1; 0 where `name` is none, or where
+ * that does not fit. [any thread] */
+int mtf_demangle(const char* name, char* text, size_t size);
+
 /* 1 when `address` lies in an executable mapping of this process. [any thread] */
 int mtf_is_executable(const void* address);
 

@@ -1,0 +1,132 @@
+"""What counts as one cause, and what to do about each kind of end."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+
+import pytest
+
+from modular_tf.check.outcome import BAD, Incident, Pass, Verdict
+from modular_tf.check.report.causes import causes
+from modular_tf.check.report.text import plugin_lines
+from modular_tf.check.report.wording import headline, remedy
+from tests.check.report.outcomes import CRASH, CRASHED, EXITED, FAILED, HUNG, outcome, plugin
+
+
+def _causes(*outcomes):
+    return [cause.check_ids for cause in causes(outcomes, sorted(BAD, key=lambda v: v.value))]
+
+
+def _crash(check_id, **values):
+    return outcome(check_id, Verdict.CRASHED, incident=replace(CRASH, **values))
+
+
+def test_crashes_in_one_frame_of_one_function_are_one_cause():
+    elsewhere = _crash("FS-160", last_call="read(file7, offset=9, n=1)")
+
+    assert _causes(CRASHED, elsewhere) == [["FS-158", "FS-160"]]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"last_call": "stat('mine://F')"},
+        {"backtrace": ("libmine.so mine_read+0x1b",)},
+        {"signal": 7},
+    ],
+    ids=["function", "frame", "signal"],
+)
+def test_crashes_that_differ_are_several_causes(values):
+    assert _causes(CRASHED, _crash("FS-160", **values)) == [["FS-158"], ["FS-160"]]
+
+
+def test_the_frame_that_counts_is_the_plugin_s():
+    """Which instruction of the C library faults depends on sizes and processors."""
+    first = _crash("FS-158", backtrace=("/lib/libc.so.6 memcpy+0x10", "libmine.so mine_read+0x1a"))
+    other = _crash("FS-160", backtrace=("/lib/libc.so.6 memcpy+0x80", "libmine.so mine_read+0x1a"))
+
+    assert _causes(first, other) == [["FS-158", "FS-160"]]
+
+
+def test_hangs_in_one_function_are_one_cause_wherever_they_were():
+    there = Incident(last_call="read(file1)", backtrace=("libmine.so mine_read+0x1",))
+    elsewhere = Incident(last_call="read(file2)", backtrace=("libmine.so mine_read+0x9",))
+
+    assert _causes(
+        replace(HUNG, incident=there), replace(HUNG, check_id="FS-160", incident=elsewhere)
+    ) == [["FS-159", "FS-160"]]
+
+
+def test_what_is_known_of_no_function_stays_with_its_check():
+    nowhere = Incident(signal=9)
+
+    assert _causes(
+        outcome("FS-158", Verdict.CRASHED, incident=nowhere),
+        outcome("FS-160", Verdict.CRASHED, incident=nowhere),
+    ) == [["FS-158"], ["FS-160"]]
+
+
+def test_wrong_answers_are_told_check_by_check():
+    assert _causes(
+        FAILED, replace(FAILED, check_id="FS-157"), replace(FAILED, reached=Pass.HOST)
+    ) == [
+        ["FS-156"],
+        ["FS-157"],
+    ]
+
+
+def test_the_crash_with_the_fewest_calls_is_told():
+    longer = replace(CRASHED, calls=("a()", "b()", "read(file1, offset=0, n=10)"))
+    shorter = replace(_crash("FS-160"), calls=("read(file1, offset=0, n=10)",))
+
+    (cause,) = causes([longer, shorter], [Verdict.CRASHED])
+
+    assert cause.first is shorter
+    assert cause.check_ids == ["FS-160", "FS-158"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        (CRASHED, "Mend read, in the first frame"),
+        (replace(CRASHED, incident=replace(CRASH, signal=signal.SIGABRT)), "exception that nobody"),
+        (replace(CRASHED, incident=replace(CRASH, signal=signal.SIGFPE)), "divides by zero"),
+        (replace(CRASHED, incident=Incident(signal=9)), "return a status instead"),
+        (HUNG, "Find out what read waits for"),
+        (EXITED, "Let read return a status"),
+    ],
+)
+def test_the_remedy_fits_how_the_process_ended(ended, words):
+    assert words in remedy(ended)
+
+
+def test_a_sanitizer_s_report_is_what_to_mend():
+    said = (
+        "==1==ERROR: AddressSanitizer: boom\nSUMMARY: AddressSanitizer: double-free a.cc:1 in f\n"
+    )
+
+    assert "what the sanitizer reported" in remedy(
+        replace(CRASHED, incident=replace(CRASH, said=said))
+    )
+
+
+def test_the_folders_of_the_kit_are_left_out():
+    call = "rename_file('s3://b/18ea7561a4eabf2f-19/FS-128-2/18ea7561a9d9d299-19/FS-128-1/x', 'y')"
+
+    assert "rename_file('s3://b/…/x', 'y')" in headline(_crash("FS-158", last_call=call))
+
+
+def test_the_message_of_the_host_itself_is_not_what_the_plugin_said():
+    said = "about to fall\nmodular_tf: SIGSEGV in plugin mine, read: the process ends [LD-130]\n"
+
+    text = "\n".join(plugin_lines(plugin(_crash("FS-158", said=said)), verbose=False))
+
+    assert "about to fall" in text
+    assert "LD-130" not in text
+
+
+def test_a_watcher_that_is_gone_is_told_as_it_was():
+    gone = outcome("FS-161", Verdict.EXITED, message="the watcher ended", incident=Incident())
+
+    assert headline(gone) == "the watcher ended"

@@ -1,0 +1,164 @@
+"""The page of a report, as a browser shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.level import Level
+from modular_tf.check.outcome import Verdict
+from modular_tf.check.report.html_page import html_page
+from modular_tf.check.report.report import Report
+from tests.check.report.outcomes import ALL_KINDS, CRASH, CRASHED, FAILED, outcome, plugin, report
+
+_BROWSER = Path(__file__).with_name("browser.py")
+_SHOWN = "[...document.querySelectorAll({})].filter(e => e.checkVisibility()).map(e => e.innerText)"
+_NASTY = (
+    "<script>document.title = 'taken'</script></script></style></title>"
+    "<img src=x onerror=\"document.title='taken'\"><img src='http://127.0.0.1:9/x.png'>"
+    "<svg onload=\"document.title='taken'\"></svg><a href='javascript:alert(1)'>x</a>"
+    "<!-- ]]> <iframe srcdoc='<script>parent.document.title=1</script>'></iframe> & \" '"
+    " \x00\x1b[31m \udc80"
+)
+
+
+@pytest.fixture
+def browse(run_python, tmp_path):
+    """Open a page in a browser, and return what it says of expressions."""
+
+    def open_page(
+        page: bytes, *expressions: str, scripting: str = "on", refused: str = ""
+    ) -> dict[str, Any]:
+        path = tmp_path / "report.html"
+        path.write_bytes(page)
+        seen = json.loads(run_python(_BROWSER, path, scripting, *expressions).stdout)
+        assert seen["requests"] == [path.as_uri()]  # the page alone, and nothing beside it
+        assert [refused in message for message in seen["console"]] == [True] * bool(refused)
+        return seen
+
+    return open_page
+
+
+def _shown(selector: str) -> str:
+    return _SHOWN.format(json.dumps(selector))
+
+
+def _choose(name: str, value: str) -> str:
+    return f"""(
+        filters.elements[{json.dumps(name)}].value = {json.dumps(value)},
+        filters.dispatchEvent(new Event("change"))
+    )"""
+
+
+def test_the_page_shows_each_cause_with_what_to_do(browse):
+    seen = browse(html_page(report(*ALL_KINDS)), _shown(".cause > summary"), "document.title")
+    causes, title = seen["values"]
+
+    assert title == "modular-tf check: mine"
+    assert len(causes) == len(ALL_KINDS) - 2  # what passed and what was skipped is found below
+    assert any(
+        "FS-156 the bytes are not those of the file (1 check, 1 outcome)" in c for c in causes
+    )
+    assert "libmine.so: does not conform" in seen["text"]
+
+
+def test_what_plugins_say_is_text_and_runs_nothing(browse):
+    nasty = replace(
+        FAILED, message=_NASTY, expected=_NASTY, found=_NASTY, calls=(_NASTY,), subject=_NASTY
+    )
+    crashed = replace(
+        CRASHED,
+        incident=replace(CRASH, last_call=_NASTY, backtrace=(_NASTY,), said=_NASTY),
+    )
+    told = Report((plugin(nasty, crashed, path=f"/x/{_NASTY}.so", name=_NASTY, remarks=(_NASTY,)),))
+
+    seen = browse(
+        html_page(told, told),
+        "document.title",
+        "document.querySelectorAll('script, style, img, svg, iframe, a').length",
+        "document.body.textContent.split('<script>document.title').length > 8",
+    )
+
+    title, elements, is_text = seen["values"]
+    assert title.startswith("modular-tf check: <script>document.title = 'taken'</script>")
+    assert (elements, is_text) == (2, True)
+
+
+def test_a_script_that_got_into_the_page_would_not_run(browse):
+    """The policy holds even where the escaping would not."""
+    page = html_page(report(FAILED)).replace(
+        b"</body>", b"<script>document.title = 'taken'</script></body>"
+    )
+
+    seen = browse(page, "document.title", refused="to enable inline execution")
+
+    assert seen["values"] == ["modular-tf check: mine"]
+
+
+def test_calls_and_frames_are_folded_and_can_be_opened(browse):
+    page = html_page(report(replace(CRASHED, calls=("read(file1)",))))
+    seen = browse(
+        page,
+        _shown(".frames li"),
+        "document.querySelector('.frames > summary').click()",
+        _shown(".frames li"),
+        _shown(".calls li"),
+    )
+
+    assert seen["values"] == [[], None, [*CRASH.backtrace], []]
+
+
+def test_level_and_family_filter_what_is_shown(browse):
+    other = outcome("FS-237", Verdict.FAILED, message="renamed")
+    family = all_checks()["FS-237"].group
+    assert family != all_checks()["FS-156"].group
+    low = next(check for check in all_checks().values() if check.level is Level.REGISTERS)
+    lowest = outcome(low.id, Verdict.FAILED, message="not registered")
+    heads = _shown(".cause > summary code")
+
+    seen = browse(
+        html_page(report(FAILED, other, lowest)),
+        heads,
+        _choose("family", family),
+        heads,
+        _choose("family", ""),
+        _choose("level", f"{low.level:d}"),
+        heads,
+        _choose("level", ""),
+        heads,
+    )
+    every, _, of_family, _, _, of_level, _, again = seen["values"]
+
+    assert every == again == ["FS-156", "FS-237", low.id]
+    assert of_family == ["FS-237"]
+    assert of_level == [low.id]
+
+
+def test_without_scripts_everything_can_be_read(browse):
+    seen = browse(html_page(report(*ALL_KINDS), report(FAILED)), scripting="off")
+
+    assert "the bytes are not those of the file" in seen["text"]
+    assert "crashed with SIGSEGV (signal 11) in read(" in seen["text"]
+    assert "level \n" not in seen["text"]  # filters that would do nothing
+
+
+def test_an_earlier_run_is_compared(browse):
+    before = report(replace(FAILED, verdict=Verdict.PASSED), outcome("FS-999", Verdict.PASSED))
+
+    seen = browse(html_page(report(FAILED, CRASHED), before), _shown(".changes li"))
+
+    assert "Since the earlier run" in seen["text"]
+    assert re.findall(r"(\w+) (\d)$", seen["text"].partition("mine\n")[0], re.MULTILINE) == [
+        ("worse", "1"), ("better", "0"), ("added", "1"), ("gone", "1"),
+    ]  # fmt: skip
+    assert seen["values"] == [["FS-156 (libmine.so, mine:// raw): passed -> failed"]]
+
+
+def test_a_page_of_nothing_is_a_page(browse):
+    assert browse(html_page(Report(())))["text"].startswith("modular-tf check")
