@@ -179,7 +179,7 @@ def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
 def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
     with_companion: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Where there is room for two records, the oldest library goes, and not what the newest needs."""
+    """Of more records than there is room for the oldest go, but not what the newest needs."""
     monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
     newest = with_companion.with_name("libnewest.so")
     newest.write_bytes(with_companion.read_bytes())
