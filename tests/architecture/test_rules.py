@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from modular_tf.check.rules import all_rules
+from modular_tf.rules import rules_by_id
 from tests.architecture.imports import PACKAGE, modules
 
 if TYPE_CHECKING:
@@ -96,12 +97,23 @@ def _ids_in_code(tree: ast.Module) -> Iterator[str]:
             yield from ID.findall(node.value)
 
 
-def test_numbers_are_in_order_within_a_group():
-    """Ids are never reused, and a duplicate is refused when the table is built."""
-    for prefix in ("FS", "SE", "LD"):
-        numbers = [rule_id for rule_id in RULES if rule_id.startswith(prefix)]
+def test_the_table_has_each_rule_of_the_sources_once_by_letters_and_number():
+    assert list(RULES) == sorted(_stated(), key=lambda rule_id: (rule_id[:3], int(rule_id[3:])))
 
-        assert numbers == sorted(numbers)
+
+def _stated() -> Iterator[str]:
+    """Yield the id of each rule that the sources state, in no order."""
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Rule":
+                yield ast.literal_eval(_id_of(node))
+
+
+def test_an_id_is_not_given_twice():
+    first, second = list(RULES.values())[:2]
+
+    with pytest.raises(RuntimeError, match=f"{first.id} is used twice"):
+        rules_by_id([first, second], [first])
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

@@ -168,6 +168,8 @@ def test_a_dangling_link_is_listed_and_can_be_removed(mtf, tree):
         "file",
         "other",
     ]
+    shown = mtf("fs", "ls", tree / "sub", "--json").object["listings"][0]["entries"][-1]
+    assert (shown["size"], shown["mtime_ns"]) == (None, None)
     assert mtf("fs", "find", tree / "sub").lines[-1] == str(link)
     assert mtf("fs", "rm", link).code == 0
     assert not link.is_symlink()

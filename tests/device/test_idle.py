@@ -52,3 +52,15 @@ def test_what_an_arena_keeps_is_nobodys(recording):
 
 def test_a_platform_that_made_nothing_is_idle(platform):
     assert platform.is_idle
+
+
+@pytest.mark.parametrize("holder", [0, 1])
+def test_a_platform_is_idle_when_all_of_its_devices_are(recording, holder):
+    with recording.devices() as devices:
+        for device in devices:
+            device.allocate(8).close()
+        memory = devices[holder].allocate(8)
+        assert not devices[holder].factory.is_idle
+
+        memory.close()
+        assert devices[holder].factory.is_idle

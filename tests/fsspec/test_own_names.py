@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from tests.filesystem.careless import careless_service
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from modular_tf.service.service import PluginService
 
 
 @pytest.fixture
@@ -72,3 +75,44 @@ def test_a_directory_is_not_moved_into_itself(
         ram.mv(source, f"{tree}/{target}", recursive=True)
 
     assert ram.find(tree) == before
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_neighbour_whose_name_goes_on_is_not_within(
+    ram: ModularFileSystem, tree: str, several: bool
+) -> None:
+    """`d2` lies beside `d`, though its name begins with it."""
+    ram.mv([tree] if several else tree, f"{tree}2", recursive=True)
+
+    assert not ram.exists(tree)
+    assert sorted(ram.cat(ram.find(f"{tree}2")).values()) == [b"kept", b"kept too"]
+
+
+@pytest.mark.parametrize("target", ["", "/", "/.", "/sub/.."])
+def test_one_of_several_is_not_moved_to_its_own_place(
+    ram: ModularFileSystem, tree: str, target: str
+) -> None:
+    before = ram.find(tree)
+    with pytest.raises(ValueError, match="lies within it"):
+        ram.mv([tree], f"{tree}{target}", recursive=True)
+
+    assert ram.find(tree) == before
+
+
+@pytest.mark.parametrize("makes_directories", [False, True])
+def test_a_target_with_a_slash_at_its_end_is_a_directory(
+    service: PluginService, tree: str, makes_directories: bool
+) -> None:
+    ram = ModularFileSystem("ram", service=service, auto_mkdir=makes_directories)
+    with nullcontext() if makes_directories else pytest.raises(FileNotFoundError):
+        ram.mv(f"{tree}/f", f"{tree}/new/")
+
+    place = f"{tree}/new/f" if makes_directories else f"{tree}/f"
+    assert sorted(ram.find(tree)) == sorted([place, f"{tree}/sub/g"])
+
+
+def test_the_root_is_not_moved_into_itself(ram: ModularFileSystem, tree: str) -> None:
+    with pytest.raises(ValueError, match="lies within it"):
+        ram.mv("ram://", f"ram://{tree}/new", recursive=True)
+
+    assert ram.cat(f"{tree}/f") == b"kept"

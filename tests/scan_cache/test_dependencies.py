@@ -14,8 +14,10 @@ from modular_tf.discovery.linking.linker_properties import running_linker
 from modular_tf.discovery.probe import Prober
 from modular_tf.service.kept.scan_cache import ScanCache, dependencies
 from modular_tf.service.kept.scan_cache import cache as cache_module
+from modular_tf.service.kept.storage import record_file
 from tests.scan_cache.conftest import (
     candidate,
+    fill,
     is_not_kept,
     recalled,
     tried,
@@ -172,3 +174,20 @@ def test_another_library_path_is_another_cache(plugin: Path, monkeypatch):
     assert recalled(plugin) is None
     monkeypatch.delenv("LD_LIBRARY_PATH")
     assert recalled(plugin) is not None
+
+
+def test_shared_companions_stay_as_long_as_the_newest_that_needs_them(
+    with_companion: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Of more records than there is room for the oldest go, but not what the newest needs."""
+    monkeypatch.setattr(record_file, "_MOST_RECORDS", 2)
+    newest = with_companion.with_name("libnewest.so")
+    newest.write_bytes(with_companion.read_bytes())
+    fill(ScanCache.of_process(), with_companion, newest)
+
+    assert recalled(with_companion) is None
+    known = recalled(newest)
+    assert known is not None
+    assert str(newest.parent / "second" / "libneeded.so") in {
+        file.path for file in known.dependencies
+    }

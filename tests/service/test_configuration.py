@@ -116,6 +116,22 @@ def test_a_mistake_is_named_with_the_file(text, said, tmp_path):
     assert "/etc/c.toml" in failure.value.message
 
 
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+def test_an_integer_may_have_64_bits(value, tmp_path):
+    config = parse_config(f"priorities = {{A = {value}}}", str(tmp_path / "c.toml"))
+
+    assert config.priorities == {"A": value}
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+@pytest.mark.parametrize("text", ["priorities = {{A = {}}}", "enable = [[1, {}]]"])
+def test_a_longer_integer_is_no_toml(text, value, tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"c\.toml: not valid TOML: an integer needs more than 64"
+    ):
+        parse_config(text.format(value), str(tmp_path / "c.toml"))
+
+
 def test_the_file_is_the_users_or_the_named_one(tmp_path):
     user = tmp_path / "modular_tf" / "modular-tf.toml"
     named = tmp_path / "named.toml"

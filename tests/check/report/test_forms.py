@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -13,7 +14,7 @@ from jsonschema import Draft202012Validator
 from modular_tf.check.catalogue import all_checks
 from modular_tf.check.outcome import Outcome, Verdict
 from modular_tf.check.report.annotations import github_annotations
-from modular_tf.check.report.comparison import compare
+from modular_tf.check.report.comparison import Change, Comparison, compare
 from modular_tf.check.report.json_report import (
     SCHEMA_PATH,
     SCHEMA_VERSION,
@@ -195,6 +196,21 @@ def test_a_comparison_tells_better_from_worse():
     assert next(iter(comparison_lines(found))) == (
         "worse FS-150 (libmine.so, mine:// raw): passed -> skipped"
     )
+
+
+_FROM_GOOD_TO_BAD = ("PASSED", "NOTED", "KNOWN", "WARNED", "SKIPPED", "BLOCKED", "FAILED")
+
+
+@pytest.mark.parametrize(("good", "bad"), list(pairwise(_FROM_GOOD_TO_BAD)))
+def test_each_verdict_is_worse_than_the_one_before(good: str, bad: str):
+    better, worse = (report(outcome("FS-150", Verdict[name])) for name in (good, bad))
+
+    assert [len(found) for found in _kinds(compare(better, worse))] == [0, 1, 0, 0]
+    assert [len(found) for found in _kinds(compare(worse, better))] == [1, 0, 0, 0]
+
+
+def _kinds(found: Comparison) -> tuple[tuple[Change, ...], ...]:
+    return found.better, found.worse, found.added, found.gone
 
 
 def test_a_run_compared_with_itself_has_no_change():

@@ -1,0 +1,99 @@
+"""A plugin of pytest that writes down which lines of the package each test executes.
+
+Child processes that inherit the environment of a test are counted with it: `coverage` starts in
+them by itself. What a child process with an environment of its own executes is not seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import coverage
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONFIGURATION = """\
+[run]
+data_file = {folder}/lines
+parallel = true
+source = {package}
+context = ${{MUTANTS_TEST-}}
+"""
+
+
+def configuration(folder: Path, package: Path) -> dict[str, str]:
+    """Return the environment of pytest, once the configuration of `coverage` is written.
+
+    Args:
+        folder: An empty folder for the results.
+        package: The package that is watched.
+    """
+    file = folder / "coveragerc"
+    file.write_text(_CONFIGURATION.format(folder=folder, package=package), encoding="utf-8")
+    return {"COVERAGE_PROCESS_START": str(file), "MUTANTS_RECORDING": str(folder)}
+
+
+class _Recorder:
+    def __init__(self) -> None:
+        self._tests: dict[str, Any] = {}
+        self._coverage = coverage.Coverage.current() or coverage.Coverage(
+            config_file=os.environ["COVERAGE_PROCESS_START"]
+        )
+        self._coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        os.environ["MUTANTS_TEST"] = item.nodeid
+        self._coverage.switch_context(item.nodeid)
+        started = time.monotonic()
+        self._tests[item.nodeid] = {"passed": True}
+        result = yield
+        self._tests[item.nodeid]["seconds"] = round(time.monotonic() - started, 3)
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self._tests[report.nodeid]["passed"] = False
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        self._coverage.stop()
+        self._coverage.save()
+        told = json.dumps(self._tests)
+        Path(os.environ["MUTANTS_RECORDING"], "tests.json").write_text(told, encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin, in the process that pytest was called in."""
+    config.pluginmanager.register(_Recorder())
+
+
+def recorded(folder: Path, package: Path) -> dict[str, Any]:
+    """Return what was written: by test whether it passed, its seconds, and its lines by file."""
+    tests: dict[str, Any] = json.loads((folder / "tests.json").read_text(encoding="utf-8"))
+    lines: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for file in folder.glob("lines.*"):
+        _add_lines(file, package, lines)
+    for name, test in tests.items():
+        test["lines"] = {file: sorted(found) for file, found in lines[name].items()}
+    return tests
+
+
+def _add_lines(file: Path, package: Path, lines: dict[str, dict[str, set[int]]]) -> None:
+    data = coverage.CoverageData(basename=str(file))
+    try:
+        data.read()
+    except coverage.CoverageException:  # of a process that was killed while it wrote
+        return
+    for source in data.measured_files():
+        name = str(Path(source).relative_to(package.parent))
+        for line, contexts in data.contexts_by_lineno(source).items():
+            for context in contexts:
+                lines[context][name].add(line)

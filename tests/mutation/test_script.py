@@ -1,0 +1,108 @@
+"""`scripts/mutants` with a package of three functions: one is tested well, one badly, one not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+_SCRIPT = Path(__file__).parents[2] / "scripts" / "mutants"
+_PACKAGE = """\
+def is_small(number):
+    return number < 10
+
+
+def is_large(number):
+    return number >= 100
+
+
+def is_strange(number):
+    return number == 7
+"""
+_TESTS = """\
+from planted.sizes import is_large, is_small
+
+
+def test_sizes():
+    assert is_small(9)
+    assert not is_small(10)
+
+
+def test_large_is_not_tried_at_the_bound():
+    assert is_large(5000)
+    assert not is_large(5)
+"""
+_KILLED = {"is_small: comparison", "is_small: constant", "is_small: return value"}
+_SURVIVED = {"is_large: comparison", "is_large: constant"}
+
+
+@pytest.fixture
+def mutants(tmp_path, run_python):
+    """Run the script with the planted package; return what it says."""
+    write(tmp_path / "installed/planted/__init__.py", "")
+    write(tmp_path / "installed/planted/sizes.py", _PACKAGE)
+    write(tmp_path / "pyproject.toml", "[tool.pytest.ini_options]\n")
+    write(tmp_path / "tests/test_sizes.py", _TESTS)
+    write(tmp_path / "equivalent.toml", "mutant = []\n")
+
+    def run(*options, status=1):
+        child = run_python(
+            _SCRIPT,
+            *("--package", tmp_path / "installed/planted", "--rooms", "planted"),
+            *("--checkout", tmp_path, "--tests", "tests", "--folder", tmp_path / "results"),
+            *("--equivalent", tmp_path / "equivalent.toml", *options),
+            status=status,
+        )
+        return child.stdout
+
+    return run
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(dedent(text), encoding="utf-8")
+
+
+def told(output: str, outcome: str) -> set[str]:
+    """Return the functions and kinds of the mutants with an outcome."""
+    return set(re.findall(rf"^{outcome}: \w+ \S+ (\w+: [a-z ]+):", output, re.MULTILINE))
+
+
+def test_what_tests_notice_is_told_from_what_they_do_not(mutants, tmp_path):
+    output = mutants()
+
+    assert told(output, "killed") == _KILLED | {"is_large: return value"}
+    assert told(output, "survived") >= _SURVIVED
+    assert "4 of 9 noticed, 44.4%" in output
+    assert (tmp_path / "installed/planted/sizes.py").read_text(encoding="utf-8") == _PACKAGE
+
+
+def test_a_second_call_goes_on_and_again_tries_survivors(mutants, tmp_path):
+    sample = ("--seed", "1", "--count", "2")
+    first = mutants(*sample, status=None)
+    assert len(re.findall(r"^(?:killed|survived): ", first, re.MULTILINE)) == 2
+
+    assert told(mutants(*sample, status=None), "killed|survived") == set()
+    write(tmp_path / "tests/test_sizes.py", _TESTS + "    assert is_large(100)\n")
+    again = mutants("--again")
+    assert "is_large: comparison" in told(again, "killed")
+
+
+def test_equivalent_mutants_do_not_count(mutants, tmp_path):
+    survivors = re.findall(
+        r"^(\w+) .* is_(?:large|strange): ", mutants("--list", status=0), re.MULTILINE
+    )
+    rows = [f'[[mutant]]\nid = "{name}"\nreason = "for this test"\n' for name in survivors]
+    write(tmp_path / "equivalent.toml", "\n".join(rows))
+
+    assert "6 equivalent, 3 killed: 3 of 3 noticed, 100.0%" in mutants(status=0)
+
+
+def test_the_sample_depends_on_the_seed_alone(mutants):
+    def drawn(seed: str) -> str:
+        return mutants("--list", "--count", "4", "--seed", seed, status=0)
+
+    assert drawn("1") == drawn("1")
+    assert len({drawn(seed) for seed in "12345"}) > 1
