@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.device.memory.allocator_stats import AllocatorStats, MemoryUsage
     from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
     from modular_tf.device.memory.memory_settings import MemorySettings
+    from modular_tf.device.registered_platform import RegisteredPlatform
     from modular_tf.device.registry import PhysicalDevice
     from modular_tf.device.streams.event import Event, EventStatus
     from modular_tf.device.streams.stream import Stream
@@ -97,6 +98,7 @@ _ORIGINS = {
     "RandomAccessFile": "modular_tf.filesystem.files",
     "ReadOnlyMemoryRegion": "modular_tf.filesystem.files",
     "Reason": "modular_tf.rules",
+    "RegisteredPlatform": "modular_tf.device.registered_platform",
     "Report": "modular_tf.service.report",
     "Rule": "modular_tf.rules",
     "SearchedPlace": "modular_tf.discovery.sources.search_log",
@@ -154,6 +156,7 @@ __all__ = [
     "RandomAccessFile",
     "ReadOnlyMemoryRegion",
     "Reason",
+    "RegisteredPlatform",
     "Report",
     "Rule",
     "SearchedPlace",

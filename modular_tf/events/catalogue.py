@@ -63,13 +63,13 @@ EVENTS: tuple[KnownEvent, ...] = (
     KnownEvent(
         "plugin.differs",
         (_WARNING,),
-        ("plugin", "message"),
+        ("plugin", "path", "message"),
         "A plugin offers something else than what was remembered of it.",
     ),
     KnownEvent(
         "scheme.registered",
         (_INFO,),
-        ("plugin", "scheme"),
+        ("plugin", "path", "scheme"),
         "A plugin serves a scheme from now on.",
     ),
     KnownEvent(

@@ -1,7 +1,9 @@
-"""Writes events into the standard `logging` tree, or through the application's structlog.
+"""Writes events into the standard `logging` tree, or to the application's structlog.
 
-structlog is the most expensive import the package has (tens of milliseconds), so it is used
-where the application has configured it, and never loaded here.
+An application that has configured structlog gets the events from the logger that
+`structlog.get_logger` makes, so its own factory, wrapper class, processors and bound context count.
+structlog is the slowest import of the package, so it is never loaded here: 150 ms of CPU time
+beside 161 ms for all of `modular-tf list` without a plugin (the best of 21 runs each).
 """
 
 from __future__ import annotations
@@ -28,19 +30,27 @@ class EventLog:
     thread that writes, after it has let go of this package's locks (`modular_tf.events.delivery`).
 
     An event is a record of the logger `modular_tf.NAME`. Its message reads `event key=value ...`;
-    the attribute `event` of the record holds all of it as a dictionary.
+    the attribute `event` of the record holds all of it as a dictionary. `bind` gives a log whose
+    events have some keys in common.
 
     Args:
         name: The part, as `device.registry`.
     """
 
-    __slots__ = ("_stdlib",)
+    __slots__ = ("_bound", "_stdlib")
 
     shown_by_us: ClassVar[bool] = False
     """Whether `modular_tf.log_output` shows the events, instead of the application's structlog."""
 
     def __init__(self, name: str) -> None:
         self._stdlib = logging.getLogger(f"{ROOT}.{name}")
+        self._bound: dict[str, object] = {}
+
+    def bind(self, **values: object) -> EventLog:
+        """Return a log of the same part, whose events have these keys and values first."""
+        log = object.__new__(EventLog)
+        log._stdlib, log._bound = self._stdlib, {**self._bound, **values}
+        return log
 
     def is_enabled_for(self, level: int) -> bool:
         """Return whether an event of this level of `logging` would be handled."""
@@ -73,17 +83,20 @@ class EventLog:
             created: When it happened, in seconds since 1970, if not now.
         """
         if self.is_enabled_for(level):
-            told = Event(event=event, **values)
-            deliver(partial(self._hand_over, self._record(level, told, created), told))
+            told = Event(event=event, **self._bound, **values)
+            deliver(partial(self._hand_over, self._record(level, told, created), event, values))
 
-    def _hand_over(self, record: logging.LogRecord, told: Event) -> None:
+    def _hand_over(
+        self, record: logging.LogRecord, event: str, values: Mapping[str, object]
+    ) -> None:
         """Pass an event to the application's processors and handlers."""
         try:
             structlog = _configured_structlog()
-            if structlog is not None:
-                structlog.wrap_logger(self._stdlib).log(record.levelno, **told)
-            else:
+            if structlog is None:
                 self._stdlib.handle(record)
+            else:
+                log = structlog.get_logger(self._stdlib.name, **self._bound)
+                getattr(log, record.levelname.lower())(event, **values)
         except Exception:  # noqa: BLE001  (of the application's code)
             if logging.lastResort is not None:
                 logging.lastResort.handle(record)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.errors import ModularTFError
-from modular_tf.events import EventLog
 from modular_tf.events.delivery import delivers_at_end
 from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.rules import Violation
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
     Mark = Callable[[Plugin], AbstractContextManager[object]]
 
-_log = EventLog("plugin")
 _NO_TABLES: Mapping[str, FilesystemTables] = MappingProxyType({})
 
 
@@ -252,8 +250,7 @@ class PluginLibrary:
                 yield replace(Violation.of_error(error, "register"), scheme=filesystem.scheme)
             else:
                 if not isinstance(filesystem, DeferredFilesystem):
-                    plugin, scheme = self._plugin.name, filesystem.scheme
-                    _log.info("scheme.registered", plugin=plugin, scheme=scheme)
+                    self._plugin.log.info("scheme.registered", scheme=filesystem.scheme)
         if platform is not None:
             try:
                 self.registrations.add_platform(platform)
@@ -265,7 +262,7 @@ class PluginLibrary:
         promised = self._promised
         if promised is not None and found is not None and found.offer != promised.offer:
             message = f"expected {_described(promised.offer)}, found {_described(found.offer)}"
-            _log.warning("plugin.differs", plugin=self._plugin.name, message=message)
+            self._plugin.log.warning("plugin.differs", message=message)
             yield Violation(OFFER_UNCHANGED, message, "register")
 
     # -- the end -----------------------------------------------------------------------------------

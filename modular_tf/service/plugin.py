@@ -15,6 +15,7 @@ from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.kinds import Kind
 from modular_tf.discovery.load_facts import LoadFacts
 from modular_tf.discovery.trust.verdict import TrustVerdict
+from modular_tf.events import EventLog
 from modular_tf.loading.bound_files import is_bound
 from modular_tf.rules import Violation
 from modular_tf.rules.first_contact import CHILD_STARTABLE
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     _Decisions = tuple[Decision, ...]
 
+_log = EventLog("plugin")
 _POSTPONING = frozenset((SHORTAGE, CHILD_STARTABLE))  # no process could be started to try it in
 
 
@@ -127,6 +129,11 @@ class Plugin(NamedTuple):
     def path(self) -> str:
         """The file, as it was found."""
         return self.candidate.path
+
+    @property
+    def log(self) -> EventLog:
+        """The log of its events, each of which has its name and path."""
+        return _log.bind(plugin=self.name, path=self.path)
 
     @property
     def checked(self) -> tuple[SeenFile, ...]:

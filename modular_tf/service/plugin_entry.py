@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.events import EventLog
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from modular_tf.service.plugin import Plugin
 
     _Given = ParamSpec("_Given")
-
-_log = EventLog("plugin")
 
 # A plugin that the operator disabled is no fault.
 _AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
@@ -214,11 +211,9 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
     if state is State.FOUND or (before is not None and before.state is not State.FOUND):
         return
     reason = after.reasons[0] if after.reasons else None
-    write = _log.info if state in _AS_INTENDED else _log.warning
+    write = after.log.info if state in _AS_INTENDED else after.log.warning
     write(
         "plugin.processed",
-        plugin=after.name,
-        path=after.path,
         outcome=state.value,
         reason=reason.message if reason else None,
         rule=reason.rule if reason else None,
@@ -226,16 +221,9 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
 
 
 def _log_decisions(plugin: Plugin, already: int) -> None:
-    if not _log.is_enabled_for(logging.INFO):
+    bound_log = plugin.log
+    if not bound_log.is_enabled_for(logging.INFO):
         return
     for stage, passed, rule, text in plugin.decisions[already:]:
-        write = _log.debug if passed else _log.info
-        write(
-            "plugin.decided",
-            plugin=plugin.name,
-            path=plugin.path,
-            stage=stage,
-            passed=passed,
-            rule=rule,
-            text=text,
-        )
+        write = bound_log.debug if passed else bound_log.info
+        write("plugin.decided", stage=stage, passed=passed, rule=rule, text=text)

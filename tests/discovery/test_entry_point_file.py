@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib_metadata
 import pytest
 
 from modular_tf.discovery.sources.entry_point_file import entries_of_group
@@ -28,6 +29,21 @@ def test_only_the_group_counts():
         ("folder", "spam_fs"),
     ]
     assert entries_of_group(content, "modular_tf.hooks") == [("policy", "spam.policy:Policy")]
+
+
+def test_importlib_metadata_reads_the_same(tmp_path):
+    """Where it accepts the values, which must be those of objects for some of its versions."""
+    content = (
+        "# a comment\n[modular_tf.plugins]\n  one = pkg:libx\ntwo=pkg [extra]\r\n\n"
+        "[other]\nx = y:z\n[modular_tf.plugins]\nthree   =   a.b.c\n"
+    )
+    (tmp_path / "pkg-1.0.dist-info").mkdir()
+    (tmp_path / "pkg-1.0.dist-info" / "entry_points.txt").write_bytes(content.encode())
+    theirs = importlib_metadata.Distribution.at(tmp_path / "pkg-1.0.dist-info").entry_points
+
+    assert entries_of_group(content.encode(), GROUP) == [
+        (entry.name, entry.value) for entry in theirs if entry.group == GROUP
+    ]
 
 
 def test_a_group_may_stand_in_two_parts_and_be_absent():

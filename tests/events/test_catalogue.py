@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LEVELS = {"debug", "info", "warning"}
 KNOWN = {event.name: event for event in EVENTS}
 EVERYWHERE = {"event", "level", "logger", "timestamp"}
+BOUND = {"plugin", "path"}  # in the `log` of a plugin
 # It writes what others hand it.
 WRITER = "modular_tf.events.event_log"
 
@@ -36,10 +37,20 @@ def _levels(expression: ast.expr) -> frozenset[str]:
         node.attr
         for node in ast.walk(expression)
         if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "_log"
-        and node.attr != "is_enabled_for"  # which asks, and writes nothing
+        and (_is_log(node.value) or _is_bound_log(node.value))
+        and node.attr not in {"bind", "is_enabled_for"}  # which write nothing
     )
+
+
+def _is_log(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Name) and expression.id == "_log"
+
+
+def _is_bound_log(expression: ast.expr) -> bool:
+    """Tell `plugin.log`, and `log` where that was stored."""
+    if isinstance(expression, ast.Attribute):
+        return expression.attr == "log"
+    return isinstance(expression, ast.Name) and expression.id == "bound_log"
 
 
 def _calls() -> Iterator[Call]:
@@ -48,29 +59,33 @@ def _calls() -> Iterator[Call]:
             continue
         for function in ast.walk(module.tree):
             if isinstance(function, ast.FunctionDef):
-                for node, levels in _writes(function):
-                    yield _call(f"{module.name}:{node.lineno}", node, levels)
+                for node, writer in _writes(function):
+                    yield _call(f"{module.name}:{node.lineno}", node, writer)
 
 
-def _writes(function: ast.FunctionDef) -> Iterator[tuple[ast.Call, frozenset[str]]]:
-    """Yield the calls of a function that log, through a local name as well."""
+def _writes(function: ast.FunctionDef) -> Iterator[tuple[ast.Call, ast.expr]]:
+    """Yield the calls of a function that log, through a local name as well, and what writes."""
     names = {
-        ast.unparse(node.targets[0]): _levels(node.value)
+        ast.unparse(node.targets[0]): node.value
         for node in ast.walk(function)
         if isinstance(node, ast.Assign)
     }
     for node in ast.walk(function):
         if isinstance(node, ast.Call):
-            levels = _levels(node.func) or names.get(ast.unparse(node.func))
-            if levels:
-                yield node, levels
+            for writer in (node.func, names.get(ast.unparse(node.func))):
+                if writer is not None and _levels(writer):
+                    yield node, writer
+                    break
 
 
-def _call(where: str, node: ast.Call, levels: frozenset[str]) -> Call:
+def _call(where: str, node: ast.Call, writer: ast.expr) -> Call:
+    levels = _levels(writer)
     # `write(level, name, values)` takes its level and its keys as arguments.
     is_write = levels == {"write"}
     name = node.args[1 if is_write else 0]
     keys = frozenset(keyword.arg for keyword in node.keywords)
+    if any(_is_bound_log(part) for part in ast.walk(writer) if isinstance(part, ast.expr)):
+        keys |= BOUND
     value = name.value if isinstance(name, ast.Constant) else None
     if is_write and value in KNOWN:
         return Call(where, value, frozenset(KNOWN[value].levels), frozenset(KNOWN[value].keys))

@@ -81,7 +81,9 @@ logging.getLogger("modular_tf.plugin").handlers.append(logging.NullHandler())
 """
     lines = run_listening(code).stderr.splitlines()
 
-    assert "modular_tf.plugin|scheme.registered plugin=ram_filesystem scheme=ram" in lines
+    (line,) = (line for line in lines if "scheme.registered" in line)
+    assert line.startswith("modular_tf.plugin|scheme.registered plugin=ram_filesystem path=/")
+    assert line.endswith("libram_filesystem.so scheme=ram")
     assert any("outcome=loaded reason=None rule=None" in line for line in lines)
 
 
@@ -94,7 +96,9 @@ class Collect(logging.Handler):
 found = []
 logging.getLogger("modular_tf").addHandler(Collect())
 logging.getLogger("modular_tf").setLevel("INFO"){LOAD}
-assert {{"event": "scheme.registered", "plugin": "ram_filesystem", "scheme": "ram"}} in found
+(event,) = (event for event in found if event["event"] == "scheme.registered")
+assert list(event) == ["event", "plugin", "path", "scheme"], event
+assert (event["plugin"], event["scheme"]) == ("ram_filesystem", "ram")
 """
     run_listening(code)
 
@@ -107,6 +111,70 @@ from structlog.testing import capture_logs
 logging.getLogger("modular_tf").setLevel("INFO")
 with capture_logs() as found:{LOAD.replace(chr(10), chr(10) + "    ")}
 assert any(e["event"] == "plugin.processed" and e["log_level"] == "info" for e in found), found
+"""
+    run_listening(code)
+
+
+@pytest.mark.parametrize("kind", ["printing", "standard", "formatter"])
+def test_each_usual_configuration_of_structlog_gets_the_events(run_listening, kind):
+    """With the application's factory, wrapper class and context; the plugin is bound context."""
+    code = f"""
+import logging, structlog
+from structlog import contextvars, processors, stdlib
+contextvars.bind_contextvars(request=7)
+shared = [contextvars.merge_contextvars, processors.add_log_level]
+own = logging.StreamHandler(sys.stdout)
+if {kind!r} != "printing":
+    logging.getLogger().addHandler(own)
+if {kind!r} == "printing":
+    structlog.configure(
+        [*shared, processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(),
+    )
+elif {kind!r} == "standard":
+    structlog.configure(
+        [stdlib.filter_by_level, stdlib.add_logger_name, *shared, processors.JSONRenderer()],
+        wrapper_class=stdlib.BoundLogger,
+        logger_factory=stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+else:
+    formatter = stdlib.ProcessorFormatter
+    structlog.configure(
+        [stdlib.add_logger_name, *shared, formatter.wrap_for_formatter],
+        wrapper_class=stdlib.BoundLogger,
+        logger_factory=stdlib.LoggerFactory(),
+    )
+    own.setFormatter(
+        formatter(processors=[formatter.remove_processors_meta, processors.JSONRenderer()])
+    )
+listen("records"){LOAD}
+"""
+    child = run_listening(code)
+    events = [json.loads(line) for line in child.stdout.splitlines()]
+    (processed,) = (e for e in events if e["event"] == "plugin.processed")
+
+    assert child.stderr == ""
+    assert (processed["request"], processed["level"]) == (7, "info")
+    assert (processed["plugin"], processed["outcome"]) == ("ram_filesystem", "loaded")
+    assert processed["path"].endswith("libram_filesystem.so")
+    assert processed.get("logger") == (None if kind == "printing" else "modular_tf.plugin")
+
+
+def test_the_plugin_and_its_path_are_bound_in_structlog(run_listening):
+    """The application's wrapper class sees them as context, apart from an event's own values."""
+    code = f"""
+import logging, structlog
+class Wrapper(structlog.BoundLogger):
+    def info(self, event, **values):
+        found.append((event, dict(self._context), values))
+found = []
+structlog.configure(wrapper_class=Wrapper)
+listen("records"){LOAD}
+(context, values), = [(c, v) for e, c, v in found if e == "scheme.registered"]
+assert context["plugin"] == "ram_filesystem" and set(context) == {{"plugin", "path"}}, context
+assert values == {{"scheme": "ram"}}, values
 """
     run_listening(code)
 

