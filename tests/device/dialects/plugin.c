@@ -33,6 +33,11 @@ static void check_platform(const Platform* platform) {
   if (!same) called("STRANGE_PLATFORM");
 }
 
+/* What the host lends has its size, and NULL where the plugin may put data of its own. */
+static void check_params(int are_right) {
+  if (!are_right) called("STRANGE_PARAMS");
+}
+
 void TF_SetStatus(Status* status, int code, const char* message); /* the host's */
 
 /* What RFC and TF 2.4 create with one and the same word. */
@@ -54,6 +59,8 @@ VISIBLE void fns_create_device(const Platform* platform, CreateDeviceParams* par
                                Status* status) {
   called("create_device");
   check_platform(platform);
+  check_params(params->ext == NULL && params->struct_size == sizeof(*params) &&
+               params->device->ext == NULL && params->device->struct_size == DEVICE_SIZE);
   if (params->ordinal < 0 || params->ordinal >= DEVICES ||
       params->ordinal >= (int64_t)(DEVICES_SAID)) {
     TF_SetStatus(status, 3, "there is no such device"); /* invalid argument */
@@ -109,6 +116,8 @@ VISIBLE void fns_create_stream_executor(const Platform* platform, CreateExecutor
                                         Status* status) {
   called("create_stream_executor");
   check_platform(platform);
+  check_params(params->ext == NULL && params->struct_size == sizeof(*params) &&
+               params->executor->ext == NULL && params->executor->struct_size != 0);
   if (LAYOUT == 2020 && first_fails(status)) return;
   DELIVER(executor, params->executor);
 }
@@ -120,6 +129,8 @@ VISIBLE void fns_destroy_stream_executor(const Platform* platform, Executor* don
 
 VISIBLE void fns_create_timer_fns(const Platform* platform, TimerFns* fns, Status* status) {
   (void)platform, (void)status;
+  check_params(fns->ext == NULL && fns->struct_size == sizeof(*fns));
+  called("create_timer_fns");
   fns->nanoseconds = timer_nanoseconds;
 }
 VISIBLE void fns_destroy_timer_fns(const Platform* platform, TimerFns* fns) {
@@ -215,6 +226,11 @@ VISIBLE void SE_InitPlugin(Registration* params, Status* status) {
 #if KERNELS
   called(TF_GetStream(params, status) == 0 ? "absent" : "present");
 #endif
+  check_params(params->struct_size == sizeof(*params) && params->ext == NULL &&
+               params->major_version == 0 && params->minor_version == 0 &&
+               params->patch_version == 1 && params->platform->ext == NULL &&
+               params->platform->struct_size != 0 && params->platform_fns->ext == NULL &&
+               params->platform_fns->struct_size != 0);
   choose_allocator();
   spoil_slots();
   Platform* platform = params->platform;

@@ -159,6 +159,18 @@ def test_each_part_is_created_once_and_torn_down_in_order(plugin):
     ]
 
 
+def test_what_the_host_lends_has_its_size_and_nothing_in_it(plugin):
+    with plugin.load() as platform:
+        executor = platform.executor(1)
+        with executor.create_timer() as timer, executor.create_stream() as stream:
+            timer.start(stream)
+            timer.stop(stream)
+            assert timer.nanoseconds >= 0
+
+    assert "create_timer_fns" in plugin.calls
+    assert not [call for call in plugin.calls if call.startswith("STRANGE")]
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dialect", [V204, RFC])
 def test_one_call_tells_the_silent_ones_apart(dialect, form):
