@@ -75,6 +75,19 @@ def test_a_borrowed_description():
     assert tensor._n_exports == 0
 
 
+def test_what_a_description_points_at_stays_as_long_as_the_tensor():
+    tensor = tensor_of([1, 2])
+    memory = tensor.owner.watch()
+    described = describe(tensor)
+    tensor._end_memory()
+
+    assert (ctypes.c_float * 2).from_address(described.data)[:] == [1, 2]
+    assert described.shape[0] == 2
+    assert memory() is not None
+    del tensor
+    assert memory() is None
+
+
 @pytest.mark.parametrize("slot", ["from_object", "describe"])
 def test_other_objects_are_refused(slot):
     out = foreign.Tensor() if slot == "describe" else ctypes.c_void_p()
