@@ -157,6 +157,17 @@ def test_what_left_without_a_wait_is_waited_for_when_it_leaves_again():
     assert tensor.waited_for == (-1, None)
 
 
+def test_what_came_back_by_the_table_leaves_by_it_though_the_first_was_ended():
+    tensor = pending(12)
+    back = returned(managed_from(tensor))
+    tensor._end_memory()
+    again = managed_from(back)
+
+    assert tensor.waited_for == (-1,)
+    assert again.dl_tensor.data == back.address
+    delete(again)
+
+
 def test_what_we_hand_to_a_foreign_table_was_waited_for():
     """Nobody asks for a stream on that way."""
     table = Table()
