@@ -259,7 +259,7 @@ class Executor:
         if len(self._in_flight) > len(others):
             self.synchronize()
         for other in others:
-            if other is not stream:
+            if other is not stream and other.may_have_work:
                 stream.wait_for(other)
 
     # -- closing -----------------------------------------------------------------------------------

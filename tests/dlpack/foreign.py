@@ -56,10 +56,7 @@ class ExchangeTable(ctypes.Structure):
         ("from_object", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, _out)),
         ("to_object", ctypes.PYFUNCTYPE(ctypes.c_int, _pointer, _out)),
         ("describe", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))),
-        (
-            "stream",
-            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, _out),
-        ),
+        ("stream", ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, _out)),
     ]
 
 

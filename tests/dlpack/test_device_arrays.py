@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.executor import Executor
 from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
-from modular_tf.errors import ClosedError, ConfigError
+from modular_tf.errors import ClosedError, ConfigError, InternalError
 from modular_tf.native.ffi import lib
 from modular_tf.service.configuration import Config
 from modular_tf.service.service import PluginService
@@ -196,6 +197,26 @@ def test_work_of_a_stream_that_was_closed_is_waited_for(device):
     work_stream(array.__dlpack_device__())
 
     assert done == [True]
+
+
+def test_a_device_that_cannot_tell_its_stream_says_why(device, monkeypatch):
+    def fail(*_):
+        raise InternalError("the plugin has lost its streams")
+
+    array = device.put(VALUES)
+    monkeypatch.setattr(Executor, "order_after_all", fail)
+    with pytest.raises(InternalError, match="lost its streams"):
+        work_stream(array.__dlpack_device__())
+
+
+def test_the_work_stream_is_told_without_the_gil_too(device):
+    array = device.put(VALUES)
+    address = ctypes.cast(OURS.stream, ctypes.c_void_p).value
+    ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p)(address)
+    stream = ctypes.c_void_p()
+
+    assert ask(*array.__dlpack_device__(), ctypes.byref(stream)) == 0
+    assert stream.value == work_stream(array.__dlpack_device__())
 
 
 def test_tvm_functions_get_the_work_stream(device):

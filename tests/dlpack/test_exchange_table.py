@@ -75,6 +75,19 @@ def test_a_borrowed_description():
     assert tensor._n_exports == 0
 
 
+def test_what_a_description_points_at_stays_as_long_as_the_tensor():
+    tensor = tensor_of([1, 2])
+    memory = tensor.owner.watch()
+    described = describe(tensor)
+    tensor._end_memory()
+
+    assert (ctypes.c_float * 2).from_address(described.data)[:] == [1, 2]
+    assert described.shape[0] == 2
+    assert memory() is not None
+    del tensor
+    assert memory() is None
+
+
 @pytest.mark.parametrize("slot", ["from_object", "describe"])
 def test_other_objects_are_refused(slot):
     out = foreign.Tensor() if slot == "describe" else ctypes.c_void_p()
@@ -142,6 +155,17 @@ def test_what_left_without_a_wait_is_waited_for_when_it_leaves_again():
 
     back.__dlpack__()
     assert tensor.waited_for == (-1, None)
+
+
+def test_what_came_back_by_the_table_leaves_by_it_though_the_first_was_ended():
+    tensor = pending(12)
+    back = returned(managed_from(tensor))
+    tensor._end_memory()
+    again = managed_from(back)
+
+    assert tensor.waited_for == (-1,)
+    assert again.dl_tensor.data == back.address
+    delete(again)
 
 
 def test_what_we_hand_to_a_foreign_table_was_waited_for():

@@ -75,6 +75,11 @@ class Stream(StreamCopies):
             self._callbacks = HostCallbacks(self._executor)
         self._callbacks.add(native, function)
 
+    @property
+    def may_have_work(self) -> bool:
+        """Whether a copy, fill or callback may be under way; what it has passed may count too."""
+        return self._callbacks is not None or self._in_flight.is_busy()
+
     # -- waiting ----------------------------------------------------------------------------------
 
     @property
