@@ -15,6 +15,7 @@ from site_pages import (
     events,
     exit_statuses,
     headers,
+    source_statements,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ PAGES = {
     "reference/events.md": events.page,
     "reference/exit-statuses.md": exit_statuses.page,
     "reference/headers.md": headers.page,
+    "reference/source-statements.md": source_statements.page,
 }
 """The function that writes each generated page."""
 

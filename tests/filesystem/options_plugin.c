@@ -1,7 +1,7 @@
 /* A filesystem plugin, scheme `options`, that knows the blocks of its allocator. Setting an option
- * fails where any part of it lies elsewhere.
- * The option "spare" says how many more blocks there are. The size of any path is how many blocks are
- * live. Transactions can be started, and have no decode_transaction_token. */
+ * fails where any part of it lies elsewhere. The option "spare" says how many more blocks there are.
+ * The size of a path is how many blocks are live, of one with "flushes" in it how often files were
+ * flushed. Files have no sync, and transactions no decode_transaction_token. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 enum { MOST_BLOCKS = 4096 };
 
 static void* live[MOST_BLOCKS];
-static int64_t spare = MOST_BLOCKS;
+static int64_t spare = MOST_BLOCKS, flushes;
 static TF_TransactionToken token = {.token = (void*)0xabc, .owner = NULL};
 
 static void** place_of(const void* block) {
@@ -69,7 +69,8 @@ static void set_all(const TF_Filesystem* filesystem, const TF_Filesystem_Option*
 }
 
 static int64_t live_blocks(const TF_Filesystem* filesystem, const char* path, TF_Status* status) {
-  (void)filesystem, (void)path, (void)status;
+  (void)filesystem, (void)status;
+  if (strstr(path, "flushes") != NULL) return flushes;
   int64_t count = 0;
   for (int i = 0; i < MOST_BLOCKS; ++i) count += live[i] != NULL;
   return count;
@@ -83,6 +84,17 @@ static int start_transaction(const TF_Filesystem* filesystem, TF_TransactionToke
   return 0;
 }
 
+static void open_file(const TF_Filesystem* filesystem, const char* path, TF_WritableFile* file,
+                      TF_Status* status) {
+  (void)filesystem, (void)path, (void)file, (void)status;
+}
+static void count_flush(const TF_WritableFile* file, TF_Status* status) {
+  (void)file, (void)status;
+  ++flushes;
+}
+static void close_file(const TF_WritableFile* file, TF_Status* status) { (void)file, (void)status; }
+static void clean_up_file(TF_WritableFile* file) { (void)file; }
+
 static void start(TF_Filesystem* filesystem, TF_Status* status) { (void)filesystem, (void)status; }
 static void clean_up(TF_Filesystem* filesystem) { (void)filesystem; }
 
@@ -90,11 +102,14 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   const TF_FilesystemOps filesystem = {
       .init = start,
       .cleanup = clean_up,
+      .new_writable_file = open_file,
       .get_file_size = live_blocks,
       .start_transaction = start_transaction,
       .set_filesystem_configuration = set_all,
       .set_filesystem_configuration_option = set_option,
   };
+  const TF_WritableFileOps file = {
+      .cleanup = clean_up_file, .flush = count_flush, .close = close_file};
   info->plugin_memory_allocate = allocate;
   info->plugin_memory_free = release;
   info->num_schemes = 1;
@@ -102,4 +117,5 @@ void TF_InitPlugin(TF_FilesystemPluginInfo* info) {
   TF_SetFilesystemVersionMetadata(info->ops);
   info->ops->scheme = memcpy(allocate(8), "options", 8);
   info->ops->filesystem_ops = memcpy(allocate(sizeof filesystem), &filesystem, sizeof filesystem);
+  info->ops->writable_file_ops = memcpy(allocate(sizeof file), &file, sizeof file);
 }

@@ -96,6 +96,14 @@ def test_what_has_no_options_sets_none():
     assert fs.get_filesystem_configuration() == fs.get_filesystem_configuration_keys() == []
 
 
+def test_a_file_without_sync_is_flushed(fs):
+    flushes = "options://h/flushes"
+    with fs.new_writable_file("options://h/f") as file:
+        before = fs.get_file_size(flushes)
+        file.sync()
+        assert fs.get_file_size(flushes) == before + 1
+
+
 def test_a_token_without_a_text_of_its_own_is_shown_by_its_addresses(fs):
     text = fs.decode_transaction_token(fs.start_transaction())
 

@@ -89,6 +89,18 @@ def test_a_slot_leads_to_the_library_it_lies_in(loaded, fixture_plugin):
             assert address_owner(address).path, name
 
 
+def test_a_library_stays_mapped_when_its_service_is_closed(fixture_plugin):
+    library = fixture_plugin("good")
+    with PluginService(plugin_paths=[library], bundled=False) as service:
+        service.load(library)
+        tables = service.entry(str(library)).tables["fixture"].tables
+        address = tables[FILESYSTEM_OPS.name].slots["stat"]
+        owner = address_owner(address)
+
+    assert owner is not None
+    assert address_owner(address) == owner
+
+
 def test_tables_are_the_same_bytes_wherever_the_plugin_is_loaded_again(loaded):
     _, first = loaded("good")
     _, second = loaded("good")

@@ -131,6 +131,19 @@ def test_every_event_of_the_log_is_there(site):
     assert {event.name for event in EVENTS} <= codes_of(site / "reference" / "events.html")
 
 
+def test_every_statement_of_the_source_documents_is_there(site):
+    written = {
+        found
+        for path in (CHECKOUT / "docs" / "seeds").glob("*.toml")
+        for found in re.findall(r'^id = "([^"]+)"', path.read_text("utf-8"), re.MULTILINE)
+    }
+    page = text_of(site / "reference" / "source-statements.html")
+
+    assert written
+    assert written - set(page.split()) == set()
+    assert f"{len(written)} statements: " in page
+
+
 def test_every_command_is_there(site):
     expected = {
         f"modular-tf-{name}{'-' if verb.family else ''}{member}"
