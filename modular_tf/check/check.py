@@ -26,7 +26,7 @@ F = TypeVar("F", bound="Callable[[Any], None]")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """A rule, and how a plugin is tried on it.
 
     Attributes:
         id: Of its rule in `modular_tf.check.rules`, which states requirement, consequence,

@@ -121,7 +121,7 @@ class _Conformance:
         return found
 
     def test_conformance(self, check_id: str, outcomes: dict[str, list[Outcome]]) -> None:
-        """One check."""
+        """Fail where the plugin breaks the rule of a check."""
         judge(check_id, outcomes.get(check_id, []))
 
 

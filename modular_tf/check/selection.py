@@ -22,8 +22,9 @@ _OF_ANY_KIND = "LD-"
 def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
     """Return the checks to try, in the order of the catalogue.
 
-    What `only` names is tried whatever its level. Checks that the profile excuses from being
-    tried are left out.
+    A check that `only` names by its id is tried whatever its level and the profile. Of a group, or
+    what a glob matches, checks above the level and those that the profile excuses are left out;
+    where nothing else is in it, all of it is tried.
 
     Args:
         settings: What the user wants.
@@ -36,19 +37,27 @@ def selected(settings: CheckSettings, kinds: Iterable[str]) -> list[Check]:
         if not any(_matches(name, check) for check in all_checks().values()):
             raise ConfigError(f"no check and no group of checks is named {name!r}")
     wanted = frozenset(kinds)
+    named = _named(settings)
     return [
         check
         for check in all_checks().values()
         if (check.kind in wanted or check.id.startswith(_OF_ANY_KIND))
-        and _is_wanted(check, settings)
+        and (check.id in named if settings.only else _is_usual(check, settings))
+        and not any(_matches(name, check) for name in settings.skip)
     ]
 
 
-def _is_wanted(check: Check, settings: CheckSettings) -> bool:
-    if any(_matches(name, check) for name in settings.skip):
-        return False
-    if settings.only:
-        return any(_matches(name, check) for name in settings.only)
+def _named(settings: CheckSettings) -> frozenset[str]:
+    """Return the ids of the checks that `only` names."""
+    found: set[str] = set()
+    for name in settings.only:
+        matching = [check for check in all_checks().values() if _matches(name, check)]
+        usual = [check for check in matching if _is_usual(check, settings)]
+        found |= {check.id for check in usual or matching}
+    return frozenset(found)
+
+
+def _is_usual(check: Check, settings: CheckSettings) -> bool:
     return check.level <= settings.level and settings.profile.excuse(check.traits) != "skip"
 
 

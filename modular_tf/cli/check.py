@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--level", type=int, metavar="N", help="up to which level, 1 to 5")
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME",
-        help="an id or a group of checks, or a glob over them; may be repeated",
+        help="an id, whatever its level, or a group or glob, up to the level; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--skip", action="append", default=[], metavar="NAME", help="likewise, what to leave out"

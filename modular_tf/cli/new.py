@@ -33,6 +33,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--directory", metavar="DIR", help="where to write it; must not exist (default: NAME)"
     )
+    parser.add_argument(
+        "--install-from", metavar="SOURCE",
+        help="what its workflow installs as modular_tf: a URL of a wheel, git+https://..., or the "
+        "path of a checkout in the project (default: this version, from an index)",
+    )  # fmt: skip
     registered = parser.add_mutually_exclusive_group()
     registered.add_argument(
         "--scheme", help="of a filesystem, such as `store` for store://... (default: from NAME)"
@@ -46,12 +51,11 @@ def execute(options: Namespace, printer: Printer) -> Exit:
         names = project_names(
             options.kind, options.name, scheme=options.scheme, device_type=options.type
         )
+        directory = os.path.abspath(options.directory or names.project)
+        files = write_project(names, directory, options.install_from)
     except InvalidArgumentError as error:
         report_error(str(error))
         return Exit.USAGE
-    directory = os.path.abspath(options.directory or names.project)
-    try:
-        files = write_project(names, directory)
     except OSError as error:
         report_error(message_of(error), directory)
         return Exit.NO

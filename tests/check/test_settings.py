@@ -174,6 +174,28 @@ def test_what_is_named_is_tried_at_any_level():
     assert _ids(only=("FS-156",), skip=("FS-156",)) == set()
 
 
+def test_a_group_is_tried_up_to_the_level():
+    load = {check.id: check.level for check in all_checks().values() if check.group == "load"}
+    robust = {check_id for check_id, level in load.items() if level <= Level.ROBUST}
+
+    assert Level.HARD in load.values()
+    assert _ids(only=("load",)) == robust
+    assert _ids(only=("load",), level=Level.HARD) == set(load)
+    assert _ids(only=("load", "FS-321")) == robust | {"FS-321"}
+    assert _ids(only=("FS-32[0-9]",)) == {"FS-323", "FS-329"}
+
+
+def test_a_group_of_a_higher_level_alone_is_tried_where_it_is_named():
+    assert _ids(only=("sequences",)) == {"FS-320", "SE-300"}
+
+
+def test_a_group_has_no_checks_that_the_profile_excuses():
+    profile = bundled_profile("read-only")
+    reading = {check.id for check in all_checks().values() if check.group == "reading"}
+
+    assert _ids(only=("reading",), profile=profile) == reading & _ids(profile=profile)
+
+
 @pytest.mark.parametrize("key", ["only", "skip"])
 def test_a_name_that_matches_nothing_is_an_error(key):
     with pytest.raises(ConfigError, match="no check and no group of checks is named 'FS-9'"):

@@ -74,3 +74,15 @@ def test_a_missing_parent_is_named(mtf, somewhere):
 
     assert ended.code == Exit.NO
     assert str(somewhere / "a") in ended.err
+
+
+def test_its_workflow_installs_modular_tf_from_where_it_is_wanted(mtf, somewhere):
+    source = "git+https://host.example/modular_tf@main"
+    ended = mtf("new", "device", "chip", "--directory", "made", "--install-from", source)
+    refused = mtf("new", "device", "chip", "--directory", "refused", "--install-from", "/x")
+
+    assert ended.code == Exit.DONE
+    assert source in (somewhere / "made" / ".github/workflows/ci.yml").read_text()
+    assert refused.code == Exit.USAGE
+    assert "path of this machine" in refused.err
+    assert not (somewhere / "refused").exists()

@@ -50,7 +50,7 @@ class EntryTrial:
     """
 
     def __init__(self, entry: int, journal: CallJournal) -> None:
-        """Call SE_InitPlugin.
+        """Call SE_InitPlugin, and keep what it left.
 
         Args:
             entry: Its address.

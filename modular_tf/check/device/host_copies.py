@@ -75,7 +75,7 @@ class HostCopies:
         )
 
     def mem_zero(self, stream: Stream, memory: HostedMemory, n_bytes: int) -> Answer:
-        """Enqueue zeroing."""
+        """Enqueue setting bytes of device memory to 0."""
         return self._ask(
             f"stream.mem_zero({memory.address:#x}, {n_bytes} bytes)",
             lambda: stream.mem_zero(memory.native, n_bytes),

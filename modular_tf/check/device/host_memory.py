@@ -50,7 +50,7 @@ class HostedBlock:
 
     @property
     def address(self) -> int:
-        """Its address."""
+        """The address of its first byte."""
         return self.native.address
 
     @property

@@ -108,7 +108,7 @@ class HostDeviceSubject(HostCopies):
         return self._ask("memory_usage()", lambda: tuple(self.device.memory_usage()))
 
     def get_allocator_stats(self) -> Answer:
-        """Value: `AllocatorStats`."""
+        """Return an answer whose value is an `AllocatorStats`."""
         return self._ask("allocator_stats()", self.device.allocator_stats)
 
     # -- streams ----------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class RawCopies:
         return self._ask("sync_memcpy_dtod", shown, *arguments, lent=(to, of))
 
     def mem_zero(self, stream: RawHandle, memory: RawMemory, n_bytes: int) -> Answer:
-        """Enqueue zeroing."""
+        """Enqueue setting bytes of device memory to 0."""
         return self._fill("mem_zero", stream, memory, (), n_bytes)
 
     def memset(self, stream: RawHandle, memory: RawMemory, value: int, n_bytes: int) -> Answer:

@@ -132,7 +132,7 @@ class RawDeviceSubject(RawCopies):
         return _known(known, "device_memory_usage", found)
 
     def get_allocator_stats(self) -> Answer:
-        """Value: `AllocatorStats`."""
+        """Return an answer whose value is an `AllocatorStats`."""
         known, stats = self.memory.stats()
         return _known(known, "get_allocator_stats", _stats_of(stats.raw()))
 

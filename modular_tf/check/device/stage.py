@@ -55,7 +55,7 @@ class DeviceStage:
 
     @property
     def subject(self) -> DeviceSubject:
-        """The device.
+        """The device that checks are tried on.
 
         Raises:
             Unsupported: The plugin has no such device, or none at all.

@@ -53,7 +53,7 @@ def a_new_stream_is_well(ground: DeviceGround) -> None:
 
 @CHECKS.check("SE-236", Level.WORKS, needs=("block_host_until_done",))
 def waiting_for_nothing(ground: DeviceGround) -> None:
-    """Tried twice."""
+    """Tried twice on one stream."""
     stream = ground.stream()
     for time in ("first", "second"):
         answer = ground.subject.block_host_until_done(stream)

@@ -211,7 +211,7 @@ class DeviceSubject(Protocol):
         """Copy on the device; done when it returns."""
 
     def mem_zero(self, stream: Stream, memory: OwnMemory, n_bytes: int) -> Answer:
-        """Enqueue zeroing."""
+        """Enqueue setting bytes of device memory to 0."""
 
     def memset(self, stream: Stream, memory: OwnMemory, value: int, n_bytes: int) -> Answer:
         """Enqueue filling with a byte."""
@@ -251,7 +251,7 @@ class DeviceSubject(Protocol):
         """Value: an `Event`, where the code is OK."""
 
     def destroy_event(self, event: Event) -> None:
-        """Destroy it."""
+        """Destroy an event that the subject made."""
 
     def get_event_status(self, event: Event) -> Answer:
         """Value: the SE_EventStatus as a number: 0 unknown, 1 error, 2 pending, 3 complete.
@@ -274,7 +274,7 @@ class DeviceSubject(Protocol):
         """Value: a `Timer`, where the code is OK; the host has its own if the plugin has none."""
 
     def destroy_timer(self, timer: Timer) -> None:
-        """Destroy it."""
+        """Destroy a timer that the subject made."""
 
     def start_timer(self, stream: Stream, timer: Timer) -> Answer:
         """Begin to measure when the stream gets there."""

@@ -271,7 +271,7 @@ class HostFilesystem:
         return self._ask("get_filesystem_configuration_option", key)
 
     def set_filesystem_configuration(self, options: Sequence[Option]) -> Answer:
-        """Set options."""
+        """Set options, and return the answer."""
         return self._caller.ask(
             "set_filesystem_configuration",
             shown([option.name for option in options]),

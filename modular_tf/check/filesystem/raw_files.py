@@ -98,16 +98,16 @@ class RawWriter(RawHandle):
         return answer
 
     def tell(self) -> Answer:
-        """Call `tell`."""
+        """Call the slot `tell`, and return its answer."""
         answer = self._ask("tell")
         return replace(answer, value=answer.returned)
 
     def flush(self) -> Answer:
-        """Call `flush`."""
+        """Call the slot `flush`, and return its answer."""
         return self._ask("flush")
 
     def sync(self) -> Answer:
-        """Call `sync`."""
+        """Call the slot `sync`, and return its answer."""
         return self._ask("sync")
 
     def close(self) -> Answer:
@@ -126,12 +126,12 @@ class RawRegion(RawHandle):
     table = READ_ONLY_MEMORY_REGION
 
     def address(self) -> int:
-        """Call `data`."""
+        """Return the address that the slot `data` gives."""
         pointer = self._caller.ask_plainly("data", self.name, self.memory.pointer, table=self.table)
         return as_address(pointer)
 
     def length(self) -> int:
-        """Call `length`."""
+        """Return the number that the slot `length` gives."""
         length = self._caller.ask_plainly(
             "length", self.name, self.memory.pointer, table=self.table
         )

@@ -71,7 +71,7 @@ class RawQueries(RawPaths):
     """The part of a raw filesystem that asks. [any thread]"""
 
     def path_exists(self, uri: str) -> Answer:
-        """Call `path_exists`."""
+        """Call the slot `path_exists`, and return its answer."""
         return self._on_path("path_exists", uri)
 
     def paths_exist(self, uris: Sequence[str], *, with_statuses: bool = True) -> Answer:

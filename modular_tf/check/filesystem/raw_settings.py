@@ -47,7 +47,7 @@ class RawSettings(RawPaths):
         return replace(answer, value=token.word())
 
     def end_transaction(self, token: int) -> Answer:
-        """Call `end_transaction`."""
+        """Call the slot `end_transaction`, and return its answer."""
         return self._caller.ask(
             "end_transaction",
             f"token {token:#x}",
@@ -57,7 +57,7 @@ class RawSettings(RawPaths):
         )
 
     def add_to_transaction(self, uri: str, token: int) -> Answer:
-        """Call `add_to_transaction`."""
+        """Call the slot `add_to_transaction`, and return its answer."""
         self._caller.function("add_to_transaction")
         name = self._lend_name(uri)
         return self._caller.ask(

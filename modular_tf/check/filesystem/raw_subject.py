@@ -59,7 +59,7 @@ class RawFilesystem(RawQueries, RawSettings):
         )
 
     def cleanup(self) -> None:
-        """Call `cleanup`."""
+        """Clean up the filesystem by the slot `cleanup`."""
         self._caller.ask_plainly("cleanup", "filesystem", self._filesystem.pointer)
 
     @property
@@ -137,19 +137,19 @@ class RawFilesystem(RawQueries, RawSettings):
     # -- directories and files ------------------------------------------------------------------
 
     def create_dir(self, uri: str) -> Answer:
-        """Call `create_dir`."""
+        """Call the slot `create_dir`, and return its answer."""
         return self._on_path("create_dir", uri)
 
     def recursively_create_dir(self, uri: str) -> Answer:
-        """Call `recursively_create_dir`."""
+        """Call the slot `recursively_create_dir`, and return its answer."""
         return self._on_path("recursively_create_dir", uri)
 
     def delete_file(self, uri: str) -> Answer:
-        """Call `delete_file`."""
+        """Call the slot `delete_file`, and return its answer."""
         return self._on_path("delete_file", uri)
 
     def delete_dir(self, uri: str) -> Answer:
-        """Call `delete_dir`."""
+        """Call the slot `delete_dir`, and return its answer."""
         return self._on_path("delete_dir", uri)
 
     def delete_recursively(self, uri: str) -> Answer:
@@ -159,11 +159,11 @@ class RawFilesystem(RawQueries, RawSettings):
         return replace(answer, value=(files.word(), directories.word()))
 
     def rename_file(self, source: str, target: str) -> Answer:
-        """Call `rename_file`."""
+        """Call the slot `rename_file`, and return its answer."""
         return self._on_two_paths("rename_file", source, target)
 
     def copy_file(self, source: str, target: str) -> Answer:
-        """Call `copy_file`."""
+        """Call the slot `copy_file`, and return its answer."""
         return self._on_two_paths("copy_file", source, target)
 
     def _on_two_paths(self, slot: str, source: str, target: str) -> Answer:

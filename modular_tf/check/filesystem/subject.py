@@ -52,10 +52,10 @@ class Writer(Protocol):
         """Value and returned: the position."""
 
     def flush(self) -> Answer:
-        """`flush`."""
+        """Return the answer of `flush`."""
 
     def sync(self) -> Answer:
-        """`sync`."""
+        """Return the answer of `sync`."""
 
     def close(self) -> Answer:
         """`close` alone; through the host also `cleanup`."""
@@ -68,7 +68,7 @@ class Region(Protocol):
     """An open `TF_ReadOnlyMemoryRegion`."""
 
     def address(self) -> int:
-        """`data`."""
+        """Return the address that `data` gives."""
 
     def length(self) -> int:
         """`length`, in bytes."""
@@ -113,16 +113,16 @@ class FilesystemSubject(Protocol):
         """Value: a `Region`, likewise."""
 
     def create_dir(self, uri: str) -> Answer:
-        """`create_dir`."""
+        """Return the answer of `create_dir`."""
 
     def recursively_create_dir(self, uri: str) -> Answer:
-        """`recursively_create_dir`."""
+        """Return the answer of `recursively_create_dir`."""
 
     def delete_file(self, uri: str) -> Answer:
-        """`delete_file`."""
+        """Return the answer of `delete_file`."""
 
     def delete_dir(self, uri: str) -> Answer:
-        """`delete_dir`."""
+        """Return the answer of `delete_dir`."""
 
     def delete_recursively(self, uri: str) -> Answer:
         """Value: (files, directories) left, as the plugin wrote them over 2^64-1 each.
@@ -131,10 +131,10 @@ class FilesystemSubject(Protocol):
         """
 
     def rename_file(self, source: str, target: str) -> Answer:
-        """`rename_file`."""
+        """Return the answer of `rename_file`."""
 
     def copy_file(self, source: str, target: str) -> Answer:
-        """`copy_file`."""
+        """Return the answer of `copy_file`."""
 
     def path_exists(self, uri: str) -> Answer:
         """Code OK where it exists, NOT_FOUND where not; through the host likewise."""

@@ -11,6 +11,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 import modular_tf
+from modular_tf.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,10 +23,13 @@ __all__ = ["render_project", "write_project"]
 _TEMPLATES = os.path.join(os.path.dirname(__file__), "templates")
 _SUFFIX = ".in"  # so that no tool takes a template for what it will be
 _PLACEHOLDER = re.compile(r"@([A-Z]+(?:_[A-Z]+)*)@")
+_SOURCE = re.compile(r"[A-Za-z0-9./](?:[^'\"{}`$\\\s]| @ )*")  # for YAML, TOML and a shell
 _ENTRY_POINTS = {"filesystem": "TF_InitPlugin", "device": "SE_InitPlugin"}
 
 
-def write_project(names: ProjectNames, directory: str) -> tuple[str, ...]:
+def write_project(
+    names: ProjectNames, directory: str, install_from: str | None = None
+) -> tuple[str, ...]:
     """Write a project into a directory that does not exist yet.
 
     It appears whole: it is made beside its place and renamed.
@@ -33,6 +37,7 @@ def write_project(names: ProjectNames, directory: str) -> tuple[str, ...]:
     Args:
         names: Its names.
         directory: Where; its parent must exist.
+        install_from: What pip installs as modular_tf; see `render_project`.
 
     Returns:
         The files, relative to the directory, sorted.
@@ -40,13 +45,14 @@ def write_project(names: ProjectNames, directory: str) -> tuple[str, ...]:
     Raises:
         FileExistsError: There is something already.
         OSError: It cannot be written.
+        InvalidArgumentError: pip cannot install modular_tf from there in continuous integration.
     """
     if os.path.lexists(directory):
         raise FileExistsError(errno.EEXIST, "it exists already", directory)
     parent = os.path.dirname(os.path.abspath(directory))
     if not os.path.isdir(parent):
         raise FileNotFoundError(errno.ENOENT, "no directory to write the project into", parent)
-    files = render_project(names)
+    files = render_project(names, install_from)
     scratch = tempfile.mkdtemp(prefix=".new-", dir=parent)
     try:
         made = os.path.join(scratch, "project")  # with the permissions that directories get here
@@ -58,10 +64,21 @@ def write_project(names: ProjectNames, directory: str) -> tuple[str, ...]:
     return tuple(files)
 
 
-def render_project(names: ProjectNames) -> dict[str, str]:
-    """Return the content of a project's files by their names, sorted. [any thread]"""
+def render_project(names: ProjectNames, install_from: str | None = None) -> dict[str, str]:
+    """Return the content of a project's files by their names, sorted. [any thread]
+
+    Args:
+        names: Its names.
+        install_from: What pip installs as modular_tf: a requirement, a URL, or the path of a
+            checkout in the project; None for this version from an index.
+
+    Raises:
+        InvalidArgumentError: pip cannot install modular_tf from there in continuous integration.
+    """
+    source = _this_version() if install_from is None else install_from
+    _require_source(source)
     templates = dict(_templates("either")) | dict(_templates(names.kind))
-    values = _values(names, templates)
+    values = _values(names, templates, source)
     return {
         name: _PLACEHOLDER.sub(lambda found: values[found[1]], templates[name])
         for name in sorted(templates)
@@ -77,7 +94,28 @@ def _templates(folder: str) -> Iterator[tuple[str, str]]:
                 yield os.path.relpath(path, top).removesuffix(_SUFFIX), stream.read()
 
 
-def _values(names: ProjectNames, templates: Mapping[str, str]) -> dict[str, str]:
+def _this_version() -> str:
+    return f"modular_tf>={modular_tf.__version__}"
+
+
+def _require_source(source: str) -> None:
+    if not _SOURCE.fullmatch(source):
+        raise InvalidArgumentError(f"{source!r} is nothing that pip could install modular_tf from")
+    if os.path.isabs(source):
+        raise InvalidArgumentError(
+            f"{source!r} is a path of this machine, which continuous integration lacks: give a "
+            "URL, or the path of a checkout in the project"
+        )
+
+
+def _requirement(source: str) -> str:
+    """Return what the build of a wheel requires; a path in the project cannot be told there."""
+    if source.startswith("modular_tf"):
+        return source
+    return f"modular_tf @ {source}" if "://" in source else _this_version()
+
+
+def _values(names: ProjectNames, templates: Mapping[str, str], source: str) -> dict[str, str]:
     """Return what stands for each placeholder."""
     sources = sorted(name for name in templates if name.endswith(".cc"))
     return {
@@ -88,7 +126,8 @@ def _values(names: ProjectNames, templates: Mapping[str, str]) -> dict[str, str]
         "DEVICE_TYPE": names.registered,
         "ENTRY_POINT": _ENTRY_POINTS[names.kind],
         "SOURCES": "".join(f"\n  {name}" for name in sources),
-        "VERSION": modular_tf.__version__,
+        "MODULAR_TF": source,
+        "REQUIREMENT": _requirement(source),
     }
 
 

@@ -25,7 +25,7 @@ class _Found(Exception):  # noqa: N818  (no error: what the search is for)
 
 
 class Search:
-    """One search.
+    """A search for the smallest program that fails.
 
     Attributes:
         best: The smallest program that failed, and how it failed; None for none.
