@@ -66,11 +66,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="perform the sequence that a report names, in this process, as for a debugger",
     )  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the checks, and try none")
-    _add_outputs(parser)
+    _add_reports(parser)
 
 
-def _add_outputs(parser: ArgumentParser) -> None:
-    """Add where reports go and in which form."""
+def _add_reports(parser: ArgumentParser) -> None:
+    """Add the options that say where the results go."""
     parser.add_argument(
         "--junit", metavar="FILE", help="also write JUnit XML (- is standard output)"
     )

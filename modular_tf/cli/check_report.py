@@ -18,6 +18,7 @@ from modular_tf.check.report.text import (
     summary_line,
     total_line,
 )
+from modular_tf.cli.check_lines import CheckLines
 from modular_tf.errors import ConfigError
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -99,19 +100,16 @@ def _json(report: Report) -> bytes:
 
 
 def _write_text(report: Report, printer: Printer, before: Report | None, *, verbose: bool) -> None:
+    lines = CheckLines(printer)
     for plugin in report.plugins:
-        for line in plugin_lines(plugin, verbose=verbose):
-            printer.line(line)
-        printer.line()
+        lines.write((*plugin_lines(plugin, verbose=verbose), ""))
     if before is not None:
-        for line in comparison_lines(compare(before, report)):
-            printer.line(line)
-    for plugin in report.plugins:
-        printer.line(summary_line(plugin))
+        lines.write(comparison_lines(compare(before, report)))
+    lines.write(summary_line(plugin) for plugin in report.plugins)
     if len(report.plugins) > 1:
-        printer.line(total_line(report))
+        lines.write([total_line(report)])
     if report.interrupted:
-        printer.line(CUT_SHORT)
+        lines.write([CUT_SHORT])
 
 
 def _annotate(report: Report, stream: TextIO) -> None:

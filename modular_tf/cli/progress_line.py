@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -23,10 +24,10 @@ class ProgressLine:
         self._started = time.monotonic()
         self._next_sign = self._started + _PATIENCE
         self._shown = False
-        self._watched = sys.stderr.isatty()
+        self._watched = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
     def show(self, text: Callable[[float], str]) -> None:
-        """Show the progress if standard error is a terminal and the last update is old enough.
+        """Show the progress if a terminal takes it and the last update is old enough.
 
         Args:
             text: What is shown, of the seconds since the start.

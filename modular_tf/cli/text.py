@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WITHOUT_COLOUR = ("dumb", "unknown")
 
 _CONTROLS = {
     code: chr(code).encode("unicode_escape").decode("ascii")
@@ -57,3 +63,18 @@ def size(n_bytes: float) -> str:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
         n_bytes /= 1024
     return f"{n_bytes:.1f} TiB"
+
+
+def has_colour(environment: Mapping[str, str], *, terminal: bool) -> bool:
+    """Return whether to write colours.
+
+    Args:
+        environment: NO_COLOR refuses them, FORCE_COLOR asks for them (in a pipe too), and TERM may
+            name a terminal that has none; NO_COLOR counts most, TERM least.
+        terminal: Whether a terminal shows what is written.
+    """
+    if environment.get("NO_COLOR"):
+        return False
+    if forced := environment.get("FORCE_COLOR"):
+        return forced != "0"
+    return terminal and environment.get("TERM", "dumb") not in _WITHOUT_COLOUR

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from modular_tf.cli.check_lines import broken_at_words
 from modular_tf.cli.exit_codes import Exit
 from tests.check.report.crashing_plugin import LINE, SOURCE, crashing_plugin
 
-_LINES_OF_A_SCREEN = 40
+_LINES_OF_A_SCREEN, _COLUMNS = 40, 100
 _RENAMING = {"FS-235", "FS-236", "FS-237", "FS-238", "FS-239", "FS-240", "FS-241", "FS-242"}
 
 pytestmark = pytest.mark.xdist_group("one-crash")
@@ -36,6 +37,8 @@ def test_the_report_on_one_crash_fits_a_screen(run):
     lines, _ = run
 
     assert len(lines) <= _LINES_OF_A_SCREEN
+    on_terminal = [part for line in lines for part in broken_at_words(line, _COLUMNS)]
+    assert len(on_terminal) <= _LINES_OF_A_SCREEN
 
 
 def test_one_crash_is_told_once_and_the_other_checks_by_their_ids(run):
