@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modular_tf.errors import InvalidArgumentError
 
@@ -15,8 +15,7 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceName:
+class DeviceName(NamedTuple):
     """The parts of a device name.
 
     Attributes:

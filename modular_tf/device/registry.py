@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.deferred import DeferredFactory
-from modular_tf.device.names import parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
 from modular_tf.device.visible import CPU, VisibleDevices
 from modular_tf.errors import AlreadyExistsError, ClosedError, ModularTFError, NotFoundError
@@ -19,6 +16,7 @@ from modular_tf.rules.device_listing import PLATFORM_NAME_FREE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from modular_tf.abi.dlpack_devices import DeviceType
     from modular_tf.device.device import Device
     from modular_tf.device.factory import DeviceFactory
 
@@ -85,7 +83,7 @@ class DeviceRegistry:
         self._priorities = dict(priorities or {})
         self._enabled_types = enabled_types
         self._visible = VisibleDevices.of(visible)
-        self._dlpack_types = parse_dlpack_types(dlpack_types or {})
+        self._dlpack_types = _dlpack_types(dlpack_types) if dlpack_types else {}
         self._lock = ForkLock()
         self._closed = False
         self._registrations: tuple[Registration, ...] = ()
@@ -264,6 +262,8 @@ class DeviceRegistry:
             NotFoundError: No visible device has that name.
             ModularTFError: The factory of that type cannot say what it has.
         """
+        from modular_tf.device.names import parse_device_name  # noqa: PLC0415  (listing names none)
+
         wanted = parse_device_name(name)
         listing = self.listing(wanted.device_type)
         for device in listing.devices:
@@ -309,6 +309,7 @@ class DeviceRegistry:
 
     def _device(self, registration: Registration, ordinal: int, index: int) -> Device:
         """Return the one object for this device."""
+        from modular_tf.abi.dlpack_devices import DeviceType  # noqa: PLC0415  (as the next)
         from modular_tf.device.device import Device  # noqa: PLC0415  (brings the native core)
 
         factory = registration.factory
@@ -325,3 +326,10 @@ class DeviceRegistry:
             )
             device = self._devices.setdefault(key, made)
         return device
+
+
+def _dlpack_types(names: Mapping[str, str]) -> dict[str, DeviceType]:
+    # Few configurations name one; a device brings the types.
+    from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types  # noqa: PLC0415
+
+    return parse_dlpack_types(names)
