@@ -201,8 +201,10 @@ class PluginEntry:
 
 def _log_step(before: Plugin, after: Plugin) -> None:
     log_decisions(after, already=len(before.decisions))
+    if after.is_on_its_way or not before.is_on_its_way:
+        return
     state = after.state
-    if state is State.FOUND or before.state is not State.FOUND:
+    if state is State.LOADED and not _log.is_enabled_for(logging.INFO):
         return
     reason = after.reasons[0] if after.reasons else None
     write = _log.info if state is State.LOADED else _log.warning
@@ -223,7 +225,7 @@ def log_decisions(plugin: Plugin, already: int = 0) -> None:
         plugin: The plugin.
         already: How many of its decisions were logged before.
     """
-    if not _log.is_enabled_for(logging.INFO):
+    if len(plugin.decisions) == already or not _log.is_enabled_for(logging.INFO):
         return
     for stage, passed, rule, text in plugin.decisions[already:]:
         write = _log.debug if passed else _log.info
