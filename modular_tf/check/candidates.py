@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
@@ -34,7 +33,7 @@ def candidates_of(
     for target in targets:
         (paths if os.path.lexists(target) or os.sep in target else names).append(target)
     searched = SearchPaths.of_process(arguments=paths)
-    by_path = discover(replace(searched, sources=frozenset({Source.ARGUMENT})))
+    by_path = discover(searched._replace(sources=frozenset({Source.ARGUMENT})))
     found = {candidate.identity: candidate for candidate in by_path.candidates}
     for candidate in _named(names) if names else ():
         found.setdefault(candidate.identity, candidate)

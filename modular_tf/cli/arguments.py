@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf import __version__
 from modular_tf.cli.exit_codes import Exit
@@ -48,8 +47,7 @@ def _columns() -> int:
         return _USUAL_COLUMNS
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A verb's module and the options it was given."""
 
     module: Any

@@ -47,12 +47,11 @@ def _as_object(record: PluginRecord) -> dict[str, Any]:
     reasons = [reason.as_dict() for reason in record.reasons]
     if record.state is State.FOUND and not reasons:
         reasons = [_NOT_ASKED.as_dict()]
-    return {
-        **record.as_dict(),
-        "reason": reasons[0] if reasons else None,
-        "reasons": reasons,
-        "warnings": [warning.as_dict() for warning in record.warnings],
-    }
+    told = record.as_dict()
+    told["reason"] = reasons[0] if reasons else None
+    told["reasons"] = reasons
+    told["warnings"] = [warning.as_dict() for warning in record.warnings]
+    return told
 
 
 def _show(plugins: list[dict[str, Any]], printer: Printer, *, with_warnings: bool) -> None:

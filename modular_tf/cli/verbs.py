@@ -6,15 +6,13 @@ A module is imported only when its verb is used, so that a short command starts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True)
-class Verb:
+class Verb(NamedTuple):
     """A verb, or a family of verbs (`fs ls`, `fs cat`).
 
     Attributes:

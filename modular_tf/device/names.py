@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modular_tf.errors import InvalidArgumentError
 
 _FORMS = "TYPE:n, /device:TYPE:n, /physical_device:TYPE:n"
 _JOB = "[A-Za-z][A-Za-z0-9_]{0,999}"
 _NUMBER = "[0-9]{1,9}"
-_NAME = re.compile(
+_NAME = (  # compiled at its first use: listing devices names none
     r"(?P<physical>/physical_device:)?"
     rf"(?(physical)|(?:/job:(?P<job>{_JOB})(?:/replica:(?P<replica>{_NUMBER}))?"
     rf"(?:/task:(?P<task>{_NUMBER}))?)?(?:/device:|/)?)"
     rf"(?P<type>[A-Za-z][A-Za-z0-9_]*):(?P<number>{_NUMBER})"
 )
-_PREFIX = re.compile(rf"/job:{_JOB}/replica:{_NUMBER}/task:{_NUMBER}")
+_PREFIX = rf"/job:{_JOB}/replica:{_NUMBER}/task:{_NUMBER}"
 _OLD_TYPES = {"cpu": "CPU", "gpu": "GPU"}
 
 LOCAL_PREFIX = "/job:localhost/replica:0/task:0"
 """The job, replica and task of a process that is part of no cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceName:
+class DeviceName(NamedTuple):
     """The parts of a device name.
 
     Attributes:
@@ -59,7 +58,7 @@ class DeviceName:
 
 def is_name_prefix(text: object) -> bool:
     """Whether names of devices can begin with this text, as /job:worker/replica:0/task:1."""
-    return isinstance(text, str) and _PREFIX.fullmatch(text) is not None
+    return isinstance(text, str) and re.fullmatch(_PREFIX, text) is not None
 
 
 def parse_device_name(name: str) -> DeviceName:
@@ -71,7 +70,7 @@ def parse_device_name(name: str) -> DeviceName:
     Raises:
         InvalidArgumentError: `name` has none of these forms.
     """
-    match = _NAME.fullmatch(name)
+    match = re.fullmatch(_NAME, name)
     if match is None:
         raise InvalidArgumentError(f"{name!r} is no device name; expected one of {_FORMS}")
     return DeviceName(

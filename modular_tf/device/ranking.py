@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.rules import Violation
 from modular_tf.rules.device_listing import DEVICE_TYPE_ENABLED, HIGHEST_PRIORITY, PRIORITIES_DIFFER
@@ -23,7 +22,6 @@ class FactoryState(Enum):
     DISABLED = "disabled"
 
 
-@dataclass(slots=True, eq=False)
 class Registration:
     """One registered device factory.
 
@@ -34,10 +32,13 @@ class Registration:
         is_over: Whether it was taken out, for good. Set by the registry.
     """
 
-    factory: DeviceFactory
-    plugin: str
-    priority: int
-    is_over: bool = field(default=False, repr=False)
+    __slots__ = ("factory", "is_over", "plugin", "priority")
+
+    def __init__(self, factory: DeviceFactory, plugin: str, priority: int) -> None:
+        self.factory = factory
+        self.plugin = plugin
+        self.priority = priority
+        self.is_over = False
 
     @property
     def label(self) -> str:
@@ -45,8 +46,7 @@ class Registration:
         return f"{self.plugin} (platform {self.factory.platform}, priority {self.priority})"
 
 
-@dataclass(frozen=True, slots=True)
-class FactoryStatus:
+class FactoryStatus(NamedTuple):
     """The state of one registered factory, and the reason unless it serves."""
 
     registration: Registration

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from modular_tf.abi.dlpack_devices import DeviceType
 from modular_tf.concurrency.fork_lock import ForkLock
-from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.device.names import LOCAL_PREFIX, parse_device_name
 from modular_tf.device.ranking import FactoryState, FactoryStatus, Registration, rank
@@ -20,6 +18,7 @@ from modular_tf.rules.device_listing import PLATFORM_NAME_FREE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from modular_tf.abi.dlpack_devices import DeviceType
     from modular_tf.device.device import Device
     from modular_tf.device.factory import DeviceFactory
 
@@ -91,7 +90,7 @@ class DeviceRegistry:
         self._enabled_types = enabled_types
         self._visible = VisibleDevices.of(visible, device_count)
         self._name_prefix = name_prefix
-        self._dlpack_types = parse_dlpack_types(dlpack_types or {})
+        self._dlpack_types = _dlpack_types(dlpack_types) if dlpack_types else {}
         self._lock = ForkLock()
         self._closed = False
         self._registrations: tuple[Registration, ...] = ()
@@ -338,6 +337,7 @@ class DeviceRegistry:
 
     def _device(self, registration: Registration, ordinal: int, index: int) -> Device:
         """Return the one object for this device."""
+        from modular_tf.abi.dlpack_devices import DeviceType  # noqa: PLC0415  (as the next)
         from modular_tf.device.device import Device  # noqa: PLC0415  (brings the native core)
 
         factory = registration.factory
@@ -355,3 +355,10 @@ class DeviceRegistry:
             )
             device = self._devices.setdefault(key, made)
         return device
+
+
+def _dlpack_types(names: Mapping[str, str]) -> dict[str, DeviceType]:
+    # Few configurations name one; a device brings the types.
+    from modular_tf.device.arrays.dlpack_numbers import parse_dlpack_types  # noqa: PLC0415
+
+    return parse_dlpack_types(names)

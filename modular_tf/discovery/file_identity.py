@@ -232,7 +232,7 @@ def see_again(
     Raises:
         ShortageError: This process has too few descriptors or too little memory now.
     """
-    identity = _known_identity_at(seen.path, known)
+    identity = _identity_at(seen.path) if known is None else _known_identity_at(seen.path, known)
     if identity == seen.identity and seen.is_settled(time_ns()):
         return seen
     if seen.sha256 is None or identity is None or seen.identity is None:
@@ -326,11 +326,7 @@ def _boot_of(fd: int) -> str:
     return "" if os.fstatvfs(fd).f_flag & os.ST_RDONLY else boot_id()
 
 
-def _known_identity_at(
-    path: str, known: dict[str, FileIdentity | None] | None
-) -> FileIdentity | None:
-    if known is None:
-        return _identity_at(path)
+def _known_identity_at(path: str, known: dict[str, FileIdentity | None]) -> FileIdentity | None:
     if path not in known:
         known[path] = _identity_at(path)
     return known[path]

@@ -45,4 +45,4 @@ class LoadFacts(NamedTuple):
     @property
     def loadable(self) -> bool:
         """Whether it can be loaded here."""
-        return not any(problem.is_error for problem in self.problems)
+        return not (self.problems and any(problem.is_error for problem in self.problems))

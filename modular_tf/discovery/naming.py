@@ -24,7 +24,11 @@ def plugin_names(sightings: Sequence[Sighting]) -> list[str]:
     A plugin that is the only one of its distribution has the distribution's name; all others have
     that of their file. Of equal names the first is kept, the next get "#2", "#3" and so on.
     """
-    shared = Counter(seen.distribution for seen in sightings if seen.source in _BY_DISTRIBUTION)
+    shared = Counter(
+        seen.distribution
+        for seen in sightings
+        if seen.distribution is not None and seen.source in _BY_DISTRIBUTION
+    )
     return list(_distinct(_plain_name(seen, shared) for seen in sightings))
 
 
@@ -36,9 +40,9 @@ def file_stem(path: str) -> str:
     return stem.removeprefix("lib") or base
 
 
-def _plain_name(seen: Sighting, shared: Counter[str | None]) -> str:
+def _plain_name(seen: Sighting, shared: Counter[str]) -> str:
     name = seen.distribution
-    if name is not None and seen.source in _BY_DISTRIBUTION and shared[name] == 1:
+    if name is not None and shared[name] == 1 and seen.source in _BY_DISTRIBUTION:
         return name
     return file_stem(seen.path)
 

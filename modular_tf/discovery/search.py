@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
 from modular_tf.discovery.naming import plugin_names
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Discovery", "discover", "discover_named", "installed_among"]
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """The result of one discovery.
 
     Attributes:
@@ -140,21 +138,17 @@ def _candidate(
     links: set[str],
     real_folder: Callable[[str], str],
 ) -> Candidate:
-    first, *rest = group
-    folder, file = os.path.split(first.path)
-    is_plain = first.path not in links and file not in {"", ".", ".."}
-    return Candidate(
-        path=first.path,
-        real_path=os.path.join(real_folder(folder), file)
-        if is_plain
-        else os.path.realpath(first.path),
-        source=first.source,
-        origin=first.origin,
-        distribution=next((seen.distribution for seen in group if seen.distribution), None),
-        identity=identity,
-        name=name,
-        twins=tuple(Twin(seen.path, seen.source, seen.origin) for seen in rest),
-    )
+    path, source, origin, distribution = group[0]
+    folder, file = os.path.split(path)
+    if path in links or file in {"", ".", ".."}:
+        real_path = os.path.realpath(path)
+    else:
+        real_path = os.path.join(real_folder(folder), file)
+    twins: tuple[Twin, ...] = ()
+    if len(group) > 1:
+        distribution = next((seen.distribution for seen in group if seen.distribution), None)
+        twins = tuple([Twin(seen.path, seen.source, seen.origin) for seen in group[1:]])
+    return Candidate(path, real_path, source, origin, distribution, identity, name, twins)
 
 
 def _identity(path: str, links: set[str]) -> tuple[int, int] | None:

@@ -148,7 +148,7 @@ class FilesystemRegistry:
             leaving.is_over = True
             while True:
                 before = self._registered.get(scheme, ())
-                after = tuple(r for r in before if r is not leaving)
+                after = tuple([r for r in before if r is not leaving])
                 if after == before or self._change(scheme, before, after):
                     return
 

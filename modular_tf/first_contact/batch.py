@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from modular_tf.first_contact.finding import Finding
@@ -114,7 +113,7 @@ class Batch:
         if self._mark is None or self._is_secluded:
             return self._tasks[number]
         self._marked.close()  # of the one before
-        return replace(self._tasks[number], mark=self._marked.enter_context(self._mark(number)))
+        return self._tasks[number]._replace(mark=self._marked.enter_context(self._mark(number)))
 
     @property
     def _is_secluded(self) -> bool:

@@ -247,17 +247,19 @@ class Finding(NamedTuple):
 
         What was refused may be right the next time: a variable, a device or a library was missing.
         """
-        return self.incident is None and not any(note.is_error for note in self.notes)
+        if self.incident is not None:
+            return False
+        return not (self.notes and any(note.is_error for note in self.notes))
 
     @property
     def notes_of_loading(self) -> tuple[Violation, ...]:
         """Those that loading it in the application finds as well."""
-        return tuple(note for note in self.notes if note.rule not in _OF_TRIAL)
+        return tuple([note for note in self.notes if note.rule not in _OF_TRIAL])
 
     @property
     def notes_of_trial(self) -> tuple[Violation, ...]:
         """Those that only a trial finds: what it changes of its process, and what it lacks."""
-        return tuple(note for note in self.notes if note.rule in _OF_TRIAL)
+        return tuple([note for note in self.notes if note.rule in _OF_TRIAL])
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -300,7 +302,9 @@ def opened_from_rows(value: Any) -> tuple[SeenFile, ...]:
     Raises:
         ValueError: They have another shape, or would take too long to read.
     """
-    opened = tuple([_opened(file) for file in listed(value, _MOST_OPENED)])
+    if not listed(value, _MOST_OPENED):
+        return ()
+    opened = tuple([_opened(file) for file in value])
     if sum(seen.identity.size for seen in opened if seen.identity) > _MOST_TO_READ:
         raise ValueError(f"expected at most {_MOST_TO_READ} bytes in what was opened")
     return opened

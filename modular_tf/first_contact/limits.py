@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from modular_tf.rules import first_contact as rules
 
@@ -21,8 +20,7 @@ ACCEPTABLE = frozenset(
 """The rules of first contact that a user may take as warnings: those that let the process live."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The limits of one trial.
 
     Attributes:
@@ -41,7 +39,7 @@ class Limits:
 
     def as_dict(self) -> dict[str, Any]:
         """Return them as JSON knows them."""
-        return {**asdict(self), "accept": sorted(self.accept)}
+        return {**self._asdict(), "accept": sorted(self.accept)}
 
     @classmethod
     def from_dict(cls, value: dict[str, Any]) -> Limits:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from modular_tf.discovery.file_identity import SeenFile
 
@@ -13,8 +12,7 @@ WITNESSED = ".witnessed"
 """What follows the name of a mark when `Task.witness` was called."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One plugin to try.
 
     Attributes:
@@ -38,7 +36,7 @@ class Task:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
-        return asdict(self)
+        return self._asdict()
 
     def witness(self) -> None:
         """Note on the mark that the plugin did not end the application: its watcher still runs.

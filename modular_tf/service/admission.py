@@ -73,7 +73,8 @@ class Admission:
                 entry.change(Plugin.postponed, "first-contact", shortage)
             return []
         for entry in new:
-            self._recall_quarantine(entry)
+            if entry.plugin.remarks or not self._memory().is_empty:
+                self._recall_quarantine(entry)
         untried = [entry for entry in new if entry.plugin.is_new_here and not self._recall(entry)]
         untried = [entry for entry in untried if entry.plugin.is_new_here]
         if self._config.first_contact != "never":
@@ -121,6 +122,8 @@ class Admission:
 
     def _suspicion(self, entry: PluginEntry) -> Incident | None:
         """Return the end of a process that loaded these bytes, as it was told since they did."""
+        if self._memory().is_empty:
+            return None
         sha256 = entry.plugin.sha256
         found = self._memory().suspicion(sha256) if sha256 else None
         return None if found is None else found.incident

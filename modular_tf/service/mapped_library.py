@@ -120,7 +120,7 @@ class PluginLibrary:
             self._promised = finding
             deferred = self._deferred_filesystems(offer), self._deferred_platform(offer)
             refused = list(self._serve(*deferred))
-            reasons = [*(note for note in notes if note.is_error), *refused]
+            reasons = [*[note for note in notes if note.is_error], *refused]
             warnings = [note for note in notes if not note.is_error]
             outcome = self._registered(reasons, warnings)
             # A signal handler in the middle of that may have mapped it, which counts more.

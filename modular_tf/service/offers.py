@@ -57,7 +57,7 @@ class Registrations:
     def filesystems(self) -> dict[str, _Served]:
         """What it registered, by scheme."""
         places = list(self.scheme_places.items())
-        return {scheme: cast("_Served", place.filesystem) for scheme, place in places}
+        return cast("dict[str, _Served]", {scheme: place.filesystem for scheme, place in places})
 
     @property
     def platform(self) -> DevicePlatform | DeferredFactory | None:
@@ -190,12 +190,15 @@ class Registrations:
     @property
     def opened_filesystems(self) -> list[PluginFilesystem]:
         """The filesystems that are open."""
-        return [f for f in self.filesystems.values() if not isinstance(f, DeferredFilesystem)]
+        served = [place.filesystem for place in list(self.scheme_places.values())]
+        opened = [f for f in served if not isinstance(f, DeferredFilesystem)]
+        return cast("list[PluginFilesystem]", opened)
 
     @property
     def loaded_platform(self) -> DevicePlatform | None:
         """The platform, None where it is not loaded."""
-        return None if isinstance(self.platform, DeferredFactory) else self.platform
+        platform = self.platform
+        return None if isinstance(platform, DeferredFactory) else platform
 
     @property
     def lent_devices(self) -> list[Device]:

@@ -15,7 +15,6 @@ from modular_tf.service.mapped_library import PluginLibrary
 from modular_tf.service.offers import Registrations
 from modular_tf.service.plugin import Plugin
 from modular_tf.service.plugin_entry import Attempt
-from modular_tf.service.report import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -107,12 +106,12 @@ class PluginPipeline:
             The answers; without the plugins for which a hook asks for this while it is asked.
         """
         if self._hooks.is_asking("modular_tf_veto"):
-            return {entry: None for entry in entries if entry.plugin.state is not State.FOUND}
+            return {entry: None for entry in entries if not entry.plugin.is_on_its_way}
         return {entry: self._veto_of(entry) for entry in entries}
 
     def _veto_of(self, entry: PluginEntry) -> str | None:
         plugin = entry.plugin
-        if plugin.state is not State.FOUND or self._config.why_disabled(plugin.name) is not None:
+        if not plugin.is_on_its_way or self._config.why_disabled(plugin.name) is not None:
             return None
         try:
             return self._hooks.veto(lambda: entry.probe)
@@ -219,7 +218,7 @@ class PluginPipeline:
         plugin = entry.plugin
         if plugin.outcome is not None and eager:
             _open_registered([entry])
-        if plugin.state is not State.FOUND:
+        if not plugin.is_on_its_way:
             return
         library = entry.serve(lambda: self._library_of(entry, trust))
         finding = plugin.finding

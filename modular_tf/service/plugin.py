@@ -97,7 +97,10 @@ class Plugin(NamedTuple):
     ) -> Plugin:
         """Make it of a candidate that was probed and judged; see the attributes."""
         refusals = [p.at("probe") for p in facts.problems if p.is_error]
-        probed = _probed(facts, refusals, is_new=probe is not None)
+        if refusals:
+            probed = Decision("probe", False, refusals[0].rule, refusals[0].message)  # noqa: FBT003
+        else:
+            probed = _probed(facts.kinds, is_new=probe is not None)
         if trust.refused is not None and trust.refused not in facts.problems:
             refusals.insert(0, trust.refused.at("trust"))
         return cls(
@@ -167,6 +170,11 @@ class Plugin(NamedTuple):
         return state_of(self.ended, self.outcome)
 
     @property
+    def is_on_its_way(self) -> bool:
+        """Whether nothing became of it yet: its state is `FOUND`."""
+        return self.ended is None and self.outcome is None
+
+    @property
     def reasons(self) -> tuple[Violation, ...]:
         """Why it, or a part of it, does not serve."""
         return self.refusals if self.outcome is None else self.refusals + self.outcome.reasons
@@ -174,27 +182,27 @@ class Plugin(NamedTuple):
     @property
     def is_postponed(self) -> bool:
         """Whether nothing was decided about it, for what this process has too little of."""
-        return any(reason.rule in _POSTPONING for reason in self.refusals)
+        return bool(self.refusals) and any(r.rule in _POSTPONING for r in self.refusals)
 
     @property
     def is_new_here(self) -> bool:
         """Whether its code is new to this process, not our own, and not refused yet."""
-        return self.state is State.FOUND and not self.is_bundled and not is_bound(self.path)
+        return self.is_on_its_way and not self.is_bundled and not is_bound(self.candidate.path)
 
     def record(self) -> PluginRecord:
         """Return it as users see it."""
         outcome = self.outcome
         return PluginRecord(
-            name=self.name,
-            path=self.path,
-            source=self.candidate.source.value,
-            kinds=_kind_names(self.facts.kinds),
-            state=self.state,
-            schemes=outcome.schemes if outcome else (),
-            device_types=outcome.device_types if outcome else (),
-            reasons=self.reasons,
-            warnings=(*self.remarks, *(outcome.warnings if outcome else ())),
-            decisions=self.decisions,
+            self.name,
+            self.path,
+            self.candidate.source.value,
+            _kind_names(self.facts.kinds),
+            self.state,
+            outcome.schemes if outcome else (),
+            outcome.device_types if outcome else (),
+            self.reasons,
+            self.remarks if outcome is None else self.remarks + outcome.warnings,
+            self.decisions,
         )
 
     # -- steps ----------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ class Plugin(NamedTuple):
 
     def ends(self, state: State, reason: Violation) -> Plugin:
         """Return it as one that ended in a state and registers nothing."""
-        if self.state is not State.FOUND:
+        if not self.is_on_its_way:
             return self
         return self._replace(
             ended=state,
@@ -227,7 +235,7 @@ class Plugin(NamedTuple):
 
     def accepted(self, finding: Finding, why: str) -> Plugin:
         """Return it as one that does no harm, with what it offers."""
-        if self.state is not State.FOUND or self.finding is not None:
+        if not self.is_on_its_way or self.finding is not None:
             return self
         remarks = [note.at("first-contact") for note in finding.notes_of_trial]
         return self._replace(
@@ -242,7 +250,7 @@ class Plugin(NamedTuple):
 
     def judged(self, trust: TrustVerdict) -> Plugin:
         """Return it with another verdict on its files, which counts what its code opens."""
-        if self.state is not State.FOUND:
+        if not self.is_on_its_way:
             return self
         judged = self._replace(trust=trust)
         if trust.refused is None:
@@ -293,10 +301,10 @@ class Plugin(NamedTuple):
         return self._replace(remarks=(*others, reason), decisions=decisions)
 
 
-def _probed(facts: LoadFacts, refusals: list[Violation], *, is_new: bool) -> Decision:
-    if refusals:
-        return Decision("probe", False, refusals[0].rule, refusals[0].message)  # noqa: FBT003
-    kinds = ", ".join(_kind_names(facts.kinds)) or "no plugin"
+@cache
+def _probed(of_kinds: frozenset[Kind], *, is_new: bool) -> Decision:
+    """Return that nothing of the bytes of a plugin was refused."""
+    kinds = ", ".join(_kind_names(of_kinds)) or "no plugin"
     how = "read from its bytes" if is_new else "known from an earlier scan"
     return Decision("probe", True, None, f"{kinds}, {how}")  # noqa: FBT003
 

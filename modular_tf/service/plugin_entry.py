@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
+from modular_tf.events import EventLog
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from modular_tf.service.plugin import Plugin
 
     _Given = ParamSpec("_Given")
+
+_log = EventLog("plugin")  # asked before a plugin's own, which costs more, is made
 
 # A plugin that the operator disabled is no fault.
 _AS_INTENDED = frozenset((State.LOADED, State.DISABLED))
@@ -207,8 +210,10 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
         after: The record after it.
     """
     _log_decisions(after, already=len(before.decisions) if before else 0)
+    if after.is_on_its_way or not (before is None or before.is_on_its_way):
+        return
     state = after.state
-    if state is State.FOUND or (before is not None and before.state is not State.FOUND):
+    if state in _AS_INTENDED and not _log.is_enabled_for(logging.INFO):
         return
     reason = after.reasons[0] if after.reasons else None
     write = after.log.info if state in _AS_INTENDED else after.log.warning
@@ -221,9 +226,9 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
 
 
 def _log_decisions(plugin: Plugin, already: int) -> None:
-    bound_log = plugin.log
-    if not bound_log.is_enabled_for(logging.INFO):
+    if len(plugin.decisions) == already or not _log.is_enabled_for(logging.INFO):
         return
+    bound_log = plugin.log
     for stage, passed, rule, text in plugin.decisions[already:]:
         write = bound_log.debug if passed else bound_log.info
         write("plugin.decided", stage=stage, passed=passed, rule=rule, text=text)

@@ -143,15 +143,7 @@ class KnownPlugins:
 
     def unused_name(self, name: str) -> str:
         """Return a name that nobody has: this one, or one with a number behind it."""
-        return self._unused_name(name, self._entries)
-
-    def _unused_name(self, name: str, entries: Collection[str]) -> str:
-        taken = self._taken()
-        number, unused = 2, name
-        while unused in entries or unused in taken:
-            unused = f"{name}#{number}"
-            number += 1
-        return unused
+        return _unused_name(name, self._entries, self._taken())
 
     def _new_among(self, discovery: Discovery) -> list[Candidate]:
         known = self._by_identity()
@@ -178,9 +170,10 @@ class KnownPlugins:
         """Return the entries with others, but those that a signal handler has met meanwhile."""
         after = dict(before)
         met = {_file_of(entry) for entry in before.values()}
+        taken = self._taken()
         for entry in entries:
             if _file_of(entry) not in met:
-                name = self._unused_name(entry.plugin.candidate.name, after)
+                name = _unused_name(entry.plugin.candidate.name, after, taken)
                 if name != entry.plugin.name:
                     entry.change(lambda plugin, name: plugin._replace(name=name), name)
                 after[name] = entry
@@ -375,6 +368,15 @@ def _logged(plugin: Plugin) -> Plugin:
 def _record_of(entry: PluginEntry, serving: Mapping[str, Registered]) -> PluginRecord:
     record = entry.plugin.record()
     return without(record, lost_schemes(record.name, entry.filesystems, serving))
+
+
+def _unused_name(name: str, entries: Collection[str], taken: Collection[str]) -> str:
+    """Return a name that is in neither: this one, or one with a number behind it."""
+    number, unused = 2, name
+    while unused in entries or unused in taken:
+        unused = f"{name}#{number}"
+        number += 1
+    return unused
 
 
 def _file_of(entry: PluginEntry) -> tuple[str, tuple[int, int]]:

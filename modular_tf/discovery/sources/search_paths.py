@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.privileges import is_privileged
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["SearchPaths", "installation_prefixes", "package_directories", "python_path"]
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPaths:
+class SearchPaths(NamedTuple):
     """The paths that discovery searches; `of_process` returns those of the running process.
 
     Attributes:
@@ -37,7 +36,7 @@ class SearchPaths:
     """
 
     arguments: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = MappingProxyType({})
     config_directories: tuple[str, ...] = ()
     config_origin: str = "configuration"
     python_path: tuple[str, ...] = ()

@@ -66,7 +66,9 @@ class TrustJudge:
         self._allow_executable_stack = policy.allow_executable_stack
         self._records = Records(python_path, self._paths, required=policy.require_record)
         self._lock = _lock(policy.lock or lock, self._paths) if policy.frozen else None
-        self._unchanged_by_others = f"nobody can change it but {rights.writers}"
+        self._unchanged_by_others = TrustVerdict(
+            rules.OWNER, f"nobody can change it but {rights.writers}"
+        )
 
     def judge(self, candidate: Candidate, seen: SeenFile | None = None) -> TrustVerdict:
         """Return the verdict on a candidate's own file; it is neither run nor mapped.
@@ -105,8 +107,7 @@ class TrustJudge:
 
     def judge_unread(self, candidate: Candidate) -> TrustVerdict:
         """Return the verdict on a candidate that the probe rejected before its bytes were read."""
-        accepted = TrustVerdict(rules.OWNER, self._unchanged_by_others)
-        return self.refusal_by_rights(candidate) or accepted
+        return self.refusal_by_rights(candidate) or self._unchanged_by_others
 
     def judge_companions(
         self, candidate: Candidate, verdict: TrustVerdict, companions: Sequence[str]
@@ -121,7 +122,7 @@ class TrustJudge:
         Returns:
             The same verdict with the companions among its `checked` files, or the first refusal.
         """
-        if not verdict.checked:
+        if not verdict.checked or not companions:
             return verdict
         plugin, checked = verdict.checked[0], list(verdict.checked)
         for path in companions:
@@ -143,6 +144,8 @@ class TrustJudge:
             verdict: What was said of it and its companions.
             libraries: Files, its own and of what is loaded with it, that ask for one.
         """
+        if not libraries:
+            return verdict
         refused = [path for path in libraries if not self._may_have_executable_stack(path)]
         if verdict.accepted and refused:
             return TrustVerdict.of_problem(_executable_stack(refused[0]))
@@ -207,11 +210,11 @@ class TrustJudge:
         self,
         candidate: Candidate,
         verdict: TrustVerdict,
-        files: Iterable[tuple[str, int | None]],
+        files: Sequence[tuple[str, int | None]],
         how: str,
     ) -> TrustVerdict:
         """Return the verdict with more libraries: each a file, and its size if that is known."""
-        if not verdict.checked:
+        if not verdict.checked or not files:
             return verdict
         checked, of = list(verdict.checked), verdict.checked[0].sha256 or ""
         for path, size in files:
@@ -256,7 +259,7 @@ class TrustJudge:
 
     def _look_at(self, path: str) -> tuple[JudgedFile, Violation | None]:
         # Not by abspath: what `..` means depends on the links before it.
-        place = self._paths.judge(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
+        place = self._paths.judge(path if path[:1] == "/" else os.path.join(os.getcwd(), path))
         if not stat.S_ISREG(place.status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", path)
         file = JudgedFile(path, place.real_path, place.status, self._known_sha256)
@@ -292,8 +295,7 @@ class TrustJudge:
     ) -> TrustVerdict:
         if offence is not None:
             return TrustVerdict.of_problem(offence)
-        otherwise = TrustVerdict(rules.OWNER, self._unchanged_by_others)
-        return self._records.verdict(file, distribution, otherwise)
+        return self._records.verdict(file, distribution, self._unchanged_by_others)
 
 
 def _lock(path: str | None, paths: PathJudge) -> Lock:

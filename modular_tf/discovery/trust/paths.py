@@ -47,9 +47,10 @@ class PathJudge:
         Raises:
             OSError: It leads nowhere.
         """
-        above = self.directory(os.path.dirname(path))
+        folder, name = os.path.split(path)
+        above = self.directory(folder)
         offence = above.offence
-        real_path = os.path.join(above.real_path, os.path.basename(path))
+        real_path = f"{above.real_path.rstrip('/')}/{name}"
         status = os.lstat(real_path)
         if stat.S_ISLNK(status.st_mode):
             real_path, status, beyond = self._follow(path)

@@ -75,6 +75,8 @@ class Records:
         Raises:
             OSError: The file's bytes cannot be read.
         """
+        if distribution is None and not self._required:
+            return otherwise
         compared = None
         remarks = []
         for recorded in self._hashes_of(file, distribution):
@@ -109,8 +111,6 @@ class Records:
 
     def _distributions(self, name: str | None) -> list[InstalledDistribution]:
         """Return the distribution of this name, and all others after it if a RECORD is required."""
-        if name is None and not self._required:
-            return []
         if self._installed is None:
             installed = installed_distributions(self._python_path)
             self._installed = {found.name: found for found in installed}

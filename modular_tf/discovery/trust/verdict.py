@@ -41,10 +41,12 @@ class TrustVerdict(NamedTuple):
 
     def on(self, checked: tuple[SeenFile, ...]) -> TrustVerdict:
         """Return the same verdict with these files as `checked`."""
-        return self._replace(checked=checked)
+        return TrustVerdict(self.rule, self.message, self.refused, checked, self.remarks)
 
     def remark(self, *remarks: str) -> TrustVerdict:
-        """Return the same verdict with another remark."""
+        """Return the same verdict with other remarks, if there are any."""
+        if not remarks:
+            return self
         message = "; ".join((self.message, *remarks))
         return self._replace(message=message, remarks=(*self.remarks, *remarks))
 

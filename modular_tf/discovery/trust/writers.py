@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.sources.search_paths import package_directories
 from modular_tf.rules.shortage import raise_shortage, require_descriptor
@@ -31,8 +30,7 @@ _UID_MAP = "/proc/self/uid_map"
 _OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
 
 
-@dataclass(frozen=True, slots=True)
-class TrustedWriters:
+class TrustedWriters(NamedTuple):
     """Users and groups by number.
 
     Attributes:

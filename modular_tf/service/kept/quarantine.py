@@ -127,6 +127,11 @@ class QuarantineStore:
         """The shortage because of which it could not be read the last time, None for none."""
         return self._records.shortage
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing of any plugin, which is so for most users."""
+        return self._records.is_empty
+
     def recall(self, sha256: str) -> Entry | None:
         """Return why these bytes are in quarantine, None where they are not.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Source
@@ -83,7 +82,7 @@ class FollowedFiles:
         if scope.is_all or any(entry.plugin.path in scope for entry in installed):
             self._known.found = discover(places)
             return self._known.found
-        return discover(replace(places, sources=places.sources - {Source.DISTRIBUTION}))
+        return discover(places._replace(sources=places.sources - {Source.DISTRIBUTION}))
 
     def places(self) -> list[str]:
         """Return the files and directories that plugins come from, but for installed packages.

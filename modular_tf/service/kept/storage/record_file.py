@@ -77,10 +77,13 @@ class RecordFile:
         self.shortage = None
         self._keys_by_digest = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no record."""
+        return not self._lines and not self._changes
+
     def get(self, key: str) -> Any | None:
         """Return the value of a key; None if there is none, or it is damaged."""
-        if not self._lines and not self._changes:  # most users have nothing in quarantine
-            return None
         encoded = _text(key)
         if encoded in self._changes:
             return _value(self._changes[encoded])
