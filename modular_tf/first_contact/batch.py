@@ -1,6 +1,6 @@
-"""A batch of plugins that are tried side by side, each in a process of its own.
+"""A batch of plugins that are tried at the same time, each in a process of its own.
 
-A process in which a plugin ran reports what that plugin wants, so it tries no other one.
+A plugin may forge what its own process reports, so no process tries two plugins.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 _WATCHERS_PATIENCE_S = 60.0  # beyond the limit that a watcher itself keeps
 _LOOK_EVERY_S = 0.5
-_SPARE_STARTS = 2
+_EXTRA_STARTS = 2
 
 
 class Batch:
-    """Tasks that wait, those that watchers have, and those whose watcher was lost.
+    """Runs all tasks: those that wait, those that watchers have, and those whose watcher ended.
 
-    A task whose watcher was lost is tried once more, alone: if it is lost again, it is the cause.
+    A task whose watcher ended is tried once more, alone; if its watcher ends again, it is to blame.
 
     Args:
         tasks: What to try.
         limits: What each may take.
-        zygotes: Where watchers come from; left as it is when all have been tried.
-        tell: Is called with a task's index and finding as soon as it is known.
-        mark: Marks a task, by its index, for as long as a trial may end this process. Where it may,
-            one is tried at a time: so a mark that is left names the plugin that did it.
+        zygotes: Starts the processes that fork watchers; not closed by the batch.
+        tell: Called with a task's index and finding as soon as it is known.
+        mark: Marks a task, by its index, while its trial may end this process. Where it may, one
+            task is tried at a time: so a mark that is left names the plugin that ended the process.
 
     Attributes:
         findings: What was found, by the task's index.
@@ -63,14 +63,14 @@ class Batch:
         self._alone: int | None = None
         self._lanes: Lanes[int] = Lanes()
         self._zygote: ZygoteProcess | None = None
-        # Each may be ended by each task once more than the tasks know.
-        self._starts_left = 2 * len(tasks) + _SPARE_STARTS
+        # A task may end the zygote twice: beside others, and alone.
+        self._starts_left = 2 * len(tasks) + _EXTRA_STARTS
         self._tell = tell
         self._mark = mark
         self._marked = ExitStack()  # the mark of the one that is tried, if it has one
 
     def run(self) -> None:
-        """Try all; interrupted, it ends what runs."""
+        """Try all tasks; an interrupt ends the trials that run."""
         try:
             while len(self.findings) < len(self._tasks):
                 self._hand_out()
@@ -109,7 +109,7 @@ class Batch:
                 self._lose(lane)
 
     def _begun(self, number: int) -> Task:
-        """Return a task, with its mark if it may end this process."""
+        """Return a task that is about to start, with its mark if it may end this process."""
         if self._mark is None or self._is_secluded:
             return self._tasks[number]
         self._marked.close()  # of the one before
@@ -124,7 +124,7 @@ class Batch:
             return self._waiting.popleft()
         if not self._suspects or self._lanes.under_way():
             return None
-        # Anew: what ended the others may have hit these too, and shall not be blamed on this one.
+        # A new zygote: another task may have damaged the old one.
         self._end_zygote()
         if not self._begin():
             return None
@@ -139,7 +139,7 @@ class Batch:
             self._waiting.appendleft(number)
 
     def _free_lane(self) -> Lane[int] | None:
-        """Return a lane for one more task, None where there are as many as there may be."""
+        """Return a lane for one more task, None where no more may run at the same time."""
         if self._zygote is None:
             return None
         most = self._most_lanes if self._is_secluded or self._mark is None else 1
@@ -147,7 +147,7 @@ class Batch:
             return self._lanes.free(most, self._zygote.new_watcher)
         except ConnectionError:
             self._end_zygote()
-        except OSError as error:  # no descriptors left: those that there are must do
+        except OSError as error:  # no descriptors left: the lanes that exist go on
             if not self._lanes:
                 self._give_up(f"no process can be started: {error}")
         return None
@@ -172,7 +172,7 @@ class Batch:
             self._found(number, findings[0])
 
     def _lose(self, lane: Lane[int]) -> None:
-        """Give a lane up whose watcher is gone; its task is tried alone, or was alone already."""
+        """Remove a lane whose watcher ended; its task is tried alone, unless it was already."""
         self._lanes.remove(lane)
         if lane.work is not None and lane.work == self._alone:
             self._found(lane.work, watcher_lost())
@@ -182,7 +182,7 @@ class Batch:
     # -- the zygote -----------------------------------------------------------------------------
 
     def _begin(self) -> bool:
-        """Have a zygote; where that is in vain, whatever is left cannot be tried."""
+        """Start a zygote and return whether it runs; else the tasks that are left fail."""
         self._starts_left -= 1
         try:
             if self._starts_left < 0:
@@ -194,7 +194,7 @@ class Batch:
         return True
 
     def _end_zygote(self) -> None:
-        """End it, with its watchers; what they have found by now is taken."""
+        """End the zygote with its watchers, after reading the findings that were sent."""
         if self._zygote is None:
             return
         self._zygote = None

@@ -1,4 +1,4 @@
-"""The child process: takes its limits on, tries one plugin, and ends."""
+"""The child process: sets its limits, tries one plugin, and ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _LARGEST_FILE = 1 << 30  # beyond the copies of the library itself
-_MOST_DESCRIPTORS = 4099  # more than 4096, which a plugin may set: that would not show
+_MOST_DESCRIPTORS = 4099  # not 4096: a plugin that sets that limit would go unnoticed
 _CPU_GRACE_S = 10
 _THREADS_OF_A_PROCESSOR = 4
 _MORE_TASKS = 512
@@ -40,18 +40,18 @@ _SHARED = frozenset({errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
 
 
 def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoReturn:
-    """Try a plugin and end the process; what it registered to run then does not run.
+    """Try a plugin and end the process; functions that it registered with `atexit` do not run.
 
     Args:
         task: The plugin.
-        limits: What it may take.
-        ends: What become standard output, standard error, and the report.
-        parent: The process that waits for this one, and whose end is this one's.
+        limits: The limits of the trial.
+        ends: The descriptors that become standard output, standard error, and the report.
+        parent: The process that waits for this one; when it ends, this one is killed.
     """
     try:
         become_child(ends, parent)
         journal = Journal(Report(), Watchers())
-    except BaseException:  # noqa: BLE001  (nobody can be told; the parent sees it end)
+    except BaseException:  # noqa: BLE001  (there is no report yet; the parent sees it end)
         os._exit(1)
     try:
         taken = own = process_limits()
@@ -62,14 +62,14 @@ def run(task: Task, limits: Limits, ends: Sequence[int], parent: int) -> NoRetur
     except KeyboardInterrupt:  # nobody else is there to send it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
-    except BaseException as error:  # noqa: BLE001  (none of ours may count as the plugin's)
+    except BaseException as error:  # noqa: BLE001  (a fault of the host must not count as the plugin's)
         is_scarce = _is_scarce(error) and process_limits() == taken
         journal.fail(f"{type(error).__name__}: {error}", is_scarce=is_scarce)
     os._exit(0)
 
 
 def _is_scarce(error: BaseException) -> bool:
-    """Tell whether something was missing that the whole machine shares."""
+    """Return whether a resource that the whole machine shares was used up."""
     return isinstance(error, MemoryError) or getattr(error, "errno", None) in _SHARED
 
 
@@ -114,18 +114,18 @@ def _tasks_of_the_machine() -> int:
 
 
 def fork_handler_count() -> int:
-    """Return how many functions were registered to run at each fork, which nothing lists.
+    """Return how many functions were registered to run at each fork.
 
-    It is 0 where the library that counts them is not preloaded.
+    The system does not list them. It is 0 where the library that counts them is not preloaded.
     """
     address = process_symbol("mtf_fork_handler_count")
     return 0 if address is None else int(ffi.cast("unsigned (*)(void)", address)())
 
 
 def _fork_once() -> None:
-    """Fork, and wait for a child that ends at once; what functions do at that, they do here.
+    """Fork a child that ends at once, and wait for it, so that functions called at a fork run here.
 
-    A child that was ended by a signal of its own ends this process by the same one.
+    A child that a signal ended ends this process by the same signal.
     """
     pid = os.fork()
     if pid == 0:

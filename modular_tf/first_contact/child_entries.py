@@ -1,7 +1,7 @@
-"""What a child process tells its watcher, entry by entry, as far as it can be believed.
+"""The entries of a child's report, parsed and checked by its watcher.
 
-`journal.py` writes the entries. A plugin runs in the child and may write some itself, about nobody
-but itself. So each entry has the form that the child gives it, or is none.
+`journal.py` writes the entries. A plugin runs in the child and may write some itself, so an entry
+that has not exactly the form of `journal.py` is rejected.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _OUTCOME = frozenset(("finding", "changes"))
 
 
 class Outcome(NamedTuple):
-    """What a child found of a plugin of which all calls came back.
+    """The result of a trial in which all calls returned.
 
     Attributes:
         finding: What the plugin would register, which rules it broke, what it opened.
-        changes: What it did to its process.
+        changes: The process-wide state that it changed.
     """
 
     finding: Finding
@@ -43,14 +43,14 @@ class Outcome(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """A call comes next."""
+    """A call is about to be made."""
 
     call: str
     memory: MemoryUse
 
 
 class Finished(NamedTuple):
-    """All calls came back."""
+    """All calls returned."""
 
     outcome: Outcome
     memory: MemoryUse
@@ -61,13 +61,13 @@ class Stops(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Standard streams are closed, or something else."""
+    """Standard streams were closed or replaced."""
 
     streams: str
 
 
 class Fault(NamedTuple):
-    """The host's own code failed, perhaps since the machine lacks what it needed."""
+    """The host's own code failed; `is_scarce` where a resource of the machine was used up."""
 
     text: str
     is_scarce: bool
@@ -77,10 +77,10 @@ Entry = Entered | Finished | Stops | Lost | Fault
 
 
 def read_entry(entry: Any) -> Entry:
-    """Read what came in one line.
+    """Return the entry that one line of the report holds.
 
     Raises:
-        ValueError: It is no entry.
+        ValueError: It has not the form of an entry.
     """
     read = _READERS.get(frozenset(typed(entry, dict)))
     if read is None:

@@ -1,7 +1,7 @@
-"""What first contact found: what a plugin did to its process, what it breaks, what it offers.
+"""The finding of first contact: what a plugin did to its process, which rules it broke, its offer.
 
-Findings come from a process in which a plugin ran, and are kept on disk; so they are JSON and are
-read back as data that anybody may have written. A text is cut, and made plain, when it is made.
+Findings come from a process in which a plugin ran, and are kept on disk. So they are JSON, and
+reading them checks every field. Texts are shortened and escaped when a finding is made.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BOOT_ID = re.compile(r"[0-9a-f-]{0,64}")
 
 
 def noted(violation: Violation) -> Violation:
-    """Return what a finding keeps of a violation: stage, rule, scheme and message.
+    """Return what a finding keeps of a violation: stage, rule, scheme and a shortened message.
 
     The stage is `load` or `init`; the texts are plain and of some length.
     """
@@ -88,7 +88,7 @@ class PlatformOffer(NamedTuple):
     Attributes:
         device_type: The type of its devices.
         platform: Its name.
-        priority: Where its factory stands among those of its type.
+        priority: The priority of its factory among those of its type.
     """
 
     device_type: str
@@ -160,11 +160,11 @@ class Incident(_Incident):
     """What a plugin did to the process that it was tried in, or why it could not be tried.
 
     Attributes:
-        violation: The rule, LD-063 where the plugin could not be tried, and the whole story.
+        violation: The broken rule, LD-063 where the plugin could not be tried, with the message.
         signal: The signal that ended the process, None for none.
-        last_call: The call that was under way, None where it came to none.
+        last_call: The call that was under way, None where none was made.
         backtrace: Native frames, the innermost first, as `FILE SYMBOL+0xOFFSET`.
-        said: The last that was written to the standard streams.
+        said: The last text that was written to the standard streams.
     """
 
     __slots__ = ()
@@ -177,7 +177,7 @@ class Incident(_Incident):
         backtrace: tuple[str, ...] = (),
         said: str = "",
     ) -> Self:
-        """Make it; texts become plain and are cut."""
+        """Return an incident with its texts escaped and shortened."""
         return super().__new__(
             cls,
             Violation(violation.rule, plain(violation.message, MOST_OF_A_MESSAGE)),
@@ -189,7 +189,7 @@ class Incident(_Incident):
 
     @property
     def untried(self) -> bool:
-        """Whether it is not the plugin that failed."""
+        """Whether the plugin could not be tried, for a reason that is not its fault."""
         return self.violation.rule_id == CHILD_STARTABLE
 
     def as_dict(self) -> dict[str, Any]:
@@ -230,9 +230,9 @@ class Finding(NamedTuple):
         offer: What it would register; None where the trial did not come to its end.
         notes: The rules that it broke, errors and warnings, in the order in which loading finds
             them.
-        opened: The libraries that its code opened, beside those that it needs.
-        lasting: Whether those are all. What was closed again is not known, and a change of it would
-            go unseen: the plugin is tried again by the next process.
+        opened: The libraries that its code opened, besides those that it needs.
+        lasting: Whether `opened` is complete. Libraries that were closed again are not known, and a
+            change of them would go unnoticed: so the next process tries the plugin again.
     """
 
     incident: Incident | None = None
@@ -243,9 +243,10 @@ class Finding(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether it did no harm and nothing of it was refused.
+        """Whether it did no harm and nothing of it was rejected.
 
-        What was refused may be right the next time: a variable, a device or a library was missing.
+        What was rejected may be accepted the next time: a variable, a device or a library may have
+        been missing.
         """
         if self.incident is not None:
             return False

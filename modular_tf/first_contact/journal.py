@@ -1,8 +1,8 @@
-"""What the child process tells while it tries a plugin: each call before it is made.
+"""The report that the child process writes while it tries a plugin: each call before it is made.
 
 The entries are `{"enters": CALL, "memory": USE}`, then `{"stops": 1}`, `{"lost": STREAM}`,
-`{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME, "memory": USE}` as the last; what the
-native core adds stands in `native/core/crash_report.h`.
+`{"fault": TEXT, "scarce": 0|1}` or `{"finished": OUTCOME, "memory": USE}` as the last; the
+entries of the native core are described in `native/core/crash_report.h`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """Tells each call before it is made. Used by one thread.
+    """Writes each call to the report before it is made. Used by one thread.
 
     Attributes:
-        device: The ordinal of the device that is being looked at, None for none.
+        device: The ordinal of the device that is under trial, None for none.
 
     Args:
-        report: Where it is written.
-        watchers: The processes that are woken if a plugin has stopped them.
+        report: Where the entries are written.
+        watchers: The processes that are continued if a plugin has stopped them.
     """
 
     def __init__(self, report: Report, watchers: Watchers | None = None) -> None:
@@ -36,22 +36,22 @@ class Journal:
         self._watchers = watchers
 
     def enter(self, call: str) -> None:
-        """Tell which call comes next; ends the process if the last one took what that needs."""
+        """Report the next call; end the process if the last one harmed what that needs."""
         self._check_process()
         of_device = "" if self.device is None else f" of device {self.device}"
         self._report.write({"enters": f"{call}{of_device}", "memory": memory_use("self")})
 
     def finish(self, outcome: Mapping[str, object]) -> None:
-        """Tell that all calls came back, and with what."""
+        """Report that all calls returned, and the outcome."""
         self._check_process()
         self._report.write({"finished": outcome, "memory": memory_use("self")})
 
     def fail(self, text: str, *, is_scarce: bool) -> None:
-        """Tell that the host's own code failed.
+        """Report that the host's own code failed.
 
         Args:
-            text: How.
-            is_scarce: Whether the machine lacks what it needed.
+            text: The error.
+            is_scarce: Whether a resource of the machine was used up.
         """
         self._check_process()
         self._report.write({"fault": text, "scarce": int(is_scarce)})

@@ -1,6 +1,6 @@
-"""Process-wide state that the kernel keeps, and what to report of a plugin that changes it.
+"""Process-wide state that the kernel keeps, and the violation that a change of it is.
 
-A fact is a text by a name; texts are only compared, and shown.
+A fact has a name and a text; texts are only compared and shown.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _HARMS, _WARNS = RIGHTS_KEPT, PROCESS_STATE_KEPT
 
 
 class Change(NamedTuple):
-    """What is said of a fact that was changed.
+    """The violation that a changed fact is.
 
     Attributes:
         broken: The rule that a change breaks.
-        sentence: What was done.
-        is_shown: Whether the texts before and after are told as well.
+        sentence: The message.
+        is_shown: Whether the message has the texts before and after.
     """
 
     broken: Rule
@@ -94,7 +94,7 @@ _FACTS = {
 
 
 def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Violation]:
-    """Yield what is broken by each fact that is known of both times and has changed."""
+    """Yield a violation for each fact that is known at both times and has changed."""
     for name, (broken, sentence, is_shown) in _FACTS.items():
         was, now = before.get(name), after.get(name)
         if was is None or now is None or was == now:
@@ -103,7 +103,7 @@ def fact_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterato
 
 
 def status_facts() -> dict[str, str]:
-    """Return what the kernel tells of users, rights, filters and locked memory."""
+    """Return the facts of `/proc/self/status`: users, rights, filters and locked memory."""
     with shared_memory(os.sysconf("SC_PAGE_SIZE")):  # is locked where all is from now on
         found = _status()
     locked = found.pop(_LOCKED_SIZE, _NONE)
@@ -137,7 +137,7 @@ def namespace_facts() -> dict[str, str]:
 
 
 def file_facts() -> dict[str, str]:
-    """Return what files of the process in /proc hold; those of older kernels may be fewer."""
+    """Return the contents of files of the process in /proc; older kernels may have fewer."""
     found = {}
     for name in _FILES:
         with suppress(FileNotFoundError), open(f"/proc/self/{name}", encoding="utf-8") as file:
@@ -146,7 +146,7 @@ def file_facts() -> dict[str, str]:
 
 
 def asked_facts() -> dict[str, str]:
-    """Return what system calls tell, for which no file has to be opened."""
+    """Return the facts that system calls return, without opening a file."""
     root = os.stat("/")
     return {
         "root": f"{root.st_dev} {root.st_ino}",
@@ -172,7 +172,7 @@ def _controls() -> dict[str, str]:
 
 
 def _signal_stack() -> str:
-    """Return where the handlers of this thread have a stack of their own, and how large it is."""
+    """Return address, flags and size of the stack that this thread's signal handlers run on."""
     sigaltstack: Callable[..., int] = _function("sigaltstack", "int (*)(void *, void *)")
     found = ffi.new("uintptr_t[3]")  # address, flags, size: sigaltstack(2)
     sigaltstack(ffi.NULL, found)

@@ -1,4 +1,4 @@
-"""The limits of the process: those that a trial has taken on, and those that a plugin changed."""
+"""The limits of the process: those that a trial sets, and those that a plugin changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ProcessLimits = dict[str, tuple[float, float]]
 """The soft and the hard limit, by the names that setrlimit(2) has for them."""
 
 _NAMES = tuple(sorted(name for name in dir(resource) if name.startswith("RLIMIT_")))
-# Those without which other libraries cannot work.
+# Other libraries fail where these are lowered.
 _NEEDED = frozenset(
     f"RLIMIT_{name}" for name in ("AS", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK")
 )
@@ -37,12 +37,12 @@ def _limits(kind: int) -> tuple[float, float]:
 def limit_changes(
     own: ProcessLimits, taken: ProcessLimits, after: ProcessLimits
 ) -> Iterator[Violation]:
-    """Yield what is broken by each limit that a plugin changed.
+    """Yield a violation for each limit that a plugin changed.
 
     Args:
         own: The limits of the application.
-        taken: Those of the trial, which the plugin found.
-        after: Those that it left.
+        taken: The limits of the trial, before the plugin ran.
+        after: The limits after it ran.
     """
     for name in _NAMES:
         soft, hard = after[name]

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from modular_tf.rules import Rule
 
-# What Python sets when it starts, and what breaks waiting for children or ending the application.
+# Signals whose handling Python sets at its start; and those without which waiting for children or
+# ending the application fails.
 _OF_PYTHON = frozenset({signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
 _NEVER_IGNORED = frozenset({signal.SIGCHLD, signal.SIGTERM})
 _IGNORED = 1
@@ -46,14 +47,14 @@ RULES_OF_CHANGES = frozenset(
         rules.PROCESS_USABLE,
     }
 )
-"""The rules that a child process judges by, beside those of loading; its watcher has the others."""
+"""The rules that the child checks besides those of loading; its watcher checks the others."""
 _LC_ALL = 6  # of glibc and musl alike
 _SMALLEST = 5e-324
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """One look at the calling process and thread."""
+    """The state of the calling process and thread at one moment."""
 
     handlers: tuple[int, ...]
     blocked: frozenset[int]
@@ -67,7 +68,7 @@ class ProcessState:
 
     @classmethod
     def now(cls) -> ProcessState:
-        """Look; what cannot be looked at is named in `unseen`."""
+        """Return the present state; errors of what cannot be read are in `unseen`."""
         facts: dict[str, str] = {}
         timers: frozenset[Timer] = frozenset()
         unseen: list[str] = []
@@ -98,11 +99,11 @@ def _noting(unseen: list[str]) -> Iterator[None]:
 
 
 def changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> Iterator[Violation]:
-    """Yield what is broken by each change; the environment is compared with `os.environ`.
+    """Yield a violation for each change; the environment is compared with `os.environ`.
 
     Args:
-        before: What the plugin found.
-        after: What it left.
+        before: The state before the plugin ran.
+        after: The state after it ran.
         own: The limits of the application.
     """
     harmed = False
@@ -110,7 +111,7 @@ def changes(before: ProcessState, after: ProcessState, own: ProcessLimits) -> It
         harmed = harmed or change.rule == rules.RIGHTS_KEPT
         yield change
     unseen = [what for what in after.unseen if what not in before.unseen]
-    if unseen and not harmed:  # else that is the reason
+    if unseen and not harmed:  # else the lost rights are the reason
         yield Violation(rules.PROCESS_USABLE, f"left the process unable to work: {unseen[0]}")
 
 
@@ -195,13 +196,13 @@ def _c_symbol(name: str, kind: str) -> Any:
 
 
 def _locale() -> bytes:
-    """Return the C library's own; Python's `locale` module would know of what Python changed."""
+    """Return the locale of the C library; Python's `locale` module knows only Python's changes."""
     setlocale = _c_symbol("setlocale", "char *(*)(int, char *)")
     return b"" if setlocale is None else ffi.string(setlocale(_LC_ALL, ffi.NULL))
 
 
 def _environment() -> dict[bytes, bytes]:
-    """Return what the C library has, so with what a plugin has put there."""
+    """Return the variables of the C library, so with those that a plugin has set."""
     variables = _c_symbol("environ", "char ***")
     found: dict[bytes, bytes] = {}
     entries = ffi.NULL if variables is None else variables[0]

@@ -1,4 +1,4 @@
-"""In the child process: does to a plugin what the application does to list what it offers."""
+"""Runs in the child: loads a plugin as the application does, to learn what it offers."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ _MOST_OF_NOTES = 1 << 20  # bytes of JSON: a quarter of the longest entry that t
 
 
 class Rehearsal:
-    """Loads one plugin, and takes it down again.
+    """Loads one plugin, and closes it again.
 
     Attributes:
-        notes: The rules that it broke so far.
-        schemes: The schemes that it would serve.
-        platform: The device platform that it would.
-        faults: What forbids to map it at all.
+        notes: The violations so far.
+        schemes: The schemes that it would register.
+        platform: The device platform that it would register.
+        faults: Violations for which it is not mapped at all.
         opened: The libraries that its code opened, None where not all are known.
 
     Args:
         task: The plugin.
-        journal: Is told of each call before it is made.
+        journal: Takes each call before it is made.
     """
 
     def __init__(self, task: Task, journal: Journal) -> None:
@@ -70,16 +70,16 @@ class Rehearsal:
         self._journal = journal
 
     def finding(self) -> Finding:
-        """Return what was found."""
+        """Return the finding."""
         offer = Offer(tuple(self.schemes), self.platform)
         notes = self._kept_notes()
-        # What lies beside the plugin may change, and is no part of what the finding rests on.
+        # The files beside the plugin may change, and the finding does not depend on them.
         is_lasting = all(note.rule != NEIGHBOURS_LINKABLE for note in notes)
         lasting = self.opened is not None and is_lasting
         return Finding(None, offer, notes, self.opened or (), lasting)
 
     def _kept_notes(self) -> tuple[Violation, ...]:
-        """Return as many notes as the watcher takes; where it takes not all, errors first."""
+        """Return the notes, at most as many as the watcher accepts; errors first where some go."""
         kept: list[Violation] = []
         room = _MOST_OF_NOTES
         too_many = len(self.notes) > MOST_NOTES or sum(map(_size, self.notes)) > room
@@ -91,7 +91,7 @@ class Rehearsal:
         return tuple(kept)
 
     def perform(self) -> None:
-        """Load the plugin, ask what it has, and close it; what it breaks is noted."""
+        """Load the plugin, query what it has, and close it; violations go to `notes`."""
         task = self._task
         for file in (*task.companions, task.file):
             if (stray := stray_relocation(file)) is not None:
@@ -109,11 +109,11 @@ class Rehearsal:
         if "device" in task.kinds:
             self._rehearse_devices(library)
         self.opened = opened_since(additional_libraries_of(library))
-        if unmapped_count() != unmapped:  # nobody knows what that was
+        if unmapped_count() != unmapped:  # it is unknown which library that was
             self.opened = None
         try:
             opened_from_rows([file.as_row() for file in self.opened or ()])
-        except ValueError:  # the watcher would take nothing of what was found
+        except ValueError:  # the watcher would reject the whole finding
             self.opened = None
 
     # -- filesystems ----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Whether a library's relocations stay inside it.
 
-The dynamic linker writes to wherever they say. Outside of the library that is other libraries'
-memory, or none, as chance lays the process out: a damaged file that survives its trial may corrupt
-the application without a word. So this is looked up in the bytes, not tried.
+The dynamic linker writes to each address that they name. Outside of the library that may be memory
+of another library, depending on the layout of the process: a damaged file that survives its trial
+may corrupt the application unnoticed. So the bytes are checked before the library is mapped.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _WORDS_OF_ENTRY = 3  # offset, kind and symbol, addend
 
 
 def stray_relocation(path: str) -> str | None:
-    """Tell of a relocation that lies outside of the library; None where all lie inside.
+    """Return a message on a relocation that lies outside of the library, None for none.
 
     Args:
-        path: The library. One of 32 bits or the other byte order has none, as far as this tells:
-            the probe refuses it.
+        path: The library. For one of 32 bits or of the other byte order this returns None, since
+            the probe rejects it.
     """
-    with suppress(ElfError), ElfFile(path) as elf:  # what is no whole ELF file, loading reports
+    with suppress(ElfError), ElfFile(path) as elf:  # loading reports a file that is no ELF file
         if (elf.image.layout.bits, elf.image.layout.order) == (64, "<"):
             return _first_stray(elf)
     return None

@@ -1,7 +1,7 @@
-"""Whether a signal still does what Python has it do, after a plugin has put its own handler there.
+"""Whether Python still handles a signal after a plugin has installed its own handler.
 
-Some handlers pass a signal on to the one that they found (LLVM's do), others keep it. That shows
-when the signal comes, so it is sent: to a fork of this process, which may end of it.
+Some handlers call the handler that was installed before (LLVM's do), others do not. This can only
+be tried: the signal is sent to a fork of this process, which it may end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REACHED = b"r"
 
 
 def reaches_python(number: int) -> bool:
-    """Send a signal to a copy of this process and tell whether Python's own handling happens.
+    """Send a signal to a fork of this process and return whether Python handles it.
 
     Args:
         number: One that raises KeyboardInterrupt, or one that Python has the system ignore.

@@ -1,7 +1,7 @@
-"""Waking the watcher, the zygote and the application where a plugin has stopped them.
+"""Continuing the watcher, the zygote and the application after a plugin has stopped them.
 
-A plugin that stops all processes of its user goes on running. Where it is not secluded, only its
-own process can wake the others.
+A plugin that sends SIGSTOP to all processes of its user goes on running itself. Where it is not
+secluded, only its own process can continue the others.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _STOP = 1 << (signal.SIGSTOP - 1)
 
 
 class Watchers:
-    """The ancestors of this process up to the application; the nearest as it is now."""
+    """The ancestors of this process up to the application."""
 
     def __init__(self) -> None:
         self._nearest = os.getppid()
 
     def wake(self) -> bool:
-        """Let them go on if the nearest is stopped, or about to be; tell whether it was."""
+        """Continue them if the nearest is stopped, or about to be; return whether it was."""
         if not _is_stopped(self._nearest):
             return False
         time.sleep(_PATIENCE_S)
         if not _is_stopped(self._nearest):  # somebody stopped all of us for a while
             return False
-        for pid in _line_from(self._nearest):  # the nearest first: who is found stopped, is ended
+        for pid in _line_from(self._nearest):  # nearest first: a parent kills a stopped child
             with suppress(OSError):
                 os.kill(pid, signal.SIGCONT)
         return True

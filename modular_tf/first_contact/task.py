@@ -1,4 +1,4 @@
-"""What is to be tried."""
+"""A plugin to try, as it is sent to the process that tries it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from modular_tf.discovery.file_identity import SeenFile
 
 WITNESSED = ".witnessed"
-"""What follows the name of a mark when `Task.witness` was called."""
+"""The suffix that `Task.witness` adds to the name of a mark."""
 
 
 class Task(NamedTuple):
@@ -20,10 +20,10 @@ class Task(NamedTuple):
         file: Its library.
         companions: Files of libraries that it brings along (`LoadFacts.companions`).
         absent: Functions that nobody has (`LoadFacts.absent`).
-        kinds: What to try of it: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
-        checked: The files as they were when they were checked (`TrustVerdict.checked`): no others
-            are mapped. None where nobody checked them.
-        mark: The file that tells the next process that this one is tried, "" for none.
+        kinds: The kinds to try: `filesystem`, `device`, as `discovery.kinds.Kind` names them.
+        checked: The files as they were when they were checked (`TrustVerdict.checked`); only these
+            are mapped. None where they were not checked.
+        mark: The file that tells later processes that this plugin is under trial, "" for none.
     """
 
     plugin: str
@@ -39,7 +39,7 @@ class Task(NamedTuple):
         return self._asdict()
 
     def witness(self) -> None:
-        """Note on the mark that the plugin did not end the application: its watcher still runs.
+        """Rename the mark, since the plugin did not end the application: its watcher still runs.
 
         A plugin that kills all processes of its user kills the watcher too.
         """

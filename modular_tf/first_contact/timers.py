@@ -28,13 +28,13 @@ _DEFAULT = 0
 
 
 class Timer(NamedTuple):
-    """One that is set.
+    """A timer that is set.
 
     Attributes:
-        kind: Which of the kinds of timers it is.
-        number: Its own, among those of its kind.
+        kind: "interval" or "posix".
+        number: Its number among those of its kind.
         signal: The signal that it sends.
-        is_handled: Whether the process lives on when that comes.
+        is_handled: Whether the process survives the signal.
     """
 
     kind: str
@@ -47,7 +47,7 @@ def timers_of_process() -> frozenset[Timer]:
     """Return the timers that are set.
 
     Raises:
-        OSError: They cannot be told.
+        OSError: The timers cannot be read.
     """
     handlers = signal_handlers()
 
@@ -65,7 +65,7 @@ def timers_of_process() -> frozenset[Timer]:
 
 
 def timer_changes(before: frozenset[Timer], after: frozenset[Timer]) -> Iterator[Violation]:
-    """Yield what is broken by each timer that was set meanwhile."""
+    """Yield a violation for each timer that was set in between."""
     for timer in sorted(after - before):
         what = f"left a timer running that sends {signal_name(timer.signal)}"
         if timer.is_handled:

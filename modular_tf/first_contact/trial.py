@@ -1,4 +1,4 @@
-"""A plugin in a child process, as the process that watches over it sees it."""
+"""The trial of one plugin, in the watcher: it starts the child and watches it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TIME_TO_LEAVE_S = 0.25  # for processes that are about to end by themselves
 
 
 class Trial:
-    """A child process that tries one plugin, and all that it started.
+    """A child process that tries one plugin, and the processes that it started.
 
     Args:
-        task: What to try.
-        limits: What it may take.
-        listener: A descriptor that becomes readable when nobody waits any more.
+        task: The plugin.
+        limits: The limits of the trial.
+        listener: A descriptor that becomes readable when nobody waits for the finding any more.
 
     Raises:
         OSError: No process can be started.
@@ -66,10 +66,10 @@ class Trial:
     # -- the watch ------------------------------------------------------------------------------
 
     def finding(self) -> Finding:
-        """Wait for the end, end what is left, and return what was found.
+        """Wait for the end, kill the processes that are left, and return the finding.
 
         Raises:
-            AbandonedError: Nobody waits any more; all has been ended.
+            AbandonedError: Nobody waits for the finding any more; all processes were killed.
         """
         try:
             while self._ending.outcome is None and not self._child.is_over():
@@ -80,7 +80,7 @@ class Trial:
                     self._next_look = time.monotonic() + LOOK_EVERY_S
             self._child.read_on()  # it may have reported and ended at once
             if self._ending.outcome is not None:
-                self._wait_for_leavers()
+                self._wait_for_ending_processes()
         finally:
             peak = self._child.end((self._task.file, *self._task.companions))
         self._note_memory(peak - self._files - self._base.touched)
@@ -93,7 +93,7 @@ class Trial:
 
     def _look_at_memory(self) -> None:
         used = memory_use(self._child.pid)
-        self._child.read_on()  # in which call it took that was told before
+        self._child.read_on()  # which has the call that took the memory
         self._note_use(used)
         if self._ending.exceeded_in is not None and MEMORY_BOUNDED not in self._limits.accept:
             self._end_for(MEMORY_BOUNDED)
@@ -111,25 +111,25 @@ class Trial:
     def _look_at_processes(self) -> None:
         if self._child.was_asked:
             return
-        running = self._strays()
+        running = self._other_processes()
         if len(running) > self._limits.processes:
             self._ending.processes = len(running)
             self._end_for(NO_PROCESSES_LEFT)
         for pid in running:
             self._note_use(memory_use(pid))
 
-    def _strays(self) -> list[int]:
+    def _other_processes(self) -> list[int]:
         own = self._child.pid
         if self._child.has_ended() and children(os.getpid()) == [own]:
             return []
         most = self._limits.processes + 1
         return [pid for pid in living_descendants(os.getpid(), most) if pid != own]
 
-    def _wait_for_leavers(self) -> None:
+    def _wait_for_ending_processes(self) -> None:
         patience = time.monotonic() + _TIME_TO_LEAVE_S
         while not self._child.has_ended() and time.monotonic() < patience:
             self._child.listen()
-        while (left := self._strays()) and time.monotonic() < patience:
+        while (left := self._other_processes()) and time.monotonic() < patience:
             time.sleep(0.005)
         self._ending.processes = len(left)
 
@@ -165,15 +165,15 @@ class Trial:
 
 
 def try_task(task: Task, limits: Limits, listener: int) -> Finding:
-    """Try a plugin in a child process and return what was found, LD-063 where none can be started.
+    """Try a plugin in a child process and return the finding, LD-063 where none can be started.
 
     Args:
-        task: What to try.
-        limits: What it may take.
-        listener: A descriptor that becomes readable when nobody waits any more.
+        task: The plugin.
+        limits: The limits of the trial.
+        listener: A descriptor that becomes readable when nobody waits for the finding any more.
 
     Raises:
-        AbandonedError: Nobody waits any more; all has been ended.
+        AbandonedError: Nobody waits for the finding any more; all processes were killed.
     """
     try:
         trial = Trial(task, limits, listener)

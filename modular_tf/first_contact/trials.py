@@ -26,14 +26,14 @@ _ZYGOTE = "modular_tf.first_contact.zygote"
 
 
 class Trials:
-    """Tries plugins, batch after batch, in children of one warm process.
+    """Tries plugins, batch after batch, in children of one zygote.
 
-    That process is started by the first batch and stays until `close`, or until nobody has asked
-    it for anything for a while; the next batch then starts another. It ends with the application.
-    Used by one thread at a time. After a fork the child starts a process of its own.
+    The first batch starts the zygote, which runs until `close`, or until it has been idle for a
+    while; the next batch then starts another. It ends with the application. Used by one thread at a
+    time. After a fork the child starts a zygote of its own.
 
     Args:
-        limits: What each plugin may take.
+        limits: The limits of each trial.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -46,23 +46,23 @@ class Trials:
         tell: Callable[[int, Finding], None] | None = None,
         mark: Callable[[int], AbstractContextManager[str]] | None = None,
     ) -> list[Finding]:
-        """Try plugins; returns when all of them have ended or been killed.
+        """Try plugins and return their findings, when all children have ended or been killed.
 
         Args:
-            tasks: What to try.
-            tell: Is called with a task's index and finding as soon as it is known.
-            mark: Marks a task, by its index, while it is tried where it could end this process; it
-                yields the mark's path.
+            tasks: The plugins.
+            tell: Called with a task's index and finding as soon as it is known.
+            mark: Marks a task, by its index, while its trial may end this process; it yields the
+                mark's path.
 
         Returns:
-            For each task what was found; LD-063 where it could not be tried.
+            The finding of each task; LD-063 where it could not be tried.
         """
         batch = Batch(tasks, self._limits, self._zygotes, tell, mark)
         batch.run()
         return [batch.findings[number] for number in range(len(tasks))]
 
     def close(self) -> None:
-        """End the process and all that it has started. Safe to call twice."""
+        """End the zygote and the processes that it started. Safe to call twice."""
         self._zygotes.end()
 
     def __enter__(self) -> Self:
@@ -89,10 +89,10 @@ def try_plugins(
 
 
 def zygotes_of(limits: Limits) -> Zygotes:
-    """Return where the zygotes come from that try plugins.
+    """Return what starts zygotes that try plugins.
 
     Args:
-        limits: What each plugin may take.
+        limits: The limits of each trial.
     """
 
     def command(python: str, own: dict[str, Any]) -> list[str]:

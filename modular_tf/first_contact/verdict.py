@@ -1,4 +1,4 @@
-"""What a plugin did to its child process, concluded from how the process ended."""
+"""The finding of a plugin, from how its child process ended."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Ending(ChildEnding):
     """How the trial of a plugin ended; the fields are filled as they become known.
 
     Attributes:
-        entered: The last call that was begun, None where it came to none.
+        entered: The last call that was begun, None where none was.
         outcome: What was found, where all calls came back.
         stops: Whether the plugin stopped the processes that watch over it.
         lost: The standard streams that the plugin closed or replaced.
-        fault: How the host's own code failed.
-        scarce: Whether it did since the machine lacks what it needed.
-        memory: The most bytes beyond the host's own that were seen.
-        exceeded_in: The call in which they became more than is allowed.
-        processes: How many descendants it had, at the end or when they became too many.
-        printed: The first that was written to standard output.
-        killed_for: The rule for which its watcher ended it.
+        fault: The error with which the host's own code failed.
+        scarce: Whether it failed because a resource of the machine was used up.
+        memory: The largest number of bytes that was seen, beyond the host's own.
+        exceeded_in: The call in which that exceeded the limit.
+        processes: The number of descendants, at the end or when they exceeded the limit.
+        printed: The beginning of what was written to standard output.
+        killed_for: The rule for which the watcher killed it.
     """
 
     entered: str | None = None
@@ -65,49 +65,51 @@ def finding_of(ending: Ending, limits: Limits) -> Finding:
     if ending.entered is None and ending.outcome is None:
         how = "hung" if ending.killed_for else ending.in_words()
         return cannot_try(f"the child process {how} before it began{_said(ending)}")
-    deeds = _deeds(ending, limits)
-    # Who did not come to the end has ended the process, or was ended for what it did.
+    violations = _violations(ending, limits)
+    # A plugin whose calls did not all return has ended the process, or was killed for a violation.
     accepted = frozenset() if ending.outcome is None else limits.accept & ACCEPTABLE
-    grave = [deed for deed in deeds if deed.rule not in accepted and deed.is_error]
+    refused = [each for each in violations if each.rule not in accepted and each.is_error]
     found = Finding() if ending.outcome is None else ending.outcome.finding
-    minor = [_as_note(deed) for deed in deeds if deed not in grave][:MOST_NOTES]
-    notes = (*found.notes[: MOST_NOTES - len(minor)], *minor)
-    return found._replace(incident=_incident(ending, grave) if grave else None, notes=notes)
+    tolerated = [_as_note(each) for each in violations if each not in refused][:MOST_NOTES]
+    notes = (*found.notes[: MOST_NOTES - len(tolerated)], *tolerated)
+    return found._replace(incident=_incident(ending, refused) if refused else None, notes=notes)
 
 
 def _failed(ending: Ending) -> bool:
-    """Tell whether the host's own code failed, but for want of memory that the plugin took."""
+    """Return whether the host's own code failed, and not because the plugin took the memory."""
     return ending.fault is not None and ending.exceeded_in is None
 
 
 def cannot_try(why: str) -> Finding:
-    """Return the finding where it is not the plugin that failed."""
+    """Return the finding of a plugin that could not be tried; that is not its fault."""
     return Finding(Incident(Violation(rules.CHILD_STARTABLE, f"not tried: {why}")))
 
 
 def watcher_lost() -> Finding:
-    """Return the finding where a plugin, tried alone, took the processes around it with it."""
+    """Return the finding of a plugin that was tried alone and ended its watcher."""
     message = f"ended the process that watched over it, {_AT}"
     return Finding(Incident(Violation(rules.PROCESS_SURVIVES, message)))
 
 
-def _as_note(deed: Violation) -> Violation:
-    accepted = "" if deed.rule == rules.PROCESS_STATE_KEPT else f" ({deed.rule}, accepted)"
-    return noted(Violation(rules.PROCESS_STATE_KEPT, f"{deed.message}, {_AT}{accepted}", "load"))
+def _as_note(violation: Violation) -> Violation:
+    is_own = violation.rule == rules.PROCESS_STATE_KEPT
+    accepted = "" if is_own else f" ({violation.rule}, accepted)"
+    message = f"{violation.message}, {_AT}{accepted}"
+    return noted(Violation(rules.PROCESS_STATE_KEPT, message, "load"))
 
 
-def _incident(ending: Ending, deeds: list[Violation]) -> Incident:
-    gravest, *others = deeds
+def _incident(ending: Ending, violations: list[Violation]) -> Incident:
+    first, *others = violations
     also = "".join(f"; also {other.message} ({other.rule})" for other in others)
-    # What was seen at the end was no single call's doing.
+    # Where all calls returned, it is unknown which one broke the rule.
     call = None if ending.outcome is not None else ending.entered
-    if gravest.rule == rules.MEMORY_BOUNDED and ending.exceeded_in is not None:
+    if first.rule == rules.MEMORY_BOUNDED and ending.exceeded_in is not None:
         call = ending.exceeded_in
     where = f", {_AT}" if call is None else f" in {call}, {_AT}"
     words = "" if ending.outcome is not None else _said(ending)
     own_end = ending.outcome is None and ending.killed_for is None
     return Incident(
-        Violation(gravest.rule, f"{gravest.message}{where}{also}{words}"),
+        Violation(first.rule, f"{first.message}{where}{also}{words}"),
         signal=ending.fatal_signal if own_end else None,
         last_call=call,
         backtrace=ending.backtrace,
@@ -115,26 +117,26 @@ def _incident(ending: Ending, deeds: list[Violation]) -> Incident:
     )
 
 
-def _deeds(ending: Ending, limits: Limits) -> list[Violation]:
-    """Return each thing that was done, the gravest first."""
-    deeds = list(_ends(ending, limits))
+def _violations(ending: Ending, limits: Limits) -> list[Violation]:
+    """Return all violations of the trial, in the order of their rules."""
+    violations = list(_ends(ending, limits))
     if ending.outcome is not None:
-        deeds += ending.outcome.changes
+        violations += ending.outcome.changes
     if ending.memory > limits.memory_mib * _MIB and all(
-        deed.rule != rules.MEMORY_BOUNDED for deed in deeds
+        found.rule != rules.MEMORY_BOUNDED for found in violations
     ):
-        deeds.append(Violation(rules.MEMORY_BOUNDED, _memory(ending, limits)))
-    if ending.processes and all(deed.rule != rules.NO_PROCESSES_LEFT for deed in deeds):
-        deeds.append(Violation(rules.NO_PROCESSES_LEFT, f"left {_processes(ending)} behind"))
+        violations.append(Violation(rules.MEMORY_BOUNDED, _memory(ending, limits)))
+    if ending.processes and all(found.rule != rules.NO_PROCESSES_LEFT for found in violations):
+        violations.append(Violation(rules.NO_PROCESSES_LEFT, f"left {_processes(ending)} behind"))
     if ending.printed:
-        deeds.append(
+        violations.append(
             Violation(rules.OUTPUT_UNUSED, f"wrote to standard output: {_shown(ending.printed)}")
         )
-    return sorted(deeds, key=lambda deed: deed.rule_id)
+    return sorted(violations, key=lambda found: found.rule_id)
 
 
 def _ends(ending: Ending, limits: Limits) -> list[Violation]:
-    """Return how the plugin ended its trial before the end, nothing where it did not."""
+    """Return the violation that ended the trial early, none where all calls returned."""
     if ending.outcome is not None:
         return []
     if ending.killed_for is not None or ending.fault is not None:
@@ -155,7 +157,7 @@ def _ends(ending: Ending, limits: Limits) -> list[Violation]:
 
 
 def _killing(ending: Ending, limits: Limits) -> Violation:
-    """Return what the plugin did when its watcher ended it, or left the host no memory."""
+    """Return why the watcher killed the child, or why the host's own code failed in it."""
     if _failed(ending):
         return Violation(rules.PROCESS_USABLE, f"left the process unable to go on ({ending.fault})")
     if ending.killed_for == rules.MEMORY_BOUNDED or ending.fault is not None:
@@ -179,7 +181,7 @@ def _processes(ending: Ending) -> str:
 
 
 def _said(ending: Ending) -> str:
-    """Return the last words: for one, the C++ runtime names an exception that nobody caught."""
+    """Return the last output; there the C++ runtime names an exception that was not caught."""
     report = sanitizer_report(ending.said)
     if report is not None:
         return f"; {plain(str(report))}"

@@ -102,6 +102,38 @@ def test_a_secluded_ordinary_user_keeps_its_numbers_and_gains_no_right(run_pytho
     assert os.getuid() != 0 or not outside.startswith("0 ")
 
 
+_LOOK_AT_OTHERS = """
+    import os, subprocess
+    from modular_tf.processes import seclusion
+
+    def look():
+        # The dynamic linker ignores the variable where a program gains rights.
+        command, environment = ["su", "--version"], {**os.environ, "LD_SHOW_AUXV": "1"}
+        said = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True).stdout
+        print(os.stat("/").st_uid, "gains no right" if "AT_SECURE:" in said else "gains rights",
+              flush=True)
+
+    def attempt():
+        become_ordinary()
+        look()
+        pid = os.fork()
+        if pid == 0:
+            seclusion.run_secluded(look)
+        os.waitpid(pid, 0)
+
+    seclusion.run_secluded(attempt)
+"""
+
+
+def test_a_secluded_ordinary_user_runs_no_setuid_program_and_sees_no_other_owner(run_python):
+    ordinary = _TRY_AS_ORDINARY_USER[: _TRY_AS_ORDINARY_USER.index("    def attempt")]
+    outside, inside = run_python(ordinary + _LOOK_AT_OTHERS).stdout.splitlines()
+    unknown = Path("/proc/sys/kernel/overflowuid").read_text().strip()
+
+    assert outside == "0 gains rights"
+    assert inside == f"{unknown} gains no right"
+
+
 # The first process of a PID namespace, which nothing in there ends, starts an application again
 # and again that the system does not let seclude trials.
 _WITHOUT_SECLUSION = """

@@ -13,7 +13,7 @@ from tests.plugins.build import framework_stub
 from tests.plugins.matrix import TENSORFLOW_LIBRARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.fixtures.children import PythonRunner
 
@@ -63,13 +63,25 @@ def _build(name: str, *options: str) -> Path:
 
 
 @pytest.fixture
-def run_listening(run_python: PythonRunner, talking_plugin: Path) -> Callable[..., Any]:
-    """Run code after `PREAMBLE` in a child; its arguments are the plugin and what is given."""
+def run_listening(
+    run_python: PythonRunner, talking_plugin: Path, tmp_path: Path
+) -> Callable[..., Any]:
+    """Run code after `PREAMBLE` in a child; its arguments are the plugin and what is given.
+
+    Each test has a state directory of its own: the third process that ends in a call of the plugin
+    would have it quarantined for the tests that follow.
+    """
 
     def run(
-        code: str, *arguments: str | Path, plugin: Path = talking_plugin, **options: Any
+        code: str,
+        *arguments: str | Path,
+        plugin: Path = talking_plugin,
+        env: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> Any:
-        return run_python(PREAMBLE + code, plugin, *arguments, **{"timeout": 60, **options})
+        variables = {"XDG_STATE_HOME": str(tmp_path / "state"), **(env or {})}
+        options = {"timeout": 60, "env": variables, **options}
+        return run_python(PREAMBLE + code, plugin, *arguments, **options)
 
     return run
 
