@@ -11,8 +11,8 @@ _HEAD = """\
 
 The package brings the headers for plugins: TensorFlow's C interface. They need no library to link.
 `modular-tf headers` prints where they are, and `find_package(modular_tf)` finds them with CMake.
-`modular_tf/modular_tf.h` includes all of them but `device_rfc.h`, which is for device plugins with an
-allocator of their own. The comments state ownership, threads and errors.
+`modular_tf/modular_tf.h` includes all of them but `device_rfc.h`, which is for device plugins with
+an allocator of their own. The comments state ownership, threads and errors.
 """
 
 
