@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modular_tf.abi.layouts import DEVICE_LAYOUTS, Dialect
+from modular_tf.abi.layouts import DEVICE_LAYOUTS, Dialect, layout
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,10 +33,16 @@ _NAMES = {
     Dialect.DEVICE_V209: "TF 2.9-2.21",
 }
 _ALL = frozenset(_NAMES)
-WITH_DEVICE_COUNT = frozenset({Dialect.DEVICE_V205, Dialect.DEVICE_V207, HOSTED})
+
+
+def _with_slot(struct: str, slot: str) -> frozenset[Dialect]:
+    return frozenset(d for d in _ALL if any(s.name == slot for s in layout(struct, d).slots))
+
+
+WITH_DEVICE_COUNT = _with_slot("SP_PlatformFns", "get_device_count")
 """The dialects that ask a function for the number of devices, not a field of SP_Platform."""
 
-_WITH_FILLS = frozenset({Dialect.DEVICE_V207, HOSTED})
+_WITH_FILLS = _with_slot("SP_StreamExecutor", "memset")
 _RFC = frozenset({Dialect.DEVICE_RFC})
 _V204 = frozenset({Dialect.DEVICE_V204})
 

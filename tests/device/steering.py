@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.device.platform import DevicePlatform, load_device_platform
 from modular_tf.loading.binding import bind
+from modular_tf.loading.device_dialect import HOSTED
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from tests.fixtures.compiler import compile_object, link_library
 
@@ -49,7 +50,7 @@ class SteeredPlugin:
         return ctypes.CFUNCTYPE(result, *arguments)(address)
 
     def set_field(
-        self, table: str, name: str, value: int, dialect: Dialect | None = Dialect.DEVICE_V209
+        self, table: str, name: str, value: int, dialect: Dialect | None = HOSTED
     ) -> None:
         """Put a value over a field after the plugin has filled its struct."""
         field = layout(table, dialect).field(name)

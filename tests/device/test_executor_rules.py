@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from modular_tf.abi.layouts import Dialect, layout
+from modular_tf.abi.layouts import layout
 from modular_tf.abi.status_codes import Code
 from modular_tf.errors import InternalError
+from modular_tf.loading.device_dialect import HOSTED
 from tests.device.steering import RAISES_STANDARD_EXCEPTION
 
 OPTIONAL = {
@@ -21,7 +22,7 @@ OPTIONAL = {
     "block_host_until_done",
 }
 FILLS = {"mem_zero", "memset", "memset32"}  # TensorFlow's host needs them, this one does not
-SLOTS = [slot.name for slot in layout("SP_StreamExecutor", Dialect.DEVICE_V209).slots]
+SLOTS = [slot.name for slot in layout("SP_StreamExecutor", HOSTED).slots]
 REQUIRED = [name for name in SLOTS if name not in OPTIONAL | FILLS]
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from modular_tf.abi.layouts import Dialect
-from tests.device.dialects.building import LAYOUTS, Build, DialectPlugin
+from tests.device.dialects.building import Build, DialectPlugin
 
-RFC, V204, V205, V207, V209 = LAYOUTS
+RFC, V204, V205, V207, V209 = (
+    Dialect.DEVICE_RFC,
+    Dialect.DEVICE_V204,
+    Dialect.DEVICE_V205,
+    Dialect.DEVICE_V207,
+    Dialect.DEVICE_V209,
+)
 END = ["destroy_platform", "destroy_platform_fns"]
 
 
