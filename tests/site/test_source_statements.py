@@ -147,6 +147,13 @@ def test_ids_rise_and_begin_with_the_name_of_the_table(path):
     assert ids == sorted(set(ids))
 
 
+def test_every_document_has_a_table_with_its_statements():
+    counted = {path.stem: len(load(path)["statement"]) for path in TABLES}
+
+    assert counted.keys() == {"000", "001", "002", "003"}
+    assert sum(counted.values()) >= 350
+
+
 def test_no_statement_stands_twice_in_its_section():
     seen = [
         (path.stem, row["section"], row["statement"])
