@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from site_pages.documents import CHECKOUT
-from site_pages.markdown import code, table
+from site_pages.markdown import code, plain, table
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -53,7 +53,7 @@ def _table(document: dict[str, Any]) -> str:
     rows = [
         (
             row["id"],
-            row["section"],
+            plain(row["section"]),
             "<br>".join(_texts(row)),
             _names(row, "code"),
             _names(row, "tests"),
@@ -64,9 +64,9 @@ def _table(document: dict[str, Any]) -> str:
 
 
 def _texts(row: Statement) -> Iterator[str]:
-    yield row["statement"]
+    yield plain(row["statement"])
     if row["verdict"] != "kept":
-        yield f"*{row['verdict']}*: {row['reason']}"
+        yield f"*{row['verdict']}*: {plain(row['reason'])}"
 
 
 def _names(row: Statement, key: str) -> str:

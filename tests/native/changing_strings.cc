@@ -181,6 +181,7 @@ struct Tables {
   TF_RandomAccessFileOps reader;
   TF_WritableFileOps writer;
   TF_ReadOnlyMemoryRegionOps region;
+  void* (*plugin_allocate)(size_t);
   void (*plugin_free)(void*);
 };
 
@@ -195,6 +196,7 @@ Tables tables() {
   };
   made.filesystem.decode_transaction_token = [](const TF_Filesystem*,
                                                 const TF_TransactionToken*) { return changing; };
+  made.plugin_allocate = std::malloc;
   made.plugin_free = [](void*) {};
   return made;
 }

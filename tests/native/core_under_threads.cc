@@ -299,6 +299,7 @@ struct FilesystemTables {
   TF_RandomAccessFileOps reader;
   TF_WritableFileOps writer;
   TF_ReadOnlyMemoryRegionOps region;
+  void* (*plugin_allocate)(size_t);
   void (*plugin_free)(void*);
 };
 
@@ -323,6 +324,7 @@ void try_filesystems(Dice& dice) {
   tables.filesystem.path_exists = path_exists;
   tables.reader.cleanup = clean_reader;
   tables.reader.read = read_file;
+  tables.plugin_allocate = std::malloc;
   tables.plugin_free = std::free;
   mtf_filesystem* filesystem = nullptr;
   ignore(dice() % 2 == 0 ? mtf_filesystem_new(&tables, nullptr, &filesystem)

@@ -18,6 +18,7 @@ _CORE = ("error", "filesystem", "filesystem_files", "filesystem_operations", "fi
 _CORE += (
     "filesystem_state",
     "fork_lock",
+    "lent_options",
     "plugin_messages",
     "plugin_strings",
     "shared_init",

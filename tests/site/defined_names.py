@@ -1,4 +1,8 @@
-"""The names that a source file defines: functions, classes, constants, macros and fields."""
+"""The names that a source file defines: functions, classes, constants, macros and fields.
+
+Entries of tables count too: the texts in a module's own statements, as the names of layouts, and
+the fields that a C initialiser fills.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,8 @@ _C_DEFINITIONS = tuple(
         r"\b(?:struct|class|enum|union|namespace|using)\s+(\w+)",
         r"\(\s*\*\s*(\w+)\s*\)\s*\(",  # a pointer to a function
         r"\}\s*(\w+)\s*;",  # a typedef
+        r"[{,]\s*\.(\w+)\s*=",  # a field in an initialiser
+        r"^\s*#\s*include\s*<([\w./]+)>",
         # A function, variable or field behind its type, which may name a class.
         (
             r"^[ \t]*(?!return\b|else\b|throw\b|delete\b|goto\b)"
@@ -49,7 +55,8 @@ def defined_names(path: Path) -> frozenset[str]:
     """
     text = path.read_text(encoding="utf-8")
     if path.suffix in {".py", ".pyi"}:
-        return frozenset(_python_names(ast.parse(text), ()))
+        module = ast.parse(text)
+        return frozenset({*_python_names(module, ()), *_entries(module)})
     if path.suffix in _C_SUFFIXES:
         return frozenset(_c_names(_C_STRING.sub('""', _C_COMMENT.sub("", text))))
     if path.suffix == ".toml":
@@ -77,10 +84,21 @@ def _python_names(node: ast.AST, outer: tuple[str, ...]) -> Iterator[str]:
 def _names_of(node: ast.AST) -> Iterator[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield node.name
+    elif isinstance(node, ast.arg):
+        yield node.arg
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
         yield node.attr
+
+
+def _entries(module: ast.Module) -> Iterator[str]:
+    """Yield the texts in assignments of a module."""
+    for statement in module.body:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value
 
 
 def _toml_names(value: object) -> Iterator[str]:

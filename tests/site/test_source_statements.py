@@ -91,10 +91,11 @@ def test_a_fault_of_a_row_is_found(change):
     [
         (
             "a.py",
-            "A = 1\nclass B:\n    c: int\n    def d(self): self.e = f(A, g.h)\n",
-            "A B B.c B.d c d e",
-            "f g h",
+            "from x import y\nA = ('entry',)\ndef d(self): self.e = f(A, g.h, 'text')\n",
+            "A d e entry self",
+            "f g h text y",
         ),
+        ("b.py", "class B:\n    c: int\n    def d(self): ...\n", "B B.c B.d c d", "int"),
         (
             "a.h",
             "#define A 1\ntypedef struct B {\n  int c; /* gone */\n  void (*d)(int);\n} E;\n",
@@ -104,9 +105,9 @@ def test_a_fault_of_a_row_is_found(change):
         ("b.h", "enum F {\n  G = 0,\n  H,\n};\nint i(int j);\n", "F G H i", "enum"),
         (
             "a.cc",
-            "int A::b(int c) {\n  return d(c);\n  if (e(c)) f = g(1);\n}\n",
-            "b",
-            "d e g",
+            "int A::b(int c) {\n  return d(c);\n  if (e(c)) f = g(h.i);\n}\nT j = {.k = l};\n",
+            "b j k",
+            "d e g i l",
         ),
         ("a.toml", "a = 1\n[[b]]\nid = 'c'\n", "a b c id", "d"),
     ],
@@ -144,6 +145,13 @@ def test_ids_rise_and_begin_with_the_name_of_the_table(path):
 
     assert [name for name in ids if not re.fullmatch(rf"{path.stem}-\d{{3}}", name)] == []
     assert ids == sorted(set(ids))
+
+
+def test_every_document_has_a_table_with_its_statements():
+    counted = {path.stem: len(load(path)["statement"]) for path in TABLES}
+
+    assert counted.keys() == {"000", "001", "002", "003"}
+    assert sum(counted.values()) >= 350
 
 
 def test_no_statement_stands_twice_in_its_section():
