@@ -30,9 +30,7 @@ def test_a_step_of_a_device_names_its_check(step):
 
 
 def _tried(fixture, defect, ids, **target):
-    job = Job(
-        Target(str(defective_plugin(fixture)), **target), "x", ids, {DEFECT_VARIABLE: defect}
-    )
+    job = Job(Target(str(defective_plugin(fixture)), **target), "x", ids, {DEFECT_VARIABLE: defect})
     with CheckProcesses(Limits(jobs=1)) as processes:
         (result,) = processes.run([job])
     return result.outcomes
