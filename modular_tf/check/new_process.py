@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.check.expectation import Blocked, Unsupported
+from modular_tf.processes.interpreter import command_like_here
 from modular_tf.processes.sanitizer_report import sanitizer_report
 from modular_tf.processes.signal_names import signal_name
 
@@ -19,14 +20,8 @@ _BLOCKED, _UNSUPPORTED = 41, 42
 """What it exits with where it cannot use the plugin; no plugin is likely to choose these."""
 
 _SHOWN = 500
-# It imports from where this process does, and keeps what the function returns to its end.
-_START = """\
-import json, sys
-given = json.load(sys.stdin)
-sys.path[:] = given["imports"]
-from importlib import import_module
-kept = getattr(import_module(given["module"]), given["function"])(**given["arguments"])
-"""
+_kept: object = None
+"""What the function returned, in such a process, to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +61,10 @@ def run_in_new_process(
         Blocked: The function said so by `leave`.
         Unsupported: Likewise.
     """
-    job = {"imports": sys.path, "module": module, "function": function}
+    job = {"module": module, "function": function, "arguments": arguments}
     try:
         done = subprocess.run(  # noqa: S603  (our own interpreter and text)
-            [sys.executable, "-c", _START], input=json.dumps({**job, "arguments": arguments}),
+            command_like_here(sys.executable, __name__, job), stdin=subprocess.DEVNULL,
             capture_output=True, text=True, errors="replace", timeout=seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -81,6 +76,12 @@ def run_in_new_process(
         raise Unsupported(said.rpartition("\n")[2])
     report = sanitizer_report(done.stderr)
     return Ended(done.returncode, said if report is None else str(report))
+
+
+def serve(*, module: str, function: str, arguments: Mapping[str, Any]) -> None:
+    """Call the function, in such a process; see `run_in_new_process`."""
+    global _kept  # noqa: PLW0603  (of the process, which has no other use)
+    _kept = getattr(import_module(module), function)(**arguments)
 
 
 def leave(why: Exception) -> NoReturn:

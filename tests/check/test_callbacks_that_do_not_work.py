@@ -16,13 +16,13 @@ from modular_tf.check.target import Target
 from tests.check.building import DEFECT_VARIABLE, defective_plugin
 
 _GROUPS = ("fills", "streams", "events", "timers", "callbacks", "errors")
-_ORDER_OF_WORK = {"SE-234", "SE-241", "SE-242", "SE-255", "SE-256"}
-"""Checks that hold a stream only to have it busy."""
+_ORDER_OF_WORK = {"SE-234", "SE-241", "SE-242", "SE-255", "SE-256", "SE-275", "SE-276"}
+"""Checks that want a stream to be busy, and have more to say."""
 
 
 def _jobs(defect, reached):
     target = Target(str(defective_plugin("device")), "device", reached, ordinal=0)
-    checks = [c for c in all_checks().values() if c.kind == "device" and c.level <= Level.WORKS]
+    checks = [c for c in all_checks().values() if c.kind == "device" and c.level <= Level.ROBUST]
     for group in _GROUPS:
         ids = tuple(c.id for c in checks if c.group == group and reached in c.passes)
         yield Job(target, "DEFECT:0", ids, {DEFECT_VARIABLE: defect})

@@ -53,7 +53,7 @@ def on_device(ground: DeviceGround, target: Memory, source: Memory, n_bytes: int
 def synchronous_copies_bring_bytes_back(ground: DeviceGround) -> None:
     """4092 bytes to the device and back."""
     data, back = ground.bytes(4092), ground.buffer(4092)
-    memory, subject = ground.filled(bytes(4092)), ground.subject
+    memory, subject = ground.memory(4092), ground.subject
     expect_ok(subject.sync_memcpy_htod(memory, ground.buffer(data), 4092), "sync_memcpy_htod")
     expect_ok(subject.sync_memcpy_dtoh(back, memory, 4092), "sync_memcpy_dtoh")
     expect_bytes(back.content(), data, "what sync_memcpy_dtoh brought back")

@@ -13,7 +13,7 @@ from modular_tf.check.expectation import Blocked, Unsupported
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from modular_tf.check.device.subject import (
         Answer,
@@ -33,8 +33,20 @@ _GATE_SECONDS = 20.0
 _CALLBACK_CALLS = frozenset({"host_callback", "stream.add_callback"})
 """What reports call the enqueueing of a callback, by the plugin's slot and through the host."""
 
-_TAKES_CALLBACKS = "SE-278"
-"""The check that a plugin takes callbacks."""
+_ABOUT: Mapping[str, str] = {
+    "allocate": "SE-131",
+    "block_host_until_done": "SE-236",
+    "create_stream": "SE-238",
+    "host_callback": "SE-278",
+    "memcpy_dtod": "SE-204",
+    "memcpy_dtoh": "SE-203",
+    "memcpy_htod": "SE-202",
+    "record_event": "SE-253",
+    "sync_memcpy_dtoh": "SE-200",
+    "sync_memcpy_htod": "SE-200",
+    "synchronize_all_activity": "SE-252",
+}
+"""The check that each step of a preparation is about."""
 
 _ORDER = ("timer", "event", "stream", "device", "host", "unified")
 """What is destroyed first, as this package does."""
@@ -219,7 +231,7 @@ class DeviceGround:
         """
         for call in _CALLBACK_CALLS & self.target.lost_calls.keys():
             raise Blocked(f"host_callback ended a process: see {self.target.lost_calls[call]}")
-        prepared(self.subject.host_callback(stream, work), "host_callback", see=_TAKES_CALLBACKS)
+        prepared(self.subject.host_callback(stream, work), "host_callback")
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -247,20 +259,16 @@ class DeviceGround:
         return answer.value
 
 
-def prepared(answer: Answer, what: str, *, see: str = "") -> None:
+def prepared(answer: Answer, what: str) -> None:
     """Go on where a step that the check only prepares with has worked.
-
-    Args:
-        answer: What the step returned.
-        what: The step.
-        see: The check that is about it, where it is one.
 
     Raises:
         Unsupported: It is UNIMPLEMENTED.
-        Blocked: It failed.
+        Blocked: It failed; names the check that is about it.
     """
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
-        about = f": see {see}" if see else ""
+        see = _ABOUT.get(what.partition("(")[0])
+        about = "" if see is None else f": see {see}"
         raise Blocked(f"{what} failed: {code_found(answer)}{about}")

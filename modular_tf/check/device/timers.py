@@ -10,7 +10,7 @@ from modular_tf.check.answers import expect_ok
 from modular_tf.check.check import CheckList
 from modular_tf.check.device.enqueued_work import enqueue_work
 from modular_tf.check.device.held_stream import held
-from modular_tf.check.expectation import Blocked, expect
+from modular_tf.check.expectation import Blocked, Unsupported, expect
 from modular_tf.check.level import Level
 
 if TYPE_CHECKING:
@@ -57,6 +57,14 @@ def _keep_busy(ground: DeviceGround, stream: Stream, milliseconds: int) -> threa
     return over
 
 
+def _pass_time(ground: DeviceGround, stream: Stream, milliseconds: int) -> None:
+    """Let so long or longer pass for a stream, which is idle where its callbacks do not work."""
+    try:
+        _keep_busy(ground, stream, milliseconds)
+    except (Blocked, Unsupported):
+        time.sleep(milliseconds / 1000)
+
+
 def _expect_at_most(found: int, elapsed: int) -> None:
     most = int(elapsed * (1 + _CLOCKS_APART)) + _MILLISECOND
     expect(
@@ -100,7 +108,7 @@ def a_timer_measures_anew(ground: DeviceGround) -> None:
     """Tried with long work at first, then with none."""
     stream = ground.stream()
     timer = _start(ground, stream, 445)
-    _keep_busy(ground, stream, 100)
+    _pass_time(ground, stream, 100)
     _stop(ground, stream, timer)
     _read(ground, stream, timer)
     begun = time.monotonic_ns()
@@ -116,7 +124,7 @@ def a_timer_round_another(ground: DeviceGround) -> None:
     stream = ground.stream()
     outer = _start(ground, stream, 447)
     inner = _start(ground, stream, 448)
-    _keep_busy(ground, stream, 2)
+    _pass_time(ground, stream, 2)
     _stop(ground, stream, inner)
     _stop(ground, stream, outer)
     around, within = _read(ground, stream, outer), ground.subject.nanoseconds(inner).value

@@ -47,14 +47,14 @@ class FilesystemGround:
         """Make a closed file with this content and return its URI."""
         uri = self.path(name)
         answer = self.subject.new_writable_file(uri)
-        _made(answer, f"new_writable_file({uri})")
+        _made(answer, f"new_writable_file({uri})", "FS-170")
         writer = answer.value
         if writer is None:
             raise Blocked(f"new_writable_file({uri}) said OK and left no file")
         try:
             if content:
-                _made(writer.append(content), f"append to {uri}")
-            _made(writer.close(), f"close of {uri}")
+                _made(writer.append(content), f"append to {uri}", "FS-176")
+            _made(writer.close(), f"close of {uri}", "FS-170")
         finally:
             writer.cleanup()
         return uri
@@ -69,7 +69,7 @@ class FilesystemGround:
     def make_dir(self, name: str = "D") -> str:
         """Make an empty directory and return its URI."""
         uri = self.path(name)
-        _made(self.subject.create_dir(uri), f"create_dir({uri})")
+        _made(self.subject.create_dir(uri), f"create_dir({uri})", "FS-206")
         return uri
 
     def make_full_dir(self, name: str = "N") -> str:
@@ -93,7 +93,7 @@ class FilesystemGround:
     def content(self, uri: str) -> bytes:
         """Return a file's content, read in one go and once more behind it."""
         answer = self.subject.new_random_access_file(uri)
-        _made(answer, f"new_random_access_file({uri})")
+        _made(answer, f"new_random_access_file({uri})", "FS-150")
         reader = answer.value
         if reader is None:
             raise Blocked(f"new_random_access_file({uri}) said OK and left no file")
@@ -107,7 +107,7 @@ class FilesystemGround:
         answer = self.subject.path_exists(uri)
         if answer.code == Code.NOT_FOUND:
             return False
-        _made(answer, f"path_exists({uri})")
+        _made(answer, f"path_exists({uri})", "FS-256")
         return True
 
 
@@ -120,16 +120,17 @@ def _read_all(reader: Reader, uri: str) -> bytes:
     while True:
         answer = reader.read(offset, _AT_ONCE)
         if answer.code not in {Code.OK, Code.OUT_OF_RANGE}:
-            _made(answer, f"read of {uri} at {offset}")
+            _made(answer, f"read of {uri} at {offset}", "FS-156")
         pieces.append(answer.value)
         offset += len(answer.value)
         if len(answer.value) < _AT_ONCE:
             return b"".join(pieces)
 
 
-def _made(answer: Answer, what: str) -> None:
-    """Demand that a step of the preparation worked."""
+def _made(answer: Answer, what: str, see: str) -> None:
+    """Go on where a step of the preparation worked, which another check is about."""
     if answer.code == Code.UNIMPLEMENTED:
         raise Unsupported(f"{what} is UNIMPLEMENTED")
     if not answer.ok:
-        raise Blocked(f"{what} failed with {Code.from_int(answer.code).name}: {answer.message}")
+        code = Code.from_int(answer.code).name
+        raise Blocked(f"{what} failed with {code}: {answer.message}: see {see}")

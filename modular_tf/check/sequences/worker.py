@@ -26,6 +26,7 @@ from modular_tf.errors import ModularTFError
 from modular_tf.native.crash_report import QUESTION, report_crashes
 from modular_tf.native.parent_death import die_with_parent
 from modular_tf.processes.backtrace import readable_frames
+from modular_tf.processes.child_pipes import EntryReader
 from modular_tf.processes.ending import ChildEnding
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ class SequenceWorker:
         self._log = CallLog()
         self._pid = 0
         self._to = self._from = -1
-        self._read = b""
+        self._read = EntryReader(self._take)
+        self._answered: dict[str, Any] | None = None
         self._ending = ChildEnding()
 
     def perform(self, program: Program) -> Failure | None:
@@ -130,30 +132,24 @@ class SequenceWorker:
             _serve(self._target, self._check, self._log, (theirs_in, theirs_out), me)
         os.close(theirs_in)
         os.close(theirs_out)
-        self._read, self._ending = b"", ChildEnding()
+        self._read, self._ending = EntryReader(self._take), ChildEnding()
 
     def _answer(self, deadline: float) -> dict[str, Any] | None:
         """Return the next answer, None where the process has ended or has not returned."""
-        while (line := self._line(deadline)) is not None:
-            with suppress(ValueError):  # the plugin has written into the pipe
-                entry = json.loads(line)
-                if not self._ending.take(entry) and _ANSWERS & entry.keys():
-                    return dict(entry)
-            if self._ending.is_traced:
-                return None
-        return None
-
-    def _line(self, deadline: float) -> bytes | None:
-        while b"\n" not in self._read:
+        self._answered = None
+        while self._answered is None and not self._ending.is_traced:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._from], [], [], left)[0]:
-                return None
+                break
             data = os.read(self._from, _AT_ONCE)
             if not data:
-                return None
-            self._read += data
-        line, _, self._read = self._read.partition(b"\n")
-        return line
+                break
+            self._read(data)
+        return self._answered
+
+    def _take(self, entry: dict[str, Any]) -> None:
+        if not self._ending.take(entry) and _ANSWERS & entry.keys():
+            self._answered = entry
 
     def _lost(self) -> Failure:
         """Say how the process ended, or that it did not return; it is ended afterwards."""

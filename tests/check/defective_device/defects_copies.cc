@@ -201,4 +201,12 @@ DEFECTS(copies) = {
     {"SE-219", [](Tables& tables) { tables.executor.memcpy_htod = want_even_addresses; }},
     {"SE-220", [](Tables& tables) { tables.executor.memcpy_dtoh = shorten_dtoh<359>; }},
     {"SE-221", [](Tables& tables) { tables.executor.memcpy_htod = shorten_htod<367>; }},
+    // Which many checks find, where they would prepare memory by a copy.
+    {"copies-are-refused",
+     [](Tables& tables) {
+       tables.executor.sync_memcpy_htod = [](const SP_Device*, SP_DeviceMemoryBase*, const void*,
+                                             uint64_t, TF_Status* status) {
+         TF_SetStatus(status, TF_INTERNAL, "no copy");
+       };
+     }},
 };

@@ -209,4 +209,11 @@ DEFECTS(writing) = {
          open(filesystem, opened.c_str(), file, status);
        };
      }},
+    // Which many checks find, where they would prepare a file.
+    {"files-are-refused", [](Tables& tables) {
+       tables.filesystem.new_writable_file = [](const TF_Filesystem*, const char*,
+                                                TF_WritableFile*, TF_Status* status) {
+         TF_SetStatus(status, TF_INTERNAL, "no file");
+       };
+     }},
 };

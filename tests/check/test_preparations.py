@@ -1,0 +1,58 @@
+"""A check that cannot be prepared is blocked, and names the check of the step that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.abi.status_codes import Code
+from modular_tf.check.answers import Answer
+from modular_tf.check.catalogue import all_checks
+from modular_tf.check.device import ground as device_ground
+from modular_tf.check.device.ground import prepared
+from modular_tf.check.expectation import Blocked
+from modular_tf.check.isolation.job import Job
+from modular_tf.check.isolation.processes import CheckProcesses
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Pass, Verdict
+from modular_tf.check.target import Target
+from tests.check.building import DEFECT_VARIABLE, defective_plugin
+
+_FAILED = Answer(int(Code.INTERNAL), "no")
+
+
+@pytest.mark.parametrize("step", device_ground._ABOUT)
+def test_a_step_of_a_device_names_its_check(step):
+    with pytest.raises(Blocked, match=r"see SE-\d+$") as blocked:
+        prepared(_FAILED, f"{step}(16)")
+
+    check = all_checks()[str(blocked.value).rpartition(" ")[2]]
+    assert check.kind == "device"
+
+
+def _tried(fixture, defect, ids, **target):
+    job = Job(Target(str(defective_plugin(fixture)), **target), "x", ids, {DEFECT_VARIABLE: defect})
+    with CheckProcesses(Limits(jobs=1)) as processes:
+        (result,) = processes.run([job])
+    return result.outcomes
+
+
+def test_a_device_that_cannot_copy_fails_there_and_blocks_the_rest():
+    ids = ("SE-200", "SE-202", "SE-207")
+    copies, *others = _tried(
+        "device", "copies-are-refused", ids, kind="device", reached=Pass.RAW, ordinal=0
+    )
+
+    assert copies.verdict is Verdict.FAILED
+    assert [one.verdict for one in others] == [Verdict.BLOCKED] * 2
+    assert {one.message.rpartition(": ")[2] for one in others} == {"see SE-200"}
+
+
+def test_a_filesystem_that_writes_nothing_fails_there_and_blocks_the_rest():
+    ids = ("FS-156", "FS-170", "FS-235")
+    outcomes = _tried(
+        "filesystem", "files-are-refused", ids,
+        kind="filesystem", reached=Pass.RAW, scheme="defect",
+    )  # fmt: skip
+
+    assert [one.verdict for one in outcomes] == [Verdict.BLOCKED, Verdict.FAILED, Verdict.BLOCKED]
+    assert {one.message.rpartition(": ")[2] for one in (outcomes[0], outcomes[2])} == {"see FS-170"}
