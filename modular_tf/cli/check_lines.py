@@ -43,7 +43,7 @@ class CheckLines:
         self._columns = _columns() if printer.terminal else None
 
     def write(self, lines: Iterable[str]) -> None:
-        """Write lines."""
+        """Write lines as whoever reads them wants them."""
         for line in lines:
             if self._coloured or self._columns is not None:
                 self._write(printable(line))

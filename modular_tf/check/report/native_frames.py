@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from modular_tf.check.report.source_lines import SourceLines
 from modular_tf.native.ffi import ffi, lib
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from modular_tf.check.outcome import Incident, Outcome
 
-_MOST_DEBUG_BYTES = 256 << 20
 _SYMBOL = struct.Struct("<IBBHQQ")
 _FUNCTION = 2
 _MOST_OF_A_NAME = 4096
@@ -122,7 +122,7 @@ class _Library:
         from elftools.elf.elffile import ELFFile  # noqa: PLC0415  (an extra, for crashes only)
 
         self._elf: Any = ELFFile(opened.enter_context(open(path, "rb")))  # noqa: SIM115
-        self._debug = _debug_information(self._elf)
+        self._lines = SourceLines(self._elf)
 
     def place(self, symbol: str, offset: int, *, returns: bool) -> str | None:
         """Return `FUNCTION+0xOFFSET at SOURCE:LINE`, as much as is known; None for nothing."""
@@ -134,8 +134,9 @@ class _Library:
         function = self._function_at(inside)
         if function is None:
             return None
-        line = self._line_at(inside)
-        return f"{demangled(function.name())}+{address - function.start:#x}{line}"
+        named = f"{demangled(function.name())}+{address - function.start:#x}"
+        line = self._lines.at(inside)
+        return named if line is None else f"{named} at {line}"
 
     def _first_address(self) -> int:
         """Return the address in the file at which its mapping begins."""
@@ -162,51 +163,3 @@ class _Library:
         for name, info, _, _, start, size in _SYMBOL.iter_unpack(section.data()):
             if info & 0xF == _FUNCTION:
                 yield _Function(section.stringtable, name, start, start + size)
-
-    def _line_at(self, address: int) -> str:
-        if self._debug is None:
-            return ""
-        unit = self._unit_at(address)
-        return (
-            "" if unit is None else _line_of(self._debug.line_program_for_CU(unit), address, unit)
-        )
-
-    def _unit_at(self, address: int) -> Any:
-        ranges = self._debug.get_aranges()
-        if ranges is not None and (offset := ranges.cu_offset_at_addr(address)) is not None:
-            return self._debug.get_CU_at(offset)
-        for unit in self._debug.iter_CUs():  # not every compiler writes the table of ranges
-            program = self._debug.line_program_for_CU(unit)
-            if program is not None and _line_of(program, address, unit):
-                return unit
-        return None
-
-
-def _debug_information(elf: Any) -> Any:
-    """Return what names the lines of sources; None where there is none, or too much of it."""
-    sections = [elf.get_section_by_name(name) for name in (".debug_info", ".debug_line")]
-    if None in sections or sum(each.data_size for each in sections) > _MOST_DEBUG_BYTES:
-        return None
-    return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
-
-
-def _line_of(program: Any, address: int, unit: Any) -> str:
-    """Return ` at SOURCE:LINE`, or nothing where a line program does not have an address."""
-    before = None
-    for entry in program.get_entries():
-        state = entry.state
-        if state is None:
-            continue
-        if before is not None and before.address <= address < state.address and before.line:
-            return f" at {_source(program, before.file, unit)}:{before.line}"
-        before = None if state.end_sequence else state
-    return ""
-
-
-def _source(program: Any, number: int, unit: Any) -> str:
-    first = 0 if program["version"] >= 5 else 1  # noqa: PLR2004  (DWARF 5 counts from 0)
-    file = program["file_entry"][number - first]
-    built_in = os.fsdecode(unit.get_top_DIE().attributes["DW_AT_comp_dir"].value)
-    folders = [os.fsdecode(each) for each in program["include_directory"]]
-    folder = ([built_in] * first + folders)[file.dir_index]
-    return os.path.normpath(os.path.join(built_in, folder, os.fsdecode(file.name)))

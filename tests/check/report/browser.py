@@ -17,15 +17,23 @@ from functools import partial
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 os.environ["QTWEBENGINE_DISABLE_SANDBOX"] = "1"  # Chromium has none for root, nor in containers
 
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWebEngineCore import (
-    QWebEnginePage,
-    QWebEngineProfile,
-    QWebEngineSettings,
-    QWebEngineUrlRequestInfo,
-    QWebEngineUrlRequestInterceptor,
+LIBRARIES = (
+    "libasound2 libegl1 libfontconfig1 libgbm1 libgl1 libglib2.0-0 libnss3 libxcomposite1"
+    " libxdamage1 libxkbcommon0 libxkbfile1 libxrandr2 libxtst6"
 )
+
+try:
+    from PySide6.QtCore import QUrl
+    from PySide6.QtGui import QGuiApplication
+    from PySide6.QtWebEngineCore import (
+        QWebEnginePage,
+        QWebEngineProfile,
+        QWebEngineSettings,
+        QWebEngineUrlRequestInfo,
+        QWebEngineUrlRequestInterceptor,
+    )
+except ImportError as error:
+    sys.exit(f"the browser cannot be loaded: {error}; it needs the Debian packages {LIBRARIES}")
 
 WORLD = 0  # of the page's own scripts
 

@@ -123,6 +123,13 @@ def test_annotations_begin_with_the_worst_and_are_a_line_each():
     assert not any("\n" in line for line in lines)
 
 
+def test_a_crash_of_many_checks_is_one_annotation():
+    (line,) = github_annotations(report(CRASHED, replace(CRASHED, check_id="FS-160")))
+
+    assert "FS-158 (mine%3A// raw)" in line
+    assert line.endswith("%0Athe same: FS-160")
+
+
 def test_annotations_escape_what_would_end_them():
     nasty = replace(FAILED, message="50% of\n::error::", subject="a:b,c")
 
