@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from modular_tf.service.kept import claims as module
 from modular_tf.service.kept.claims import Claims, find_out_once
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 
@@ -49,6 +50,17 @@ def test_what_one_has_claimed_nobody_else_can(claims):
         assert mine.keys == {"a", "b"}
         assert _claimed_elsewhere(claims, "a", "b", "c") == {"c"}
     assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
+
+
+def test_a_copy_of_the_file_that_a_child_may_have_keeps_no_claim(claims):
+    with claims.claim(["a"]):
+        (file,) = module._claimed.all()
+        copy = os.dup(file.fileno())
+
+    try:
+        assert _claimed_elsewhere(claims, "a") == {"a"}
+    finally:
+        os.close(copy)
 
 
 def test_keys_of_another_subject_are_others(claims, directory):
