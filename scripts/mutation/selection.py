@@ -85,7 +85,8 @@ class Selection:
                 self._take(json.loads(path.read_text(encoding="utf-8")))
 
     def _test_files(self, folder: str) -> list[str]:
-        found = sorted((self._checkout / folder).rglob("test_*.py"))
+        place = self._checkout / folder
+        found = [place] if place.is_file() else sorted(place.rglob("test_*.py"))
         return [str(path.relative_to(self._checkout)) for path in found]
 
     def _kept(self, file: str) -> Path:

@@ -9,6 +9,7 @@ import pytest
 from modular_tf.first_contact.finding import Incident
 from modular_tf.rules import Violation
 from modular_tf.service.configuration import Config
+from modular_tf.service.outcome import Outcome
 from modular_tf.service.why import Fact
 from tests.explanation.test_what_is_absent import distribution
 
@@ -100,6 +101,17 @@ def test_a_time_that_no_clock_shows(fixture_plugin, make_service, why, time):
         f"since {time} s after 1970",
         "ended by signal 4711",
     ]
+
+
+@pytest.mark.parametrize("reasons", [("FS-012", None), (None, "FS-012"), (None,), ("FS-012",)])
+def test_where_no_reason_has_a_remedy_inspect_is_named(plugin_file, make_service, why, reasons):
+    service = make_service(plugin_file("liba.so"))
+    service.discover()
+    failed = Outcome(reasons=tuple(Violation(rule, "it was bad", "init") for rule in reasons))
+    service.entry("a").change(lambda plugin: plugin._replace(outcome=failed))
+
+    told = ["`modular-tf -vv inspect a` shows what it logs and what its bytes say"]
+    assert why(service, "a").of("next") == (told if reasons == (None,) else [])
 
 
 def test_warnings_are_told(fixture_plugin, make_service, why):
@@ -285,6 +297,16 @@ def test_a_package_with_a_plugin(plugin_file, make_service, site, why):
 
     assert answer.facts[-2].text == f"distribution my-store is installed: my-store 1.5, {site}"
     assert answer.of("holds") == [f"plugin my-store is found: {plugin}"]
+
+
+def test_the_distribution_of_a_plugin_is_told(plugin_file, make_service, site, why):
+    plugin = plugin_file("venv/site-packages/store/liba.so")
+    distribution(site, "my-store", "store/liba.so")
+    service = make_service()
+    service.discover()
+
+    (origin,) = why(service, plugin).of("source")
+    assert origin == "found by distribution: my-store 1.5, of distribution my-store"
 
 
 def test_a_package_without_a_plugin(make_service, site, why):

@@ -285,3 +285,12 @@ def test_long_listings_need_no_threads(thread_starts, ram, ram_path):
     assert [entry["name"] for entry in ram.ls(ram_path)] == names
     assert [entry["name"] for entry in ram.ls(ram_path)] == names
     assert thread_starts.has_failed
+
+
+def test_a_tree_is_removed_as_deep_as_it_is_asked_for(ram, ram_path):
+    ram.makedirs(f"{ram_path}/d/sub")
+    ram.pipe(f"{ram_path}/d/sub/f", b"")
+    ram.rm(f"{ram_path}/d", recursive=True, maxdepth=5)
+
+    assert not ram.exists(f"{ram_path}/d")
+    assert ram.ls(ram_path) == []

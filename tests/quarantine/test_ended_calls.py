@@ -225,3 +225,11 @@ def test_a_note_with_an_impossible_number_says_nothing(own_state, field, number)
     leave_note(own_state, **{field: number})
 
     assert take_ended_calls() == []
+
+
+def test_a_note_of_another_machine_is_left_to_that_one(own_state):
+    leave_note(own_state, name="here")
+    leave_note(own_state, name="elsewhere", machine="another")
+
+    assert len(take_ended_calls()) == 1
+    assert [path.name for path in own_state.rglob("*.ended")] == ["elsewhere.ended"]

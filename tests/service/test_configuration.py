@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import pickle
 import pwd
+from pathlib import Path
 
 import pytest
 
 from modular_tf.abi.layouts import Dialect
 from modular_tf.device.memory.memory_settings import MemorySettings
 from modular_tf.errors import ConfigError
-from modular_tf.service.configuration import Config, config_path, load_config, parse_config
+from modular_tf.service.configuration import (
+    Config,
+    config_path,
+    load_config,
+    lock_path,
+    parse_config,
+    trust_of,
+)
+from modular_tf.service.configuration_keys import LISTS
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import Build
 
@@ -114,6 +123,32 @@ def test_a_mistake_is_named_with_the_file(text, said, tmp_path):
         parse_config(text, "/etc/c.toml")
 
     assert "/etc/c.toml" in failure.value.message
+
+
+@pytest.mark.parametrize("key", LISTS)
+@pytest.mark.parametrize("value", ["one", b"one"])
+def test_a_string_is_no_list_of_strings(key, value):
+    with pytest.raises(TypeError, match=f"Config.{key}: expected several strings, found b?'one'"):
+        Config(**{key: value})
+
+
+def test_only_findings_that_let_the_process_live_can_be_accepted(tmp_path):
+    path = str(tmp_path / "c.toml")
+
+    accepted = parse_config('first_contact_accept = ["LD-065"]', path)
+    assert accepted.first_contact_accept == ("LD-065",)
+    for wrong in ('["LD-065", "LD-001"]', '["crash"]', "[5]"):
+        with pytest.raises(ConfigError, match="first_contact_accept: expected a list of ids among"):
+            parse_config(f"first_contact_accept = {wrong}", path)
+
+
+def test_trust_has_the_lock_file_that_counts(tmp_path):
+    beside = parse_config("", str(tmp_path / "c.toml"))
+    named = parse_config(f"trust = {{lock = '{tmp_path}/named'}}", str(tmp_path / "c.toml"))
+
+    assert trust_of(beside).lock == lock_path(beside) != beside.trust.lock
+    assert Path(trust_of(beside).lock).parent == tmp_path
+    assert trust_of(named) is named.trust
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])

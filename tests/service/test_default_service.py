@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+
+from modular_tf.service.default import LoadedOnce
+from modular_tf.service.service import PluginService
 
 
 def test_it_is_made_once_loaded_and_made_again_after_its_end(run_python):
@@ -360,3 +365,27 @@ def test_another_thread_loads_what_a_hook_that_has_used_it_holds_up(run_python, 
         + _AFTERWARDS,
         tmp_path / "log",
     )
+
+
+def test_it_is_loaded_once_and_a_new_one_after_its_end():
+    made, loaded = [], []
+
+    def make():
+        made.append(SimpleNamespace(closed=False))
+        return made[-1]
+
+    once = LoadedOnce(make, loaded.append)
+    assert once.get() is once.get() is made[0]
+    assert loaded == made
+    made[0].closed = True
+    assert once.get() is once.get() is made[1]
+    assert loaded == made
+
+
+def test_the_bundled_plugins_come_unless_they_are_left_out():
+    with PluginService() as service:
+        service.load()
+        assert service.schemes()["ram"] == "ram_filesystem"
+    with PluginService(bundled=False) as service:
+        service.load()
+        assert "ram" not in service.schemes()

@@ -66,6 +66,18 @@ def test_what_one_has_claimed_nobody_else_can(claims):
     assert _claimed_elsewhere(claims, "a", "b", "c") == {"a", "b", "c"}
 
 
+def test_a_copy_of_the_file_that_a_child_may_have_keeps_no_claim(claims):
+    with claims.open(["a"]) as file:
+        claims.claim(file, ["a"])
+        copy = os.dup(file.fileno())
+        release(file)
+
+    try:
+        assert _claimed_elsewhere(claims, "a") == {"a"}
+    finally:
+        os.close(copy)
+
+
 def test_keys_of_another_subject_are_others(claims, directory):
     with claimed(claims, ["a"]):
         assert _claimed_elsewhere(Claims(directory, "other"), "a") == {"a"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 
 import pytest
 
@@ -124,3 +125,14 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
 
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o755, 0o600])
+def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
+    path = tmp_path / "file"
+    path.touch()
+    path.chmod(mode | stat.S_ISVTX)
+    write_output(str(path), b"new")
+
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode

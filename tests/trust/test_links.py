@@ -112,6 +112,22 @@ def test_a_link_that_leads_nowhere_is_the_probes_matter(target, home):
         paths.judge(str(home / "loop.so"))
 
 
+@pytest.mark.parametrize("n_links", [39, 40, 41])
+def test_as_many_links_are_followed_as_by_the_kernel(n_links, library):
+    path = library
+    for number in range(n_links):
+        link = library.with_name(f"link{number}.so")
+        link.symlink_to(path.name)
+        path = link
+
+    for follow in (os.stat, PathJudge(Rights(trusted_writers(TrustPolicy()))).judge):
+        if n_links <= 40:
+            assert follow(str(path))
+        else:
+            with pytest.raises(OSError, match="Too many levels of symbolic links"):
+                follow(str(path))
+
+
 def test_a_path_of_very_many_parts_is_followed(library):
     path = f"{library.parent}{'/./.' * 500}/{library.name}"
 

@@ -185,6 +185,19 @@ def test_a_group_of_an_access_control_list_is_refused(library, give_list):
     assert judge(library, TrustPolicy(groups=(STRANGER,))).accepted
 
 
+@pytest.mark.parametrize("others", [(), ((USER, READ | WRITE, os.geteuid()),)])
+def test_the_files_own_group_may_write_by_an_access_control_list(
+    others, library, give_list, give_to
+):
+    give_to(library, group=STRANGER)
+    plain = [entry for entry in PLAIN if entry[0] != OWNER_GROUP]
+    group = (OWNER_GROUP, READ | WRITE, NOBODY)
+    give_list(library, *sorted((*plain, group, (MASK, READ | WRITE, NOBODY), *others)))
+
+    assert judge(library).rule == "LD-077"
+    assert judge(library, TrustPolicy(groups=(STRANGER,))).accepted
+
+
 @pytest.mark.parametrize(
     "entry",
     [(USER, READ, STRANGER), (USER, READ | WRITE, os.geteuid()), (GROUP, READ, STRANGER)],
@@ -217,3 +230,9 @@ def test_a_list_that_cannot_be_read_excuses_nobody(library, give_to, monkeypatch
     monkeypatch.setattr(os, "getxattr", fail)
 
     assert judge(library).rule == "LD-077"
+
+
+def test_root_is_trusted_where_the_user_namespace_cannot_be_read(monkeypatch, tmp_path):
+    monkeypatch.setattr(trust_writers, "_UID_MAP", str(tmp_path / "none"))
+
+    assert set(trust_writers._roots()) == {0}

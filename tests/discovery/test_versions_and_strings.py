@@ -1,0 +1,92 @@
+"""Versions of symbols, names without a hash table, and the bounds of strings."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import _cffi_backend
+import pytest
+
+from modular_tf.discovery.elf import strings
+from modular_tf.discovery.elf.file import ElfFile
+from modular_tf.discovery.elf.strings import StringTable
+from modular_tf.discovery.elf.versions import parse_glibc
+from tests.discovery.elf_builder import ElfBuilder
+
+_GNU_HASH, _UNKNOWN_TAG = 0x6FFFFEF5, 0x6FFFFE00
+_VERSIONS_NEEDED = 0x6FFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("GLIBC_2.34", (2, 34)),
+        ("GLIBC_2.2.5", (2, 2, 5)),
+        ("GLIBC_2.99999", (2, 99999)),
+        ("GLIBC_2.100000", None),
+        ("GLIBC_PRIVATE", None),
+        ("GLIBC_2.x", None),
+        ("GLIBC_x.2", None),
+        ("GLIBC_2.", None),
+        ("GLIBC_2.\N{ARABIC-INDIC DIGIT THREE}", None),
+        ("GLIBCXX_3.4", None),
+        ("2.34", None),
+    ],
+)
+def test_a_version_of_glibc_is_numbers_only(version, numbers):
+    assert parse_glibc(version) == numbers
+
+
+def test_the_end_of_a_chain_counts_and_not_how_many_are_claimed(tmp_path):
+    """As for the dynamic linker, a distance of zero to the next record ends the chain."""
+    needed = struct.pack("<HHIII", 1, 9, 1, 16, 0)
+    version = struct.pack("<IHHII", 0, 0, 2, 1, 0)
+    builder = ElfBuilder(tables={"needs": needed + version}, tags={_VERSIONS_NEEDED: 9})
+    library = tmp_path / "liba.so"
+    library.write_bytes(builder.build())
+
+    with ElfFile(str(library)) as elf:
+        assert len(elf.version_needs()) == 1
+
+
+def test_without_a_hash_table_the_sections_say_how_many_symbols_there_are(tmp_path):
+    whole = Path(_cffi_backend.__file__)
+    data = whole.read_bytes()
+    hidden = tmp_path / "libhidden.so"
+    tag = struct.pack("<Q", _GNU_HASH)
+    assert data.count(tag) == 1
+    hidden.write_bytes(data.replace(tag, struct.pack("<Q", _UNKNOWN_TAG)))
+
+    with ElfFile(str(whole)) as one, ElfFile(str(hidden)) as other:
+        assert one.undefined()
+        assert list(other.undefined()) == list(one.undefined())
+
+
+class _DamagedError(Exception):
+    pass
+
+
+class _Image:
+    """A library of which nothing but its strings is asked."""
+
+    class source:  # noqa: N801
+        damaged = _DamagedError
+
+        @staticmethod
+        def read(_offset, _size, _what):
+            return b"ab\0cd\0"
+
+    @staticmethod
+    def offset_of(address, _size, _what):
+        return address
+
+
+def test_all_strings_together_have_a_bound(monkeypatch):
+    monkeypatch.setattr(strings, "_MAX_TOTAL", 6)
+    table = StringTable(_Image, 1, 6)
+    table.load()
+
+    assert (table.text(0), table.text(3)) == ("ab", "cd")
+    with pytest.raises(_DamagedError, match="longer than any real library's"):
+        table.text(5)
