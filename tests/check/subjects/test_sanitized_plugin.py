@@ -60,7 +60,7 @@ def test_with_it_a_good_plugin_conforms(check):
 
 
 def test_what_the_sanitizer_reports_is_told(check):
-    done = check("overrun", "--only", "FS-256", **QUIET)
+    done = check("overrun", "--only", "FS-256", "--root", "ram://root", **QUIET)
 
     assert done.returncode == Exit.NO
     assert ": AddressSanitizer reported heap-buffer-overflow " in done.stdout
