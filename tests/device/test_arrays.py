@@ -214,6 +214,27 @@ class Packed:
         return 1, 0
 
 
+class Foreign:
+    """An array that is known by its DLPack methods alone."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __dlpack__(self, **wishes):
+        return self._values.__dlpack__(**wishes)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+@pytest.mark.parametrize("turn", [np.transpose, lambda values: values[:, ::2], np.copy])
+def test_a_tensor_in_another_order_is_put_in_c_order(cpu, turn):
+    values = turn(np.arange(12, dtype="f4").reshape(3, 4))
+    with cpu.put(Foreign(values)) as there:
+        np.testing.assert_array_equal(there.to_numpy(), values)
+        assert there.to_bytes() == values.tobytes()
+
+
 def test_into_given_memory(cpu):
     values = np.arange(12, dtype="f4").reshape(3, 4)
     with cpu.put(values) as there:

@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from modular_tf.errors import ResourceExhaustedError
+from modular_tf.service.reload.watching.inotify_hints import InotifyHints
 from modular_tf.service.reload.watching.snapshot import take_snapshot
+from modular_tf.service.reload.watching.watch_points import WatchPoints
 from modular_tf.service.reload.watching.watcher import Watcher, WatcherSettings
 from modular_tf.service.service import PluginService
 from tests.fixtures.interrupts import Interrupt
@@ -84,3 +86,13 @@ def test_without_threads_for_hints_places_are_polled(method, folder, library, mo
     assert done.wait(PATIENCE_S)
     watcher.close()
     assert told == [str(folder / "libx.so")]
+
+
+def test_hints_that_are_closed_leave_no_thread(tmp_path):
+    hints = InotifyHints(lambda: None)
+    hints.follow(WatchPoints([str(tmp_path)]))
+    before = set(threading.enumerate())
+    hints.close()
+
+    ended = before - set(threading.enumerate())
+    assert hints._observer in ended
