@@ -190,9 +190,15 @@ def test_one_device_by_name(smoke, name):
 
 
 def test_what_is_no_name_says_so(smoke):
-    ended = smoke("good", "fixture:1")
+    ended = smoke("good", "FIX-TURE:1")
     assert ended.code == 1
-    assert "'fixture:1' is no device name" in ended.err
+    assert "'FIX-TURE:1' is no device name" in ended.err
+
+
+def test_another_case_is_another_type_and_says_which_there_are(smoke):
+    ended = smoke("good", "fixture:1")
+    assert ended.code == 3
+    assert "no device 'fixture:1'; there are: FIXTURE:0, FIXTURE:1" in ended.err
 
 
 @pytest.mark.parametrize(("words", "code"), [(("--smoke",), 1), ((), 0)])
