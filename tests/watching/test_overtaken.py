@@ -256,3 +256,14 @@ def test_a_plugin_that_is_removed_during_an_interrupted_first_use_serves_nobody(
         service.filesystem("one")
 
     assert service.schemes() == {}
+
+
+def test_a_scheme_that_a_new_file_no_longer_has_goes_to_who_was_shadowed(service, put):
+    put("liba.so", scheme="one")
+    put("libb.so", scheme="one")
+    service.load("a", "b")
+    assert service.schemes() == {"one": "a"}
+
+    put("liba.so", scheme="two")
+    service.refresh()
+    assert service.schemes() == {"one": "b", "two": "a"}
