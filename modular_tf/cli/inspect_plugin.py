@@ -73,7 +73,7 @@ def _show(plugin: dict[str, Any], printer: Printer) -> None:
             "kinds": ", ".join(plugin["kinds"]),
             "schemes": ", ".join(scheme or "(local paths)" for scheme in plugin["schemes"]),
             "device types": ", ".join(plugin["device_types"]),
-            **lines_of(plugin["probe"]),
+            **lines_of(plugin["probe"], plugin["path"]),
         }
     )
     for heading in ("reasons", "warnings"):

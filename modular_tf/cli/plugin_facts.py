@@ -63,14 +63,14 @@ def _undefined(probe: Probe) -> dict[str, list[str]]:
     return groups
 
 
-def lines_of(facts: dict[str, Any]) -> dict[str, str]:
-    """Return the facts as names and one-line values for people."""
+def lines_of(facts: dict[str, Any], path: str) -> dict[str, str]:
+    """Return the facts as names and one-line values for people, who see the path beside them."""
     from modular_tf.discovery.linking.symbol_families import readable_name  # noqa: PLC0415  (only here)
 
     elf = facts["elf"] or {}
     missing = [lost["readable"] for lost in facts["missing_symbols"]]
     return {
-        "real path": facts["real_path"],
+        "real path": facts["real_path"] if facts["real_path"] != path else "",
         "found by": facts["origin"],
         "distribution": facts["distribution"] or "",
         "also at": ", ".join(twin["path"] for twin in facts["twins"]),
