@@ -25,7 +25,10 @@ HOST_DEFAULTS = frozenset(
         "get_matching_paths",
         "translate_name",
         "flush_caches",
+        "decode_transaction_token",
         "get_filesystem_configuration",
+        "set_filesystem_configuration",
+        "set_filesystem_configuration_option",
         "get_filesystem_configuration_option",
         "get_filesystem_configuration_keys",
     )

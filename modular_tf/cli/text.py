@@ -12,7 +12,8 @@ _WITHOUT_COLOUR = ("dumb", "unknown")
 
 _CONTROLS = {
     code: chr(code).encode("unicode_escape").decode("ascii")
-    for code in (*range(0x20), *range(0x7F, 0xA0))
+    # Those that end a field or line, or that a terminal obeys; URIs of oss:// have the first ones.
+    for code in (0, *range(0x07, 0x20), *range(0x7F, 0xA0))
 }
 
 

@@ -39,7 +39,6 @@ RULES: tuple[Rule, ...] = (SHORTAGE,)
 _NUMBERS = frozenset(
     (
         errno.EAGAIN,
-        errno.EFBIG,
         errno.EINTR,
         errno.EMFILE,
         errno.ENFILE,
@@ -61,8 +60,11 @@ def shortage_of(error: BaseException) -> ShortageError | None:
         return error
     if isinstance(error, MemoryError):
         return _shortage(errno.ENOMEM, None)
-    if isinstance(error, OSError) and error.errno in _NUMBERS:
-        return _shortage(error.errno, error.filename)
+    if isinstance(error, OSError) and error.errno is not None:
+        # EFBIG without a file's name is of a write, which the limit of file sizes forbids.
+        grows = error.errno == errno.EFBIG and error.filename is None
+        if grows or error.errno in _NUMBERS:
+            return _shortage(error.errno, error.filename)
     return None
 
 

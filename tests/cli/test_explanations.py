@@ -7,7 +7,9 @@ import pytest
 from modular_tf.abi.layouts import FILESYSTEM_OPS
 from modular_tf.cli.plugin_tables import HOST_DEFAULTS
 from modular_tf.errors import UnimplementedError
+from modular_tf.filesystem.configuration import Option
 from modular_tf.filesystem.filesystem import Filesystem
+from modular_tf.filesystem.transactions import Transaction
 
 
 def test_inspect_shows_what_the_bytes_say(mtf):
@@ -126,6 +128,8 @@ class Empty(Filesystem):
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_is_called_a_default_is_one(operation):
+    empty = Empty("a", "empty")
+    option = Option("key", (1,))
     arguments = {
         "rename_file": ("a://x", "a://y"),
         "copy_file": ("a://x", "a://y"),
@@ -133,18 +137,20 @@ def test_what_is_called_a_default_is_one(operation):
         "flush_caches": (),
         "start_transaction": (),
         "end_transaction": (None,),
-        "decode_transaction_token": (None,),
+        "decode_transaction_token": (Transaction(empty, None),),
         "add_to_transaction": ("a://x", None),
         "get_filesystem_configuration": (),
         "get_filesystem_configuration_keys": (),
+        "set_filesystem_configuration": ([option],),
+        "set_filesystem_configuration_option": (option,),
     }
     refused = None
     try:
-        getattr(Empty("a", "empty"), operation)(*arguments.get(operation, ("a://x",)))
+        getattr(empty, operation)(*arguments.get(operation, ("a://x",)))
     except UnimplementedError as error:
         refused = error.operation
     except FileNotFoundError:
-        pass  # a default that searched and did not find
+        pass  # a default that searched, or was to set something, and did not find it
 
     assert (refused == operation) == (operation not in HOST_DEFAULTS)
 

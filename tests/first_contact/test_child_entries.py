@@ -154,7 +154,7 @@ def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
         (("finding", "offer", "schemes"), ["s" * 1001]),
         (("finding", "offer", "schemes"), ["file://"]),
         (("finding", "offer", "schemes"), ["s3\n"]),
-        (("finding", "offer", "platform", "platform"), "chip"),
+        (("finding", "offer", "platform", "platform"), "ch-ip"),
         (("finding", "offer", "platform", "device_type"), "GPU:0"),
         (("finding", "offer", "platform", "device_type"), "G" * 1001),
         (("finding", "offer", "platform", "priority"), 2**31),

@@ -239,7 +239,7 @@ def test_who_breaks_many_rules_or_has_long_names_is_not_who_ends_a_process(count
 
     assert found.incident is None
     assert not found.is_clean
-    assert count != 1024 or len(found.notes) > 500
+    assert count != 1024 or len(found.notes) > 400
     assert {note.rule for note in found.notes} >= ({"FS-007"} if length > 1000 else {"FS-013"})
 
 
