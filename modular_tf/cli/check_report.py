@@ -19,6 +19,7 @@ from modular_tf.check.report.text import (
     total_line,
 )
 from modular_tf.cli.check_lines import CheckLines
+from modular_tf.cli.text import printable
 from modular_tf.errors import ConfigError
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -114,4 +115,4 @@ def _write_text(report: Report, printer: Printer, before: Report | None, *, verb
 
 def _annotate(report: Report, stream: TextIO) -> None:
     """Write annotations; a CI service reads them on either stream."""
-    stream.writelines(line + "\n" for line in github_annotations(report))
+    stream.writelines(printable(line) + "\n" for line in github_annotations(report))
