@@ -134,7 +134,7 @@ class _Library:
             return None
         named = f"{demangled(function.name())}+{address - function.start:#x}"
         line = self._lines.at(inside)
-        return named if line is None else f"{named} at {line}"
+        return named if line is None else f"{named} at {line[-_MOST_OF_A_NAME:]}"
 
     def _first_address(self) -> int:
         """Return the address in the file at which its mapping begins."""

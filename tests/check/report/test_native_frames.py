@@ -158,6 +158,19 @@ def test_a_file_that_takes_all_memory_is_given_up(tmp_path):
     assert touched < native_frames.MOST_MEMORY + (1 << 30)
 
 
+def test_a_source_file_has_the_end_of_a_long_name(tmp_path):
+    source = tmp_path / "long.c"
+    source.write_text(f'#line 7 "{" at :1" * 30_000}/end.c"\nvoid crashing(void) {{}}\n')
+    library = tmp_path / "liblong.so"
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", source, "-o", library], check=True)
+
+    name = _named(library, hex(_address_of(library, "crashing") + 1))
+
+    assert name.startswith("crashing+0x1 at ")
+    assert name.endswith("/end.c:7")
+    assert len(name) < 5000
+
+
 def _with_long_names(symbols, letters):
     names = b"\0" + b"a" * letters + b"\0"
     table = struct.pack("<IBBHQQ", 1, 0x12, 0, 1, 0x1000, 1) * symbols
