@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from modular_tf.check.excuses import excused, outdated
 from modular_tf.check.outcome import Verdict
 from modular_tf.check.planning import number_of_checks, plan_of
-from modular_tf.check.report.native_frames import with_named_frames
+from modular_tf.check.report.named_frames import with_named_frames
 from modular_tf.check.report.report import PluginReport, Report
 from modular_tf.check.run import InterruptedRun, run_checks
 from modular_tf.discovery.linking.host_exports import host_exports
@@ -59,12 +59,14 @@ def check_plugins(
     except KeyboardInterrupt:
         return Report((), time.monotonic() - begun, interrupted=True)
     for plan in plans:
-        if begin is not None:
-            begin(plan)
         try:
+            if begin is not None:
+                begin(plan)
             reports.append(_checked(plan, settings, limits, tell))
         except InterruptedRun as interrupted:
             reports.append(_report(plan, settings, interrupted.run, time.monotonic() - begun))
+            return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
+        except KeyboardInterrupt:  # before the checks of this one
             return Report(tuple(reports), time.monotonic() - begun, interrupted=True)
     return Report(tuple(reports), time.monotonic() - begun)
 
@@ -82,7 +84,10 @@ def _checked(
             tell(plan, excused(outcome, settings))
 
     run = run_checks(plan, limits, heard)
-    return _report(plan, settings, run, time.monotonic() - begun)
+    try:
+        return _report(plan, settings, run, time.monotonic() - begun)
+    except KeyboardInterrupt:  # while frames are named, which may take long
+        raise InterruptedRun(run) from None
 
 
 def _report(

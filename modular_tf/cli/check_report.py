@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from modular_tf.check.report.annotations import github_annotations
@@ -19,6 +21,7 @@ from modular_tf.check.report.text import (
     total_line,
 )
 from modular_tf.cli.check_lines import CheckLines
+from modular_tf.cli.text import printable
 from modular_tf.errors import ConfigError
 from modular_tf.service.kept.storage.output_file import (
     STANDARD_OUTPUT,
@@ -28,7 +31,7 @@ from modular_tf.service.kept.storage.output_file import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
     from modular_tf.check.report.report import Report
@@ -89,7 +92,8 @@ def write(report: Report, options: Namespace, printer: Printer, before: Report |
         compared = {} if before is None else {"since": compare(before, report).as_dict()}
         printer.json_object(**as_json(report), **compared)
     elif not is_taken:
-        _write_text(report, printer, before, verbose=options.verbose > 0)
+        with _no_commands(options):
+            _write_text(report, printer, before, verbose=options.verbose > 0)
     if options.annotations == "github":
         _annotate(report, sys.stderr if is_taken else sys.stdout)
 
@@ -112,6 +116,18 @@ def _write_text(report: Report, printer: Printer, before: Report | None, *, verb
         lines.write([CUT_SHORT])
 
 
+@contextmanager
+def _no_commands(options: Namespace) -> Iterator[None]:
+    """Let GitHub obey no line of the text in the block: some are what a plugin has written."""
+    if options.annotations is None:
+        yield
+        return
+    token = secrets.token_hex(16)
+    sys.stdout.write(f"::stop-commands::{token}\n")
+    yield
+    sys.stdout.write(f"::{token}::\n")
+
+
 def _annotate(report: Report, stream: TextIO) -> None:
     """Write annotations; a CI service reads them on either stream."""
-    stream.writelines(line + "\n" for line in github_annotations(report))
+    stream.writelines(printable(line) + "\n" for line in github_annotations(report))

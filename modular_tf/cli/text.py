@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,8 +44,14 @@ def without_controls(text: str) -> str:
 
 
 def raw(text: str) -> bytes:
-    """Return the bytes that a name stands for, undecodable ones as they were."""
-    return os.fsencode(text)
+    """Return the bytes that a name stands for, undecodable ones as they were.
+
+    Text for which the encoding of file names has no bytes is written out.
+    """
+    try:
+        return os.fsencode(text)
+    except UnicodeEncodeError:
+        return printable(text).encode(sys.getfilesystemencoding(), "backslashreplace")
 
 
 def when(mtime_nsec: int) -> str:

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 ROOT = "modular_tf"
 """The logger above all of this package's."""
 
+_METHODS = {  # of structlog's loggers; an application may give the levels of logging other names
+    logging.DEBUG: "debug",
+    logging.INFO: "info",
+    logging.WARNING: "warning",
+    logging.ERROR: "error",
+    logging.CRITICAL: "critical",
+}
+
 
 class EventLog:
     """Writes events of one part of the package. [any thread]
@@ -96,7 +104,7 @@ class EventLog:
                 self._stdlib.handle(record)
             else:
                 log = structlog.get_logger(self._stdlib.name, **self._bound)
-                getattr(log, record.levelname.lower())(event, **values)
+                getattr(log, _METHODS[record.levelno])(event, **values)
         except Exception:  # noqa: BLE001  (of the application's code)
             if logging.lastResort is not None:
                 logging.lastResort.handle(record)

@@ -93,7 +93,8 @@ class _Guard(NamedTuple):
                 raise
             if steps is not None:
                 try:
-                    return self.plain_result(_end(steps, result))
+                    # A copy: what a wrapper does to it before it fails changes nothing.
+                    return self.plain_result(_end(steps, self.plain_result(result)))
                 except Exception as error:  # noqa: BLE001
                     failure = error
             answer = None if failure is None else self.failed(failure)

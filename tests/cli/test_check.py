@@ -86,6 +86,17 @@ def test_a_run_is_compared_with_an_earlier_one(mtf, spoilt, tmp_path, monkeypatc
     assert any(line.startswith(f"better {SPOILT}") for line in ended.lines)
 
 
+def test_annotations_hold_no_control_characters_of_a_file_name(mtf, tmp_path):
+    spoilt = tmp_path / "lib\x1b[31m\udcff.so"
+    spoilt.write_bytes(b"no library")
+
+    ended = mtf("check", spoilt, "--level", 1, "--annotations", "github")
+
+    (annotation,) = (line for line in ended.lines if line.startswith("::error title="))
+    assert "\\x1b[31m\\xff" in annotation
+    assert b"\x1b" not in ended.out
+
+
 def test_junit_and_annotations_are_written(mtf, spoilt, tmp_path):
     path = tmp_path / "junit.xml"
 

@@ -48,6 +48,13 @@ def test_a_pipe_gets_the_bytes_of_a_name_that_is_not_text(capfdbinary):
     assert capfdbinary.readouterr().out == b"a\xffb\n"
 
 
+def test_a_pipe_gets_text_that_the_encoding_of_file_names_lacks_written_out(capfdbinary):
+    """As a hook of an installed package may return it."""
+    Printer(json=False).line("a\ud800b")
+
+    assert capfdbinary.readouterr().out == b"a\\ud800b\n"
+
+
 def test_control_characters_in_a_name_add_no_lines_or_fields_to_a_pipe(capfdbinary):
     printer = Printer(json=False)
 

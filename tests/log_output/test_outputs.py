@@ -179,6 +179,19 @@ assert values == {{"scheme": "ram"}}, values
     run_listening(code)
 
 
+def test_renamed_levels_keep_no_event_from_structlog(run_listening):
+    """Applications rename levels of logging to colour them."""
+    code = f"""
+import logging, structlog
+from structlog.testing import capture_logs
+logging.addLevelName(logging.INFO, "\\x1b[32mINFO\\x1b[0m")
+logging.getLogger("modular_tf").setLevel("INFO")
+with capture_logs() as found:{LOAD.replace(chr(10), chr(10) + "    ")}
+assert any(e["event"] == "plugin.processed" and e["log_level"] == "info" for e in found), found
+"""
+    assert run_listening(code).stderr == ""
+
+
 def test_a_broken_processor_of_the_application_does_no_harm(run_listening):
     code = f"""
 import logging, structlog

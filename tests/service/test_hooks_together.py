@@ -193,6 +193,23 @@ def test_a_broken_wrapper_is_named_and_the_answers_of_others_remain(broken, kind
     assert failure.message.startswith("modular_tf_filesystems of Broken failed: ")
 
 
+@pytest.mark.parametrize("kind", ["wrapper", "hookwrapper"])
+def test_what_a_wrapper_takes_from_the_answers_before_it_fails_stays(kind, make_service):
+    def empties():
+        given = yield
+        answers = given if kind == "wrapper" else given.get_result()
+        answers[0].clear()
+        answers.clear()
+        raise RuntimeError("broken hook")
+
+    good = hooks("modular_tf_filesystems", lambda: {"good": MemoryStore()})
+    bad = hooks("modular_tf_filesystems", empties, name="Broken", **{kind: True})
+    service = make_service(hooks=[bad, good])
+    service.load()
+
+    assert service.schemes() == {"good": "MemoryStore"}
+
+
 @pytest.mark.parametrize("broken", BROKEN[:4], ids=lambda function: function.__name__)
 def test_a_broken_wrapper_of_the_veto_forbids(broken, refusal_by):
     message = refusal_by(hooks(VETO, broken, name="Broken", wrapper=True))

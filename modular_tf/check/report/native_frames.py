@@ -1,79 +1,80 @@
-"""Functions and source lines of native frames, where the plugin's file names them."""
+"""Functions and source lines of native frames, where the plugin's file names them.
+
+Files are read in a process of its own (`named_frames`), since they may hold anything.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import struct
+import sys
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.check.report.source_lines import SourceLines
 from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.parent_death import die_with_parent
+from modular_tf.processes.child import dump_no_core, lower_limit
+from modular_tf.processes.memory_use import memory_use
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-
-    from modular_tf.check.outcome import Incident, Outcome
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _FUNCTION = 2
 _MOST_OF_A_NAME = 4096
 _PAGE = 4096
+MOST_MEMORY = 2 << 30
+"""What reading files may take, in bytes."""
 
 
-def with_named_frames(outcomes: Iterable[Outcome], files: Iterable[str]) -> tuple[Outcome, ...]:
-    """Return outcomes whose native frames say function and source line where a file has them.
-
-    A frame was `FILE 0xOFFSET` or `FILE SYMBOL+0xOFFSET`, and becomes
-    `FILE FUNCTION+0xOFFSET at SOURCE:LINE`; C++ names are readable.
+def serve(*, parent: int) -> None:
+    """Write the names of the frames that standard input holds, and end.
 
     Args:
-        outcomes: The outcomes.
-        files: The plugin's own files, absolute: no others are read, whatever a frame names.
+        parent: The process that waits for them.
+    """
+    die_with_parent(parent)
+    dump_no_core()
+    lower_limit(resource.RLIMIT_DATA, memory_use("self").allocated + MOST_MEMORY)
+    asked = json.load(sys.stdin)
+    names = names_of(((frame, returns) for frame, returns in asked["frames"]), asked["files"])
+    print(f"\n{json.dumps([*names])}", flush=True)  # noqa: T201
+
+
+def names_of(frames: Iterable[tuple[str, bool]], files: Collection[str]) -> Iterator[str]:
+    """Yield frames with their names; one that has none as it is, but for C++ names.
+
+    Args:
+        frames: Each with whether its address is one that a call returns to.
+        files: No others are read.
     """
     with ExitStack() as opened:
-        names = _Names(frozenset(files), opened)
-        return tuple(_with_names(outcome, names) for outcome in outcomes)
-
-
-def _with_names(outcome: Outcome, names: _Names) -> Outcome:
-    incident = outcome.incident
-    if incident is None or not incident.backtrace:
-        return outcome
-    return replace(outcome, incident=replace(incident, backtrace=tuple(names.of(incident))))
+        names = _Names(files, opened)
+        for frame, returns in frames:
+            yield names.of(frame, returns=returns)
 
 
 class _Names:
-    """The names of frames; each is looked up once."""
+    """The names in some files, each of which is opened once."""
 
     def __init__(self, files: Collection[str], opened: ExitStack) -> None:
         self._files = files
         self._opened = opened
         self._libraries: dict[str, _Library] = {}
-        self._known: dict[tuple[str, bool], str] = {}
 
-    def of(self, incident: Incident) -> Iterator[str]:
-        """Yield the frames of an incident with their names."""
-        for number, frame in enumerate(incident.backtrace):
-            # Behind the first one stand the addresses that calls return to; so does the first of
-            # an exit, which no signal interrupted.
-            key = frame, number > 0 or incident.exit_status is not None
-            if key not in self._known:
-                self._known[key] = self._named(*key)
-            yield self._known[key]
-
-    def _named(self, frame: str, returns: bool) -> str:  # noqa: FBT001
+    def of(self, frame: str, *, returns: bool) -> str:
         file = next((each for each in self._files if frame.startswith(f"{each} ")), None)
         if file is None:
-            return _readable(*_split(frame))
-        place = frame[len(file) + 1 :]
-        symbol, _, offset = place.rpartition("+")
+            return readable(frame)
+        symbol, _, offset = frame[len(file) + 1 :].rpartition("+")
         try:
             found = self._library(file).place(symbol, int(offset, 16), returns=returns)
         except Exception:  # noqa: BLE001  (a broken file; no reader)
             found = None
-        return _readable(file, place) if found is None else f"{file} {found}"
+        return readable(frame) if found is None else f"{file} {found}"
 
     def _library(self, file: str) -> _Library:
         if file not in self._libraries:
@@ -81,12 +82,9 @@ class _Names:
         return self._libraries[file]
 
 
-def _split(frame: str) -> tuple[str, str]:
+def readable(frame: str) -> str:
+    """Return a frame whose symbol, if it has one, is readable."""
     file, _, place = frame.rpartition(" ")
-    return file, place
-
-
-def _readable(file: str, place: str) -> str:
     symbol, plus, offset = place.rpartition("+")
     return f"{file} {demangled(symbol)}{plus}{offset}"
 
@@ -107,7 +105,7 @@ class _Function(NamedTuple):
     end: int
 
     def name(self) -> str:
-        return str(self.names.get_string(self.name_at))
+        return str(self.names.get_string(self.name_at))[:_MOST_OF_A_NAME]
 
 
 class _Library:
@@ -136,7 +134,7 @@ class _Library:
             return None
         named = f"{demangled(function.name())}+{address - function.start:#x}"
         line = self._lines.at(inside)
-        return named if line is None else f"{named} at {line}"
+        return named if line is None else f"{named} at {line[-_MOST_OF_A_NAME:]}"
 
     def _first_address(self) -> int:
         """Return the address in the file at which its mapping begins."""

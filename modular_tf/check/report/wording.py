@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _CALLS_SHOWN = 16
 _OWN_FOLDERS = re.compile(
-    r"(?:modular-tf-check/)?(?:[0-9a-f]{12,}-[0-9]+/(?:[A-Z]{2}-[0-9]{3}-[0-9]+(?:/|(?=')))?)+"
+    r"(?:modular-tf-check/)?"
+    # Digits are tried from their first one only: the time is linear, whatever a plugin has written.
+    r"(?:(?<![0-9a-f])[0-9a-f]{12,}-[0-9]+/(?:[A-Z]{2}-[0-9]{3}-[0-9]+(?:/|(?=')))?)+"
 )
 
 

@@ -230,3 +230,13 @@ def test_another_folder_is_the_same_plugin():
     elsewhere = report(*ALL_KINDS, path="/elsewhere/libmine.so")
 
     assert compare(WHOLE, elsewhere) == compare(WHOLE, WHOLE)
+
+
+def test_own_folders_are_looked_for_in_linear_time(run_python):
+    """A plugin's last words may be a megabyte of digits."""
+    run_python("""
+        from modular_tf.check.report.wording import without_own_folders
+        digits = "a" * 1_000_000
+        assert without_own_folders(digits) == digits
+        assert without_own_folders(f"ram://{'a' * 16}-7/FS-156-1/x") == "ram://…/x"
+    """)

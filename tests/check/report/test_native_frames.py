@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 import struct
 import subprocess
+import zlib
 from dataclasses import replace
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
 from modular_tf.check.outcome import Incident
-from modular_tf.check.report.native_frames import demangled, with_named_frames
+from modular_tf.check.report import named_frames, native_frames
+from modular_tf.check.report.named_frames import with_named_frames
+from modular_tf.check.report.native_frames import demangled
 from tests.check.report.crashing_plugin import LINE, SOURCE, crashing_plugin
 from tests.check.report.outcomes import CRASHED
 
@@ -127,6 +132,80 @@ def test_a_symbol_table_of_nonsense_stays_without_names(tmp_path):
     assert _named(library, "0x1000") == "0x1000"
 
 
+def test_a_file_whose_reading_takes_hours_is_given_up(tmp_path, monkeypatch):
+    """Each of many symbols has a name of megabytes, and all have to be compared."""
+    monkeypatch.setattr(named_frames, "_SECONDS", 3.0)
+    library = tmp_path / "libnames.so"
+    library.write_bytes(_with_long_names(symbols=1_000_000, letters=4_000_000))
+
+    assert _named(library, f"{_MANGLED}+0x1") == f"{_READABLE}+0x1"
+
+
+def test_a_file_that_is_a_pipe_by_now_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(named_frames, "_SECONDS", 3.0)
+    os.mkfifo(tmp_path / "libpipe.so")
+
+    assert _named(tmp_path / "libpipe.so", "0x1000") == "0x1000"
+
+
+def test_a_file_that_takes_all_memory_is_given_up(tmp_path):
+    """Its symbols are compressed: a few megabytes become many gigabytes."""
+    library = tmp_path / "libbomb.so"
+    library.write_bytes(_with_compressed_symbols(size=4 << 30))
+
+    assert _named(library, f"{_MANGLED}+0x1") == f"{_READABLE}+0x1"
+    touched = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+    assert touched < native_frames.MOST_MEMORY + (1 << 30)
+
+
+def test_a_source_file_has_the_end_of_a_long_name(tmp_path):
+    source = tmp_path / "long.c"
+    source.write_text(f'#line 7 "{" at :1" * 30_000}/end.c"\nvoid crashing(void) {{}}\n')
+    library = tmp_path / "liblong.so"
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", source, "-o", library], check=True)
+
+    name = _named(library, hex(_address_of(library, "crashing") + 1))
+
+    assert name.startswith("crashing+0x1 at ")
+    assert name.endswith("/end.c:7")
+    assert len(name) < 5000
+
+
+def _with_long_names(symbols, letters):
+    names = b"\0" + b"a" * letters + b"\0"
+    table = struct.pack("<IBBHQQ", 1, 0x12, 0, 1, 0x1000, 1) * symbols
+    return _library_of(table, names)
+
+
+def _with_compressed_symbols(size):
+    compressor, zeros = zlib.compressobj(), bytes(1 << 24)
+    first, other = (
+        compressor.compress(zeros) + compressor.flush(zlib.Z_FULL_FLUSH) for _ in range(2)
+    )
+    packed = first + other * (size // len(zeros) - 1)
+    section = struct.pack("<IIQQ", 1, 0, size, 8) + packed
+    whole = len(section) // 24 * 24 + 24  # the reader takes whole symbols only
+    return _library_of(section.ljust(whole, b"\0"), b"\0", flags=2 | 0x800)
+
+
+def _library_of(symbols, names, flags=2):
+    """An ELF file that has nothing but a dynamic symbol table."""
+    titles = b"\0.shstrtab\0.dynsym\0.dynstr\0"
+    begin = 64 + 56
+    starts = [begin, begin + len(titles), begin + len(titles) + len(symbols)]
+    end = starts[2] + len(names)
+    head = struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, end, 0, 64, 56, 1, 64, 4, 1)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, 0x2000, 0x2000, 0x1000)
+    sections = (
+        (0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        (1, 3, 2, 0, starts[0], len(titles), 0, 0, 1, 0),
+        (11, 11, flags, 0, starts[1], len(symbols), 3, 1, 8, 24),
+        (19, 3, 2, 0, starts[2], len(names), 0, 0, 1, 0),
+    )
+    table = b"".join(struct.pack("<IIQQQQIIQQ", *section) for section in sections)
+    return b"\x7fELF\2\1\1".ljust(16, b"\0") + head + segment + titles + symbols + names + table
+
+
 def test_no_file_is_read_but_the_plugin_s(tmp_path):
     """Frames come from a process in which the plugin ran: it may have written any name."""
     ended = Incident(signal=11, backtrace=(f"{crashing_plugin()} 0x1000", "/dev/zero 0x1"))
@@ -152,7 +231,7 @@ def test_without_the_extra_frames_stay_offsets(run_python):
 
         sys.modules["elftools.elf.elffile"] = None
         from modular_tf.check.outcome import Incident, Outcome, Pass, Verdict
-        from modular_tf.check.report.native_frames import with_named_frames
+        from modular_tf.check.report.named_frames import with_named_frames
 
         frame = f"{sys.argv[1]} 0x1000"
         incident = Incident(signal=11, backtrace=(frame,))

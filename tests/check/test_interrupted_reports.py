@@ -1,0 +1,60 @@
+"""An interrupt between the checks and the report takes nothing from the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.check import conformance
+from modular_tf.check.candidates import candidates_of
+from modular_tf.check.limits import Limits
+from modular_tf.check.outcome import Outcome, Pass, Verdict
+from modular_tf.check.run import CheckRun
+from modular_tf.check.settings import CheckSettings
+from tests.contrib.plugin_process import installed_plugin
+
+FOUND = Outcome("LD-004", "", Pass.LIBRARY, Verdict.PASSED)
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Check two plugins, of each of which one outcome is found."""
+    monkeypatch.setattr(conformance, "run_checks", lambda *_: CheckRun((FOUND,)))
+    plugins = [str(installed_plugin(name)) for name in ("ram_filesystem", "posix_filesystem")]
+    candidates, _ = candidates_of(plugins)
+
+    def run(**options):
+        return conformance.check_plugins(
+            candidates, CheckSettings(), seed=1, limits=Limits(), **options
+        )
+
+    return run
+
+
+def test_an_interrupt_while_frames_are_named_keeps_the_outcomes(check, monkeypatch):
+    pending = [KeyboardInterrupt]
+
+    def interrupted_once(outcomes, _):
+        if pending:
+            raise pending.pop()
+        return tuple(outcomes)
+
+    monkeypatch.setattr(conformance, "with_named_frames", interrupted_once)
+
+    report = check()
+
+    assert report.interrupted
+    assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
+
+
+def test_an_interrupt_before_the_second_plugin_keeps_the_report_of_the_first(check):
+    begun = []
+
+    def begin(plan):
+        begun.append(plan)
+        if len(begun) > 1:
+            raise KeyboardInterrupt
+
+    report = check(begin=begin)
+
+    assert report.interrupted
+    assert [plugin.outcomes for plugin in report.plugins] == [(FOUND,)]
