@@ -5,6 +5,7 @@
 
 #include "export.h"
 #include "import.h"
+#include "interpreter_end.h"
 #include "lifetime.h"
 #include "managed_tensor.h"
 
@@ -134,11 +135,12 @@ static int describe_object(void* object, DLTensor* out) {
   return 0;
 }
 
-/* Memory of the host is complete, and has no stream. */
+/* Memory of the host is complete, and has no stream. Without an exception where Python has ended. */
 static int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out_stream) {
   const DLDevice device = {device_type, device_id};
   *out_stream = NULL;
   if (work_stream_query == NULL || mtf_is_host_readable(device)) return 0;
+  if (!mtf_can_take_gil()) return -1;
   const PyGILState_STATE state = PyGILState_Ensure(); /* tolerates callers without the GIL */
   PyObject* handle =
       PyObject_CallFunction(work_stream_query, "ii", (int)device_type, (int)device_id);
