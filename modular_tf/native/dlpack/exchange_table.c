@@ -77,8 +77,8 @@ static Tensor* hold_in_order(Tensor* self, uint64_t* flags) {
  * the host is waited for, which has no stream that a consumer could order itself by. */
 static int hold_without_order(Tensor* self) {
   const bool is_ordered_by_consumer = self->needs_sync && !mtf_is_host_readable(self->dl.device);
-  if (is_ordered_by_consumer && self->is_view) { /* has the memory, whatever became of its root */
-    mtf_hold(self);
+  if (is_ordered_by_consumer && self->is_view && !self->is_ended) {
+    mtf_hold(self); /* it has the memory, whatever became of its root */
     return 0;
   }
   return mtf_hold_when_done(self, is_ordered_by_consumer ? no_order : Py_None);
