@@ -258,9 +258,12 @@ class Executor:
         others = [each for each in self._streams.all() if each.native is not None]
         if len(self._in_flight) > len(others):
             self.synchronize()
-        for other in others:
-            if other is not stream and other.may_have_work:
-                stream.wait_for(other)
+        try:
+            for other in others:
+                if other is not stream and other.may_have_work:
+                    stream.wait_for(other)
+        except ClosedError:  # another thread has closed one meanwhile
+            self.synchronize()
 
     # -- closing -----------------------------------------------------------------------------------
 

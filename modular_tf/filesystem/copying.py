@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from modular_tf.errors import InternalError, ModularTFError, NotFoundError
+from modular_tf.errors import InternalError, ModularTFError, NotFoundError, PermissionDeniedError
 from modular_tf.filesystem.uri import basename, dirname, join_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from modular_tf.filesystem.files import RandomAccessFile, WritableFile
     from modular_tf.filesystem.filesystem import Filesystem
@@ -108,28 +108,35 @@ def _write_empty(fs: Filesystem, target: str, write: _Write) -> None:
 
 
 def _replace(fs: Filesystem, target: str, write: _Write) -> None:
-    """Write a file beside the target and rename it; a failure leaves the target as it was."""
+    """Write a file beside the target and rename it; a failure leaves the target as it was.
+
+    Where the directory takes no new file the target itself is written.
+    """
     directory = dirname(target.rstrip("/"))
     unfinished = join_path(directory, f"{_UNFINISHED}{os.urandom(8).hex()}")
-    _write_new(fs, unfinished, write)
-    with _undoing(fs.delete_file, unfinished):
+    try:  # begins before the file exists: an interrupt may come between any two steps
+        try:
+            writer = fs.new_writable_file(unfinished)
+        except PermissionDeniedError:
+            return _write_new(fs, target, write)
+        with writer:
+            write(writer)
         fs.rename_file(unfinished, target)
+    except BaseException:
+        with suppress(ModularTFError):
+            fs.delete_file(unfinished)
+        raise
 
 
 def _write(fs: Filesystem, target: str, write: _Write, undo: Callable[[str], None]) -> None:
+    """Write a file; call `undo(target)` after a failure, and raise that whatever comes of it."""
     writer = fs.new_writable_file(target)
-    with _undoing(undo, target), writer:
-        write(writer)
-
-
-@contextmanager
-def _undoing(undo: Callable[[str], None], uri: str) -> Iterator[None]:
-    """Call `undo(uri)` after a failure, and raise that failure whatever comes of it."""
     try:
-        yield
+        with writer:
+            write(writer)
     except BaseException:
         with suppress(ModularTFError):
-            undo(uri)
+            undo(target)
         raise
 
 

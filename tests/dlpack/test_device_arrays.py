@@ -12,6 +12,7 @@ import pytest
 
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.executor import Executor
+from modular_tf.device.streams.stream import Stream
 from modular_tf.dlpack import DeviceType, consume, from_dlpack, to_dlpack
 from modular_tf.errors import ClosedError, ConfigError, InternalError
 from modular_tf.native.ffi import lib
@@ -194,6 +195,26 @@ def test_work_of_a_stream_that_was_closed_is_waited_for(device):
     with device.create_stream() as stream:
         stream.add_callback(lambda: (time.sleep(0.05), done.append(True)))
         stream.memcpy_htod(array.memory, np.array(VALUES))
+    work_stream(array.__dlpack_device__())
+
+    assert done == [True]
+
+
+def test_work_of_a_stream_that_another_thread_closes_is_waited_for(device, monkeypatch):
+    """It is closed when it was found to have work, before anything waits for it."""
+    array = device.put(VALUES * 0)
+    done = []
+    stream = device.create_stream()
+    stream.add_callback(lambda: (time.sleep(0.05), done.append(True)))
+    stream.memcpy_htod(array.memory, np.array(VALUES))
+    wait_for = Stream.wait_for
+
+    def close_first(self, other):
+        if other is stream:
+            other.close()
+        wait_for(self, other)
+
+    monkeypatch.setattr(Stream, "wait_for", close_first)
     work_stream(array.__dlpack_device__())
 
     assert done == [True]

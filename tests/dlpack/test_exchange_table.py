@@ -168,6 +168,16 @@ def test_what_came_back_by_the_table_leaves_by_it_though_the_first_was_ended():
     delete(again)
 
 
+def test_one_that_came_back_and_was_ended_itself_leaves_no_more():
+    back = returned(managed_from(pending(12)))
+    back._end_memory()
+
+    with pytest.raises(BufferError, match="given back"):
+        managed_from(back)
+    with pytest.raises(BufferError, match="given back"):
+        describe(back)
+
+
 def test_what_we_hand_to_a_foreign_table_was_waited_for():
     """Nobody asks for a stream on that way."""
     table = Table()

@@ -169,6 +169,34 @@ def test_a_tensor_of_another_major_version_is_given_back(major):
     assert name_of(producer.capsule) == "used_dltensor_versioned"
 
 
+def test_a_tensor_of_another_major_version_is_given_back_once():
+    """The collector may run while the error is made, and a finalizer consume the capsule too."""
+
+    class Garbage:
+        def __init__(self):
+            self.cycle = self
+
+        def __del__(self):
+            with pytest.raises((BufferError, ValueError)):
+                consume(producer.capsule)
+
+    thresholds = gc.get_threshold()
+    for n_allocations in range(1, 10):
+        producer = Producer()
+        producer.managed.major = 2
+        gc.collect()
+        Garbage()
+        try:
+            raise KeyError  # an error within another is an object from the start
+        except KeyError:
+            gc.set_threshold(gc.get_count()[0] + n_allocations)
+            with suppress(BufferError, ValueError):
+                consume(producer.capsule)
+            gc.set_threshold(*thresholds)
+        gc.collect()
+        assert producer.deleted == 1
+
+
 def test_a_tensor_of_another_major_version_may_have_no_deleter():
     producer = Producer()
     producer.managed.major = 2

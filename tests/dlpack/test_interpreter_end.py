@@ -1,4 +1,4 @@
-"""Deleters that are called while Python ends, and afterwards."""
+"""Deleters, and a table, that are called while Python ends, and afterwards."""
 
 from __future__ import annotations
 
@@ -47,15 +47,19 @@ def test_so_is_what_goes_with_the_modules_of_a_forked_child(run_python):
 
 @pytest.fixture(scope="module")
 def late_deleter(tmp_path_factory):
-    """Return a C library that calls deleters on a thread of its own, and when the process exits."""
+    """Return a C library that calls on a thread of its own, and when the process exits."""
     from tests.fixtures.compiler import compile_object, link_library
 
     source = tmp_path_factory.mktemp("late") / "late_deleter.c"
     source.write_text(
         """
+        #define _POSIX_C_SOURCE 200809L /* for dprintf */
         #include <pthread.h>
+        #include <stdint.h>
+        #include <stdio.h>
         #include <stdlib.h>
 
+        typedef int (*WorkStream)(int32_t, int32_t, void**);
         typedef void (*Deleter)(void*);
         static Deleter last;
         static void* of_last;
@@ -79,6 +83,25 @@ def late_deleter(tmp_path_factory):
           last = of(managed);
           of_last = managed;
           return atexit(delete_last);
+        }
+
+        static void* ask(void* table) {
+          void* stream = NULL;
+          dprintf(1, "%d", ((WorkStream*)table)[6](12, 0, &stream));
+          return NULL;
+        }
+
+        __attribute__((visibility("default"))) int ask_on_thread(void* table) {
+          pthread_t thread;
+          if (pthread_create(&thread, NULL, ask, table) != 0) return 1;
+          return pthread_join(thread, NULL);
+        }
+
+        static void ask_last(void) { ask(of_last); }
+
+        __attribute__((visibility("default"))) int ask_at_exit(void* table) {
+          of_last = table;
+          return atexit(ask_last);
         }
         """
     )
@@ -119,3 +142,38 @@ def test_a_deleter_after_python_leaks(run_python, late_deleter):
     """
 
     assert run_python(code, late_deleter).stdout == "0\n"
+
+
+ASK = f"""{LATE}
+    import modular_tf.device.arrays.work_streams
+    from tests.dlpack.exchange import OURS
+    table = ctypes.c_void_p(ctypes.addressof(OURS))
+"""
+
+
+def test_a_thread_that_asks_for_a_work_stream_while_python_runs_is_told(run_python, late_deleter):
+    code = f"""{ASK}
+    late.ask_on_thread(table)
+    """
+
+    assert run_python(code, late_deleter).stdout.startswith("0")
+
+
+def test_one_that_asks_while_python_ends_goes_on_without(run_python, late_deleter):
+    code = f"""{ASK}
+    class Last:
+        def __del__(self, late=late, table=table):
+            late.ask_on_thread(table)
+
+    sys.kept = Last()
+    """
+
+    assert "-1" in run_python(code, late_deleter).stdout
+
+
+def test_one_that_asks_after_python_goes_on_without(run_python, late_deleter):
+    code = f"""{ASK}
+    late.ask_at_exit(table)
+    """
+
+    assert "-1" in run_python(code, late_deleter).stdout

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from itertools import count
+
 import pytest
 
 from modular_tf.errors import (
@@ -13,7 +17,7 @@ from modular_tf.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from modular_tf.filesystem import defaults
+from modular_tf.filesystem import copying, defaults
 from modular_tf.filesystem.copying import COPY_BLOCK, copy_through
 from tests.filesystem.memory_store import MemoryStore, filesystem_of
 
@@ -140,6 +144,57 @@ def test_a_copy_that_fails_leaves_an_old_target_as_it_was(failing, store, renami
         renaming.copy_file("mem://h/f", "mem://h/g")
 
     assert store.files == {"/f": _LARGE, "/g": b"kept"}
+
+
+def _is_interrupted(step, call):
+    """Return whether a call was interrupted before this step of the copying code."""
+    steps = count()
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename not in {copying.__file__, contextlib.__file__}:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(steps) == step:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_at_any_step_leaves_no_unfinished_file():
+    for step in count():
+        store = MemoryStore()
+        fs = filesystem_of(store, also=("rename_file",))
+        store.files.update({"/f": b"new", "/g": b"old"})
+        if not _is_interrupted(step, lambda: fs.copy_file("mem://h/f", "mem://h/g")):  # noqa: B023
+            break
+        assert store.files in ({"/f": b"new", "/g": b"old"}, {"/f": b"new", "/g": b"new"})
+    assert step > 100
+    assert store.files["/g"] == b"new"
+
+
+def test_an_old_target_is_written_itself_where_its_directory_takes_no_file(store, renaming):
+    store.files.update({"/f": _LARGE, "/g": b"old"})
+    enter = store.enter
+
+    def refuse_others(operation, uri):
+        if operation == "new_writable_file" and uri != "mem://h/g":
+            raise PermissionDeniedError("no new file here")
+        return enter(operation, uri)
+
+    store.enter = refuse_others
+    renaming.copy_file("mem://h/f", "mem://h/g")
+
+    assert store.files == {"/f": _LARGE, "/g": _LARGE}
 
 
 def test_an_old_target_in_a_directory_stays_too(store, renaming):

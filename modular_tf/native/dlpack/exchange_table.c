@@ -5,6 +5,7 @@
 
 #include "export.h"
 #include "import.h"
+#include "interpreter_end.h"
 #include "lifetime.h"
 #include "managed_tensor.h"
 
@@ -76,8 +77,8 @@ static Tensor* hold_in_order(Tensor* self, uint64_t* flags) {
  * the host is waited for, which has no stream that a consumer could order itself by. */
 static int hold_without_order(Tensor* self) {
   const bool is_ordered_by_consumer = self->needs_sync && !mtf_is_host_readable(self->dl.device);
-  if (is_ordered_by_consumer && self->is_view) { /* has the memory, whatever became of its root */
-    mtf_hold(self);
+  if (is_ordered_by_consumer && self->is_view && !self->is_ended) {
+    mtf_hold(self); /* it has the memory, whatever became of its root */
     return 0;
   }
   return mtf_hold_when_done(self, is_ordered_by_consumer ? no_order : Py_None);
@@ -134,11 +135,12 @@ static int describe_object(void* object, DLTensor* out) {
   return 0;
 }
 
-/* Memory of the host is complete, and has no stream. */
+/* Memory of the host is complete, and has no stream. Without an exception where Python has ended. */
 static int current_work_stream(DLDeviceType device_type, int32_t device_id, void** out_stream) {
   const DLDevice device = {device_type, device_id};
   *out_stream = NULL;
   if (work_stream_query == NULL || mtf_is_host_readable(device)) return 0;
+  if (!mtf_can_take_gil()) return -1;
   const PyGILState_STATE state = PyGILState_Ensure(); /* tolerates callers without the GIL */
   PyObject* handle =
       PyObject_CallFunction(work_stream_query, "ii", (int)device_type, (int)device_id);

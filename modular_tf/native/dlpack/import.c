@@ -89,9 +89,12 @@ Tensor* mtf_adopt_versioned(DLManagedTensorVersioned* managed) {
   return self;
 }
 
-/* Of a layout that is unknown here only the deleter can be used, and is to be. */
-static int give_back(DLManagedTensorVersioned* managed, PyObject* capsule) {
-  if (PyCapsule_SetName(capsule, mtf_used_versioned_name) == 0) mtf_discard_versioned(managed);
+/* Of a layout that is unknown here only the deleter can be used, and is to be. Consumed first: making
+ * the error may run the collector, and so code that consumes the capsule. */
+static int give_back(Tensor* self, DLManagedTensorVersioned* managed, PyObject* capsule) {
+  if (PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) return -1;
+  describe_versioned(self, managed);
+  mtf_discard_versioned(managed);
   return -1;
 }
 
@@ -99,10 +102,11 @@ static int give_back(DLManagedTensorVersioned* managed, PyObject* capsule) {
 static int consume_versioned(Tensor* self, PyObject* capsule) {
   if (!PyCapsule_IsValid(capsule, mtf_versioned_name)) return 0;
   DLManagedTensorVersioned* managed = PyCapsule_GetPointer(capsule, mtf_versioned_name);
-  if (describe_versioned(self, managed) < 0) {
-    return is_of_our_major(managed) ? -1 : give_back(managed, capsule);
+  if (!is_of_our_major(managed)) return give_back(self, managed, capsule);
+  if (describe_versioned(self, managed) < 0 ||
+      PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) {
+    return -1;
   }
-  if (PyCapsule_SetName(capsule, mtf_used_versioned_name) < 0) return -1;
   take_over_versioned(self, managed);
   return 1;
 }

@@ -1,4 +1,4 @@
-/* Whether a deleter, which may be called on any thread and at any time, can still reach Python. */
+/* Whether what may be called on any thread and at any time, as a deleter, can still reach Python. */
 #ifndef MODULAR_TF_DLPACK_INTERPRETER_END_H_
 #define MODULAR_TF_DLPACK_INTERPRETER_END_H_
 

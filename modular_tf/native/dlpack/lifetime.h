@@ -40,9 +40,9 @@ static inline int mtf_hold_when_done(Tensor* self, PyObject* stream) {
   return -1;
 }
 
-/* The tensor that has the memory, which is never a view. Borrowed. */
+/* The tensor that has the memory, which is never a view; of one that gave it back, itself. Borrowed. */
 static inline Tensor* mtf_root(Tensor* self) {
-  return self->is_view ? (Tensor*)self->owner : self;
+  return self->is_view && self->owner != NULL ? (Tensor*)self->owner : self;
 }
 
 /* _end_memory(). */
