@@ -30,6 +30,25 @@ mtf::Error mtf_executor::finish_work() {
   return std::move(failure_);
 }
 
+mtf::Error mtf_executor::finish_all() {
+  return table.synchronize_all_activity != nullptr ? synchronize(this) : finish_streams();
+}
+
+// No call is under way any more, and none comes: the list stays as it is.
+mtf::Error mtf_executor::finish_streams() {
+  const auto block = table.block_host_until_done;
+  mtf::Error first;
+  mtf::DeviceObject* stream = objects_[static_cast<int>(mtf::Kind::kStream)];
+  for (; block != nullptr && stream != nullptr; stream = stream->next) {
+    mtf::Error error =
+        mtf::guarded({plugin, "block_host_until_done", name}, [&](TF_Status* status) {
+          block(device, static_cast<mtf_stream*>(stream)->handle, status);
+        });
+    if (!first) first = std::move(error);
+  }
+  return first;
+}
+
 // Waits for the device's work to finish if there are streams; a second caller waits for the first.
 void mtf_executor::make_quiet() {
   mtf::UniqueLock lock(mutex_);
@@ -40,7 +59,7 @@ void mtf_executor::make_quiet() {
   stage_ = mtf::Stage::kFinishing;
   const bool has_streams = alive_[static_cast<int>(mtf::Kind::kStream)] != 0;
   lock.unlock();
-  mtf::Error error = has_streams ? synchronize(this) : nullptr;
+  mtf::Error error = has_streams ? finish_all() : nullptr;
   lock.lock();
   failure_ = std::move(error);
   stage_ = mtf::Stage::kQuiet;

@@ -100,6 +100,8 @@ struct mtf_executor {
   void take_off(mtf::DeviceObject* object);
   int account_end(mtf::DeviceObject* object);  // after destroy(); returns how many are left
   void make_quiet();
+  mtf::Error finish_all();
+  mtf::Error finish_streams();
   void await_work();
   void forget_users();
 

@@ -94,6 +94,15 @@ def test_later_layouts_need_every_slot(dialect):
     assert [found.rule_id for found in error.violations] == ["SE-025"]
 
 
+def test_streams_are_waited_for_one_by_one_without_a_wait_for_all():
+    plugin = build(WITHOUT="synchronize_all_activity")
+    with plugin.load() as platform:
+        streams = [devices_of(platform)[0].create_stream() for _ in range(2)]
+    assert all(stream.closed for stream in streams)
+    ends = [call for call in plugin.calls if call in {"block_host_until_done", "destroy_stream"}]
+    assert ends == ["block_host_until_done"] * 2 + ["destroy_stream"] * 2
+
+
 def test_no_memory_at_all_is_warned_of_and_fails_where_it_is_needed():
     with build(MEMORY_SLOTS=0).load() as platform:
         [warning] = platform.warnings

@@ -18,6 +18,7 @@
  * DESTROYS     0: destroy_platform and destroy_platform_fns are NULL
  * MEMORY_SLOTS 0: the executor's eight slots of memory are NULL
  * STREAM_SLOTS 0: create_stream is NULL
+ * WITHOUT      a slot of the executor that is NULL; waits for streams and their ends are logged
  * PLATFORM_SAYS, FNS_SAYS, EXECUTOR_SAYS   other sizes than the layout's */
 #ifndef DIALECTS_VARIANT_H_
 #define DIALECTS_VARIANT_H_
