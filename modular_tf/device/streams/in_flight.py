@@ -120,20 +120,17 @@ class InFlight:
         Returns:
             Whether there was anything; no where this thread is in the middle of it.
         """
-        passed: Any = None  # until the lock is let go: the plugin gets its memory back
         with self._lock:
             held = self._sealed
             if self._drops or not held:
                 return False
-            if held[0] is not sealed:
-                passed = self._take_through(sealed)
-                return passed is not None
-            passed = held.popleft()
-        return True
+            passed = [held.popleft()] if held[0] is sealed else self._take_through(sealed)
+        _empty(passed)  # without the lock: the plugin gets its memory back
+        return bool(passed)
 
-    def _take_through(self, sealed: Sealed | None) -> Any:
+    def _take_through(self, sealed: Sealed | None) -> list[Sealed]:
         if not any(each is sealed for each in self._sealed):
-            return None
+            return []
         self._drops = True  # a signal handler must not take the one that is looked for
         taken: list[Sealed] = []
         try:
@@ -145,8 +142,10 @@ class InFlight:
 
     def release_all(self) -> None:
         """Release everything: the stream is done and gets no more work."""
+        held, last = self._sealed.copy(), self.batch
         self.batch = []
         self._sealed.clear()
+        _empty([*held, [last, None]])
 
     def is_busy(self) -> bool:
         """Return whether the stream may still use any of it."""
@@ -154,6 +153,16 @@ class InFlight:
 
     def __len__(self) -> int:
         return len(self.batch) + sum(len(batch) for batch, _ in self._sealed.copy())
+
+
+def _empty(passed: list[Sealed]) -> None:
+    """Release what batches hold, also where frames of a failed wait hold the batches.
+
+    CPython crashes where its collector finds a memoryview together with the one who uses its
+    buffer. What an operation uses stays a list, since another thread may be about to keep it again.
+    """
+    for batch, _ in passed:
+        batch.clear()
 
 
 def _is_passed(event: Event | None) -> bool:

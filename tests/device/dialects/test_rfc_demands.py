@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
-from modular_tf.abi.layouts import Dialect
+from modular_tf.abi.layouts import Dialect, layout
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.errors import UnimplementedError
 from tests.device.dialects.building import FORMS, LAYOUTS, Build, DialectPlugin
@@ -92,6 +94,33 @@ def test_a_missing_slot_is_warned_of_and_fails_where_it_is_needed():
 def test_later_layouts_need_every_slot(dialect):
     error = build(dialect, STREAM_SLOTS=0).refusal()
     assert [found.rule_id for found in error.violations] == ["SE-025"]
+
+
+@pytest.mark.parametrize("slot", [slot.name for slot in layout("SP_StreamExecutor", RFC).slots])
+def test_arrays_work_or_name_the_slot_that_is_missing(slot):
+    with build(WITHOUT=slot).load() as platform:
+        device = devices_of(platform)[0]
+        for memory in ("device", "host", "unified"):
+            try:
+                with device.put(b"1234", memory=memory) as array:
+                    array.copy_from(b"text")
+                    assert array.to_bytes() == b"text"
+            except UnimplementedError as error:
+                assert f"the plugin has no {slot}" in error.message  # noqa: PT017
+    del device, platform
+
+
+def test_the_collector_takes_a_failed_wait_with_its_device():
+    """Frames hold their error, the view of the bytes, and what the wait was for: a cycle."""
+
+    def fail():
+        plugin = build(WITHOUT="get_stream_status")
+        with plugin.load() as platform, pytest.raises(UnimplementedError):
+            devices_of(platform)[0].put(b"1234")
+
+    gc.collect()
+    fail()
+    assert gc.collect() > 0
 
 
 def test_streams_are_waited_for_one_by_one_without_a_wait_for_all():
