@@ -200,7 +200,7 @@ def test_paths_tell_why_nothing_is_kept(mtf, tmp_path, monkeypatch):
 @pytest.fixture
 def hooked_package(tmp_path, monkeypatch):
     """Install a package with two hook functions, and one that cannot be imported."""
-    (tmp_path / "hooked_package.py").write_text(
+    (tmp_path / "listed_hooks.py").write_text(
         "from modular_tf.hookspecs import hookimpl\n"
         "@hookimpl(tryfirst=True, wrapper=True)\n"
         "def modular_tf_veto():\n"
@@ -212,9 +212,11 @@ def hooked_package(tmp_path, monkeypatch):
     metadata = tmp_path / "hooked_package-1.0.dist-info"
     metadata.mkdir()
     (metadata / "entry_points.txt").write_text(
-        "[modular_tf.hooks]\ngood = hooked_package\nbroken = no_such_module\n"
+        "[modular_tf.hooks]\ngood = listed_hooks\nbroken = no_such_module\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("listed_hooks", None)
 
 
 @pytest.mark.usefixtures("hooked_package")

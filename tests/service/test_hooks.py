@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from modular_tf.hookspecs import hookimpl
@@ -120,7 +122,8 @@ def test_the_configuration_is_shown_to_hooks(make_service):
     assert hooks.seen is config
 
 
-def test_an_installed_package_brings_hooks(site, make_service):
+def test_an_installed_package_brings_hooks(site, make_service, monkeypatch):
+    monkeypatch.delitem(sys.modules, "hooked_package", raising=False)
     (site / "hooked_package.py").write_text(
         "from modular_tf.hookspecs import hookimpl\n"
         "class Brought:\n"
