@@ -120,8 +120,7 @@ class PluginService:
                 else is searched, unless they lie where Python packages are installed.
 
         Raises:
-            NotFoundError: A name is not among the plugins, a file does not exist, or there is no
-                library in a directory.
+            NotFoundError: There is no such plugin or file, or no library in a directory.
         """
         self._lock.check_open()
         names = [os.fsdecode(name) for name in names_or_paths]
