@@ -10,7 +10,11 @@
 #include "modular_tf/file_statistics.h"
 #include "modular_tf/filesystem.h"
 #include "modular_tf/filesystem_ops.h"
+#include "modular_tf/kernels.h"
+#include "modular_tf/kernels_experimental.h"
 #include "modular_tf/logging.h"
+#include "modular_tf/ops.h"
 #include "modular_tf/status.h"
+#include "modular_tf/tensor.h"
 
 #endif
