@@ -103,6 +103,14 @@ mtf::Error call_plugin(const mtf_kernel* kernel, const char* operation, Call&& c
                       [&](TF_Status*) { call(); });
 }
 
+// The error of a call that an exception ended: what the kernel had reported before counts more.
+mtf::Error thrown_in(mtf_kernel_call* call, mtf::Error thrown) {
+  mtf_kernel_failure failure = {};
+  host().take_failure(call, &failure);
+  mtf::Error reported = error_of(&failure);
+  return reported ? std::move(reported) : std::move(thrown);
+}
+
 mtf::Error finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs) {
   mtf_kernel_failure failure = {};
   host().finish(call, inputs, outputs, &failure);
@@ -227,7 +235,7 @@ mtf_error* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_inp
   });
   if (error) {
     *is_over = 1;
-    return error.release();
+    return thrown_in(*call, std::move(error)).release();
   }
   return *is_over ? finish(*call, inputs, outputs).release() : nullptr;
 }

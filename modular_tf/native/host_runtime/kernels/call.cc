@@ -159,6 +159,10 @@ int wait(mtf_kernel_call* call, uint64_t nanoseconds) {
                               [&] { return call->is_over; });
 }
 
+void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure) {
+  *failure = std::exchange(call->failure, {});
+}
+
 void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
             mtf_kernel_failure* failure) {
   if (call->failure.code == 0) check_outputs(call);

@@ -50,6 +50,7 @@ mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* p
                           mtf_kernel_input* inputs, int32_t count);
 int compute(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
 int wait(mtf_kernel_call* call, uint64_t nanoseconds);
+void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure);
 void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
             mtf_kernel_failure* failure);
 void free_call(mtf_kernel_call* call);

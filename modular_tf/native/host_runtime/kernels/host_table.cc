@@ -20,6 +20,6 @@ const mtf_kernel_host mtf_kernel_host_table = {
     host_arg_at,             count_handles_of, new_node,      free_node,
     set_attr,                add_tensor_attr, add_input,      add_output,
     create,                  delete_object,  new_call,        compute,
-    wait,                    finish,         free_call,       drop_buffer,
+    wait,                    take_failure,   finish,         free_call,       drop_buffer,
     take_released_keepers,
 };

@@ -49,6 +49,8 @@ typedef struct mtf_kernel_host {
   /* 1: the call is over; 0: an asynchronous kernel has not run `done` yet. */
   int (*compute)(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
   int (*wait)(mtf_kernel_call* call, uint64_t nanoseconds);
+  /* What a call that ended by an exception had said before; code 0 for nothing. */
+  void (*take_failure)(mtf_kernel_call* call, mtf_kernel_failure* failure);
   /* The result of a call that is over; outputs as many as the node has. */
   void (*finish)(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
                  mtf_kernel_failure* failure);
