@@ -40,6 +40,8 @@ typedef struct mtf_kernel_host {
   void (*add_output)(mtf_kernel_node* node, const char* name, const int32_t* types, int32_t count,
                      int32_t is_on_host);
 
+  size_t (*count_outputs)(const mtf_kernel_node* node);
+
   /* -- kernels and calls; they call the plugin, and its exceptions leave them -- */
   void (*create)(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
                  mtf_kernel_failure* failure);
