@@ -24,6 +24,8 @@ typedef struct mtf_kernel_host {
   const mtf_kernel_definition* (*kernel_at)(int64_t index, mtf_kernel_facts* facts);
   const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
+  int32_t (*count_op_definitions)(void);
+  const char* (*op_definition_line)(int32_t index);
   int64_t (*count_handles)(int32_t kind);
 
   /* -- nodes -- */
