@@ -200,7 +200,13 @@ def _completed(definition: OpDefinition, known: dict[str, AttrValue]) -> dict[st
     return {
         attr.name: known[attr.name] if attr.name in known else _default(definition, attr)
         for attr in definition.attrs
+        if attr.name in known or not _may_be_absent(attr)
     }
+
+
+def _may_be_absent(attr: AttrDefinition) -> bool:
+    """Return whether a node may lack an attribute: kernels ask whether a tensor is there."""
+    return attr.kind == "tensor" and not attr.has_default
 
 
 def _default(definition: OpDefinition, attr: AttrDefinition) -> AttrValue:
