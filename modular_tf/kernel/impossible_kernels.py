@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from modular_tf.kernel.op_conflicts import compare
 from modular_tf.kernel.registration import dt_name
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import (
@@ -32,15 +33,14 @@ def definition_conflicts(
     definitions: Iterable[OpDefinition], definition_of: Lookup
 ) -> list[Violation]:
     """Return which definitions differ from those that count for their names (rule KN-023)."""
-    return [
-        Violation(
-            DEFINITION_UNIQUE,
-            f"{each.name}: expected the definition of {known.source or 'another plugin'}, "
-            f"{known!r}, found {each!r}",
-        )
-        for each in definitions
-        if (known := definition_of(each.name)) is not None and known != each
-    ]
+    found = []
+    for each in definitions:
+        known = definition_of(each.name)
+        if known is not None and (differences := compare(each, known)):
+            source = known.source or "another plugin"
+            text = f"definition of {each.name}: expected that of {source}, found that "
+            found.append(Violation(DEFINITION_UNIQUE, text + "; ".join(differences)))
+    return found
 
 
 def impossible_kernels(
