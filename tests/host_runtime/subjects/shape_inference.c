@@ -1,5 +1,5 @@
 /* Shape functions, driven from C. */
-#include "kernels/shape_inference.h"
+#include "kernels/host_table.h"
 
 #include <pthread.h>
 
@@ -26,7 +26,7 @@ static char message[512];
 static TF_Code infer(mtf_shape_function function) {
   TF_Status* status = TF_NewStatus();
   TF_SetStatus(status, TF_INTERNAL, "old");
-  mtf_infer_shapes(function, &request, status);
+  mtf_kernel_host_table.infer_shapes(function, &request, status);
   const TF_Code code = TF_GetCode(status);
   snprintf(message, sizeof(message), "%s", TF_Message(status));
   TF_DeleteStatus(status);
@@ -375,7 +375,7 @@ static void* infer_often(void* unused) {
     mtf_shape_request mine = request;
     TF_Status* status = TF_NewStatus();
     mine.outputs = own;
-    mtf_infer_shapes(copy_first_two, &mine, status);
+    mtf_kernel_host_table.infer_shapes(copy_first_two, &mine, status);
     CHECK_CODE(TF_OK, status);
     CHECK(own[0].rank == 2 && own[0].dims[1] == 3 && own[1].rank == -1);
     TF_DeleteStatus(status);

@@ -1,5 +1,7 @@
 #include "data_types.h"
 
+#include <cstdio>
+
 #include "modular_tf/tensor.h"
 
 namespace mtf::kernels {
@@ -51,10 +53,8 @@ std::string_view usual_name(std::string_view name) {
 }  // namespace
 
 const DataTypeFacts* find_data_type(int32_t number) noexcept {
-  for (const DataTypeFacts& type : kTypes) {
-    if (type.number == number) return &type;
-  }
-  return nullptr;
+  constexpr int32_t kCount = sizeof kTypes / sizeof kTypes[0];
+  return number >= 1 && number <= kCount ? &kTypes[number - 1] : nullptr;
 }
 
 const DataTypeFacts* find_data_type(std::string_view name) noexcept {
@@ -63,6 +63,31 @@ const DataTypeFacts* find_data_type(std::string_view name) noexcept {
     if (type.name == wanted) return &type;
   }
   return nullptr;
+}
+
+size_t element_size(int32_t type) noexcept {
+  constexpr size_t kVariantSize = 64, kResourceSize = 200;  // as TensorFlow's, opaque to plugins
+  switch (type) {
+    case TF_STRING: return sizeof(TF_TString);
+    case TF_RESOURCE: return kResourceSize;
+    case TF_VARIANT: return kVariantSize;
+    default: {
+      const DataTypeFacts* facts = find_data_type(type);
+      return facts == nullptr ? 0 : facts->size;
+    }
+  }
+}
+
+const char* type_name(int32_t type) noexcept {
+  const DataTypeFacts* facts = find_data_type(without_reference(type));
+  if (facts != nullptr && !is_reference(type)) return facts->name;
+  thread_local char text[40];
+  if (facts != nullptr) {
+    std::snprintf(text, sizeof text, "%s_ref", facts->name);
+  } else {
+    std::snprintf(text, sizeof text, "type %d", type);
+  }
+  return text;
 }
 
 }  // namespace mtf::kernels

@@ -177,8 +177,8 @@ void infer(mtf_shape_function function, const mtf_shape_request& request, TF_Sta
 
 using namespace mtf::kernels;
 
-TF_CAPI_EXPORT void mtf_infer_shapes(mtf_shape_function function, const mtf_shape_request* request,
-                                     TF_Status* status) {
+void mtf_infer_shapes(mtf_shape_function function, const mtf_shape_request* request,
+                      TF_Status* status) {
   TF_SetStatus(status, TF_OK, "");
   try {
     infer(function, *request, status);
