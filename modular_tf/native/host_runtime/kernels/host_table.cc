@@ -47,5 +47,9 @@ const mtf_kernel_host mtf_kernel_host_table = {
     finish,
     free_call,
     drop_buffer,
+    new_variable,
+    free_variable,
+    set_variable,
+    read_variable,
     take_released_keepers,
 };
