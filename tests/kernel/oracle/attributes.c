@@ -153,6 +153,7 @@ static void get_tensors(const Question* ask) {
 }
 
 static void get_function(const Question* ask) {
+  if (!TF_OpKernelConstruction_GetAttrFunction) return;
   TF_Buffer* value = TF_OpKernelConstruction_GetAttrFunction(ask->node, ask->attr, ask->status);
   record_status(ask->key, ask->status, "%s", value ? "a buffer" : "NULL");
   TF_DeleteBuffer(value);
@@ -234,6 +235,15 @@ static void ask_after_failures(TF_OpKernelConstruction* node) {
   }
 }
 
+static void probe_node_definition(TF_OpKernelConstruction* node) {
+  if (!TF_OpKernelConstruction_GetNodeDef) return;
+  TF_Status* status = TF_NewStatus();
+  TF_Buffer* definition = TF_OpKernelConstruction_GetNodeDef(node, status);
+  record_status("GetNodeDef", status, "%s", definition && definition->length ? "bytes" : "none");
+  TF_DeleteBuffer(definition);
+  TF_DeleteStatus(status);
+}
+
 static void* create_attributes(TF_OpKernelConstruction* node) {
   for (int i = 0; i < COUNT(kAttrs); ++i) ask_all(node, kAttrs[i]);
   for (int i = 0; i < COUNT(kLimitedGetters); ++i) {
@@ -242,11 +252,7 @@ static void* create_attributes(TF_OpKernelConstruction* node) {
   ask_after_failures(node);
   TF_StringView name = TF_OpKernelConstruction_GetName(node);
   record("GetName", "%s", name.len ? "a name" : "empty");
-  TF_Status* status = TF_NewStatus();
-  TF_Buffer* definition = TF_OpKernelConstruction_GetNodeDef(node, status);
-  record_status("GetNodeDef", status, "%s", definition && definition->length ? "bytes" : "none");
-  TF_DeleteBuffer(definition);
-  TF_DeleteStatus(status);
+  probe_node_definition(node);
   return NULL;
 }
 
