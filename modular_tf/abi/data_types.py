@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi import dlpack_elements
@@ -60,7 +59,7 @@ class DataType:
         """Whether an element is its bytes, which may be copied."""
         return self.size > 0
 
-    @cached_property
+    @property
     def element(self) -> ElementType | None:
         """The element type of DLPack, None if arrays cannot hold the type."""
         return None if self.element_name is None else dlpack_elements.by_name(self.element_name)
@@ -162,7 +161,8 @@ def by_name(name: str) -> DataType:
     Raises:
         ValueError: There is none.
     """
-    known = _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("DT_").lower())
+    short = name[len("DT_") :].lower() if name.startswith("DT_") else name
+    known = _BY_NAME.get(short)
     if known is None:
         names = ", ".join(each.name for each in DATA_TYPES)
         raise ValueError(f"TensorFlow has no data type {name!r}; it has {names}")

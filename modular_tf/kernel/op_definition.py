@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from functools import cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from modular_tf.abi.data_types import DataType
 
@@ -19,6 +18,7 @@ __all__ = [
     "AttrDefinition",
     "FunctionName",
     "OpDefinition",
+    "Scalar",
     "TensorText",
     "parameter_name",
 ]
@@ -36,10 +36,11 @@ class FunctionName(NamedTuple):
     name: str
 
 
-_Scalar: TypeAlias = (
+Scalar: TypeAlias = (
     "int | float | bool | str | DataType | tuple[int, ...] | TensorText | FunctionName | None"
 )
-AttrDefault: TypeAlias = "_Scalar | tuple[_Scalar, ...]"
+"""A value that is not a list; None stands for a shape of unknown rank."""
+AttrDefault: TypeAlias = "Scalar | tuple[Scalar, ...]"
 """A value in a definition.
 
 Strings hold bytes that are not UTF-8 as surrogates (`surrogateescape`). Shapes are tuples with -1
@@ -47,7 +48,7 @@ for an unknown size, and None if even the rank is unknown. Lists are tuples of t
 """
 
 
-class Text(str):
+class _Text(str):
     """Text that stands in a signature without quotation marks."""
 
     __slots__ = ()
@@ -158,6 +159,9 @@ class OpDefinition:
         allows_uninitialized_input: Whether inputs may be variables without a value.
         is_deprecated: Whether it should not be used any more.
         source: Who defines it: the name of a plugin, or a release of TensorFlow.
+        attrs_by_name: The attributes by their names; not to be changed.
+        inferred_attrs: The names of the attributes that the inputs give: types and numbers of
+            tensors.
     """
 
     name: str
@@ -170,18 +174,16 @@ class OpDefinition:
     allows_uninitialized_input: bool = False
     is_deprecated: bool = False
     source: str = field(default="", compare=False)
+    attrs_by_name: Mapping[str, AttrDefinition] = field(init=False, compare=False)
+    inferred_attrs: frozenset[str] = field(init=False, compare=False)
 
-    @cached_property
-    def attrs_by_name(self) -> dict[str, AttrDefinition]:
-        """The attributes by their names; not to be changed."""
-        return {attr.name: attr for attr in self.attrs}
+    def __post_init__(self) -> None:
+        by_name = {attr.name: attr for attr in self.attrs}
+        inferred = frozenset(name for each in self.inputs for name in each.attrs)
+        object.__setattr__(self, "attrs_by_name", by_name)
+        object.__setattr__(self, "inferred_attrs", inferred)
 
-    @cached_property
-    def inferred_attrs(self) -> frozenset[str]:
-        """The names of the attributes that the inputs give: types and numbers of tensors."""
-        return frozenset(name for each in self.inputs for name in each.attrs)
-
-    @cached_property
+    @property
     def signature(self) -> inspect.Signature:
         """The parameters of a call in Python.
 
@@ -208,18 +210,18 @@ def parameter_name(name: str) -> str:
 
 def _input_parameter(arg: ArgDefinition) -> inspect.Parameter:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(parameter_name(arg.name), kind, annotation=Text(arg.type_text))
+    return inspect.Parameter(parameter_name(arg.name), kind, annotation=_Text(arg.type_text))
 
 
 def _attr_parameter(attr: AttrDefinition) -> inspect.Parameter:
     name = parameter_name(attr.name)
     default = attr.default if attr.has_default else inspect.Parameter.empty
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=Text(attr.type_text))
+    return inspect.Parameter(name, kind, default=default, annotation=_Text(attr.type_text))
 
 
-def _result_text(outputs: tuple[ArgDefinition, ...]) -> Text | None:
+def _result_text(outputs: tuple[ArgDefinition, ...]) -> _Text | None:
     """Return the outputs as a signature shows them: nothing, one, or several in parentheses."""
     if len(outputs) > 1:
-        return Text(f"({', '.join(map(repr, outputs))})")
-    return Text(repr(outputs[0])) if outputs else None
+        return _Text(f"({', '.join(map(repr, outputs))})")
+    return _Text(repr(outputs[0])) if outputs else None

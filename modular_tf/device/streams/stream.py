@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.native_object import usable
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
 from modular_tf.device.streams.host_callback import HostCallbacks, running_executor
+from modular_tf.device.streams.in_flight import COST
 from modular_tf.device.streams.stream_copies import StreamCopies
 from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.device.executor import Executor
-    from modular_tf.device.streams.in_flight import InFlight
+    from modular_tf.device.streams.in_flight import InFlight, Used
 
 _PENDING = int(EventStatus.PENDING)  # members of an enumeration compare slowly
 
@@ -74,6 +76,31 @@ class Stream(StreamCopies):
         if self._callbacks is None:
             self._callbacks = HostCallbacks(self._executor)
         self._callbacks.add(native, function)
+
+    @contextmanager
+    def work(self, used: Used) -> Iterator[Any]:
+        """Give the native stream to code that enqueues work by itself, and keep what that uses.
+
+        All is kept until the stream has passed its work, also where the code fails: it may have
+        enqueued a part.
+
+        Args:
+            used: What the work uses; the code may add to it.
+
+        Raises:
+            ClosedError: The stream was closed.
+        """
+        in_flight = self._in_flight
+        native = usable(self)
+        batch = in_flight.batch
+        batch.append(used)
+        try:
+            yield native
+        finally:
+            in_flight.keep(batch, used)
+            in_flight.room -= COST
+            if in_flight.room <= 0:
+                in_flight.end_batch(self)
 
     @property
     def may_have_work(self) -> bool:

@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor_arena.h"
@@ -111,13 +113,41 @@ mtf::Error thrown_in(mtf_kernel_call* call, mtf::Error thrown) {
   return reported ? std::move(reported) : std::move(thrown);
 }
 
-mtf::Error finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs) {
-  mtf_kernel_failure failure = {};
-  host().finish(call, inputs, outputs, &failure);
-  return error_of(&failure);
-}
-
 }  // namespace
+
+struct mtf_kernel_result {
+  mtf_kernel_result(mtf_kernel* kernel, int32_t n_inputs)
+      : site(kernel->site),
+        use(std::in_place, kernel->site->executor),
+        inputs(static_cast<size_t>(n_inputs)),
+        outputs(host().count_outputs(kernel->node)) {
+    site.get()->references.fetch_add(1);
+  }
+  ~mtf_kernel_result() {
+    for (mtf_kernel_output& output : outputs) {
+      if (output.owner != nullptr) mtf_memory_free(static_cast<mtf_memory*>(output.owner));
+      if (output.buffer != nullptr) host().drop_buffer(output.buffer);
+    }
+    host().free_call(call);
+  }
+  mtf::Error finish() {
+    mtf_kernel_failure failure = {};
+    host().finish(call, inputs.data(), outputs.data(), &failure);
+    is_over = true;
+    use.reset();
+    return error_of(&failure);
+  }
+
+  struct Release {
+    void operator()(mtf_kernel_site* site) const { site->release(); }
+  };
+  std::unique_ptr<mtf_kernel_site, Release> site;  // keeps the executor
+  std::optional<mtf::ExecutorUse> use;  // the device stays open until the execution is over
+  mtf_kernel_call* call = nullptr;
+  std::vector<mtf_kernel_input> inputs;  // for what the kernel keeps of them
+  std::vector<mtf_kernel_output> outputs;
+  bool is_over = false;
+};
 
 extern "C" {
 
@@ -144,6 +174,10 @@ const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_
 const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index) {
   return host().host_arg_at(kernel, index);
 }
+
+int32_t mtf_op_definition_count(void) { return host().count_op_definitions(); }
+
+const char* mtf_op_definition_at(int32_t index) { return host().op_definition_line(index); }
 
 int64_t mtf_kernel_tensor_handles(void) { return host().count_handles(1); }
 
@@ -221,37 +255,53 @@ void mtf_kernel_free(mtf_kernel* kernel) {
   delete kernel;
 }
 
-mtf_error* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
-                          int32_t n_inputs, mtf_kernel_output* outputs, mtf_kernel_call** call,
-                          int32_t* is_over) {
-  *is_over = 1;
-  mtf_executor* executor = kernel->site->executor;
-  mtf::ExecutorUse use(executor);
-  if (!use) return mtf::closed_executor_error(executor).release();
+mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
+                                  int32_t n_inputs) {
+  auto result = std::make_unique<mtf_kernel_result>(kernel, n_inputs);
+  if (!*result->use) {
+    return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
+  }
   void* handle = stream == nullptr ? nullptr : stream->handle;
-  *call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs);
+  result->call = host().new_call(kernel->node, &kernel->site->place, handle, inputs, n_inputs);
+  bool is_over = true;
   mtf::Error error = call_plugin(kernel, "compute", [&] {
-    *is_over = host().compute(kernel->definition, kernel->object, *call);
+    is_over = host().compute(kernel->definition, kernel->object, result->call);
   });
   if (error) {
-    *is_over = 1;
-    return thrown_in(*call, std::move(error)).release();
+    error = thrown_in(result->call, std::move(error));
+  } else if (is_over) {
+    error = result->finish();
   }
-  return *is_over ? finish(*call, inputs, outputs).release() : nullptr;
+  if (error) return mtf::fail_with(error.release());
+  return result.release();
 }
 
-int mtf_kernel_wait(mtf_kernel_call* call, uint64_t nanoseconds) {
-  return host().wait(call, nanoseconds);
+const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result) {
+  return result->is_over ? result->outputs.data() : nullptr;
 }
 
-mtf_error* mtf_kernel_finish(mtf_kernel_call* call, mtf_kernel_input* inputs,
-                             mtf_kernel_output* outputs) {
-  return finish(call, inputs, outputs).release();
+int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {
+  return host().wait(result->call, nanoseconds);
 }
 
-void mtf_kernel_call_free(mtf_kernel_call* call) { host().free_call(call); }
+mtf_error* mtf_kernel_finish(mtf_kernel_result* result) { return result->finish().release(); }
+
+mtf_memory* mtf_kernel_take_memory(mtf_kernel_result* result, int32_t output) {
+  void*& owner = result->outputs[static_cast<size_t>(output)].owner;
+  return static_cast<mtf_memory*>(std::exchange(owner, nullptr));
+}
+
+void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output) {
+  return std::exchange(result->outputs[static_cast<size_t>(output)].buffer, nullptr);
+}
 
 void mtf_kernel_buffer_free(void* buffer) { host().drop_buffer(buffer); }
+
+uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
+  return result->inputs[static_cast<size_t>(input)].keeper;
+}
+
+void mtf_kernel_result_free(mtf_kernel_result* result) { delete result; }
 
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most) {
   return host().take_released(keepers, most);

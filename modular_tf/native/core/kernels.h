@@ -31,6 +31,9 @@ const mtf_kernel_definition* mtf_kernel_at(int64_t index, mtf_kernel_facts* fact
 const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_t index,
                                      int32_t* type);
 const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
+/* Definitions of operations, each as a line (`modular_tf.kernel.canonical_line`). */
+int32_t mtf_op_definition_count(void);
+const char* mtf_op_definition_at(int32_t index);
 /* How many handles of tensors plugins have in this process now. */
 int64_t mtf_kernel_tensor_handles(void);
 
@@ -68,19 +71,28 @@ void mtf_kernel_free(mtf_kernel* kernel);
 
 /* -- executions -- */
 
-/* Has a kernel compute. `stream` is NULL for sites on the host. `call` gets what `outputs` refer to; it
- * is the caller's to free. `is_over` is 0 where an asynchronous kernel goes on: then the inputs must
- * stay, and `mtf_kernel_wait` and `mtf_kernel_finish` follow. */
-mtf_error* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
-                          int32_t n_inputs, mtf_kernel_output* outputs, mtf_kernel_call** call,
-                          int32_t* is_over);
-/* 1: the call is over; 0: the time is. */
-int mtf_kernel_wait(mtf_kernel_call* call, uint64_t nanoseconds);
-mtf_error* mtf_kernel_finish(mtf_kernel_call* call, mtf_kernel_input* inputs,
-                             mtf_kernel_output* outputs);
-void mtf_kernel_call_free(mtf_kernel_call* call);
-/* Gives a hold on memory back that an output had. */
+/* What came of an execution: outputs, and what they refer to. It keeps what nobody has taken. */
+typedef struct mtf_kernel_result mtf_kernel_result;
+
+/* Has a kernel compute; the caller owns the result. `stream` is NULL for sites on the host. While an
+ * asynchronous kernel goes on, the result has no outputs, and the memory of the inputs must stay. */
+mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
+                                  int32_t n_inputs);
+/* All outputs; NULL while the execution goes on. */
+const mtf_kernel_output* mtf_kernel_outputs(const mtf_kernel_result* result);
+/* Waits for an execution that goes on: 1 when it is over, 0 when the time is. */
+int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds);
+/* Makes the outputs of an execution that was waited for. */
+mtf_error* mtf_kernel_finish(mtf_kernel_result* result);
+/* The device memory of an output, the caller's from now on. */
+mtf_memory* mtf_kernel_take_memory(mtf_kernel_result* result, int32_t output);
+/* A hold on the memory of an output, the caller's from now on, for mtf_kernel_buffer_free. */
+void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output);
 void mtf_kernel_buffer_free(void* buffer);
+/* Not 0 where the kernel keeps an input: until this number is released. */
+uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input);
+/* Frees what was not taken. An execution that goes on keeps its own part, not the inputs. */
+void mtf_kernel_result_free(mtf_kernel_result* result);
 /* Numbers of inputs that no kernel keeps any more; at most `most`. */
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most);
 /* Memory that kernels gave back on this thread since the last question, while their queued work may use

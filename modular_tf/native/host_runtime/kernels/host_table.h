@@ -24,6 +24,8 @@ typedef struct mtf_kernel_host {
   const mtf_kernel_definition* (*kernel_at)(int64_t index, mtf_kernel_facts* facts);
   const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
+  int32_t (*count_op_definitions)(void);
+  const char* (*op_definition_line)(int32_t index);
   int64_t (*count_handles)(int32_t kind);
 
   /* -- nodes -- */
@@ -39,6 +41,8 @@ typedef struct mtf_kernel_host {
                     int32_t is_on_host);
   void (*add_output)(mtf_kernel_node* node, const char* name, const int32_t* types, int32_t count,
                      int32_t is_on_host);
+
+  size_t (*count_outputs)(const mtf_kernel_node* node);
 
   /* -- kernels and calls; they call the plugin, and its exceptions leave them -- */
   void (*create)(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
