@@ -175,6 +175,7 @@ void TF_InputRange(TF_OpKernelContext* context, const char* name, TF_InputRange_
   if (call == nullptr) return;
   const Argument* found = find_argument(call->node->input_arguments, name);
   if (found == nullptr) {
+    args->start = args->stop = -1;
     return fail(args->status, TF_INVALID_ARGUMENT, "Unknown input name: %s",
                 name == nullptr ? "(NULL)" : name);
   }
