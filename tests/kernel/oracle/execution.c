@@ -438,7 +438,7 @@ static void compute(void* kernel, TF_OpKernelContext* context) {
 
 static void register_with_host_args(void) {
   const char* const attrs[] = {"case: string", "N: int", NULL};
-  const char* const inputs[] = {"text: string", "numbers: N * int32", "x: float", NULL};
+  const char* const inputs[] = {"numbers: N * int32", "x: float", NULL};
   const char* const outputs[] = {"y: float", "z: float", NULL};
   TF_Status* status = TF_NewStatus();
   define_op("MtfProbeHostArgs", attrs, inputs, outputs);
@@ -458,6 +458,9 @@ void register_execution_probe(void) {
   const char* const list_inputs[] = {"one: float", "several: N * float", "any: L", "last: int32",
                                      NULL};
   const char* const list_outputs[] = {"first_output: float", "more: M * double", "others: L", NULL};
+  const char* const text_input[] = {"x: string", NULL};
+  define_op("MtfProbeStrings", attrs, text_input, output);
+  register_kernel("MtfProbeStrings", create, compute, NULL);
   define_op("MtfProbeRun", attrs, input, output);
   register_kernel("MtfProbeRun", create, compute, NULL);
   define_op("MtfProbeLists", list_attrs, list_inputs, list_outputs);

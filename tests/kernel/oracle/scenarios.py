@@ -223,7 +223,7 @@ _ENDING_CASES = (
 
 def _execution() -> list[Scenario]:
     text = np.array([b"abc", b"de"], object)
-    arguments = (text, (INTEGERS, INTEGERS), X)
+    arguments = ((INTEGERS, INTEGERS), X)
     lists = (X, (X, MATRIX), (np.array([1.5]), INTEGERS), np.array(4, np.int32))
     keep, kept = (Call("Run", (X,), {"case": case}) for case in ("keep", "kept"))
     ids = Call("Run", (X,), {"case": "ids"})
@@ -239,6 +239,7 @@ def _execution() -> list[Scenario]:
         Scenario("execution: an input that is kept", (keep, kept)),
         Scenario("execution: ids of two steps", (ids, ids)),
         Scenario("execution: lists", (ranges,)),
+        Scenario("execution: strings", (Call("Strings", (text,), {"case": "host memory"}),)),
         Scenario(
             "execution: host arguments", (Call("HostArgs", arguments, {"case": "host memory"}),)
         ),

@@ -76,6 +76,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const Attribute& attribute) {
+  if (attribute.is_list && attribute.count() == 0) return {0, -1};  // of no kind
   int64_t total = -1;
   if (attribute.kind == MTF_ATTR_STRING) {
     total = 0;
