@@ -37,7 +37,8 @@ def native_node(node: Node, definition: OpDefinition, host_args: frozenset[str])
     if not made:
         raise take_error(lib.mtf_take_error(), operation=node.op)
     for attr in definition.attrs:
-        _set_attr(made, node, attr)
+        if attr.name in node.attrs:
+            _set_attr(made, node, attr)
     add_input, add_output = lib.mtf_kernel_node_add_input, lib.mtf_kernel_node_add_output
     _add_arguments(made, add_input, node.input_types, node.input_ranges, host_args)
     _add_arguments(made, add_output, node.output_types, node.output_ranges, host_args)

@@ -24,7 +24,7 @@ def offer(plugin="liba.so", *ops, definitions=()):
 @pytest.fixture
 def registry():
     standard = dataclasses.replace(MATMUL, source="TensorFlow 2.21.0")
-    return KernelRegistry({"MatMul": standard})
+    return KernelRegistry(lambda: {"MatMul": standard})
 
 
 def test_what_is_entered_serves(registry):
@@ -105,7 +105,8 @@ def test_a_standard_definition_comes_before_a_plugins(registry):
     assert registry.definition("MatMul") == MATMUL
     assert violation.rule == DEFINITION_UNIQUE
     assert not violation.is_error
-    assert "expected the definition of TensorFlow 2.21.0" in violation.message
+    assert "expected that of TensorFlow 2.21.0" in violation.message
+    assert "the operation is commutative" in violation.message
 
 
 def test_an_identical_definition_is_no_conflict(registry):
@@ -208,3 +209,10 @@ def test_a_forked_child_registers_though_another_thread_held_the_lock(run_python
         holder.join()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     """)
+
+
+def test_tensorflows_definitions_are_known_without_a_plugin():
+    registry = KernelRegistry()
+
+    assert registry.definition("MatMul").source.startswith("TensorFlow ")
+    assert len(registry.op_names()) > 1000
