@@ -133,7 +133,11 @@ class Op:
             for each, on_host in zip(flat, kernel.host_inputs, strict=True)
         ]
         donated = _donated(self.name, flat, donate)
-        outputs = self._runner.run(kernel, placed, donated, stream)
+        try:
+            outputs = self._runner.run(kernel, placed, donated, stream)
+        finally:
+            for array in donate:
+                array.close()
         return self._result(node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[Candidate, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import ClosedError
-from modular_tf.kernel.outputs import take_outputs
+from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
 from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
 from modular_tf.kernel.selection import select
@@ -109,22 +109,24 @@ class KernelRunner:
             ModularTFError: The kernel failed, with its own code.
             ClosedError: The device was closed.
         """
+        donated = frozenset(index for index in donated if not is_lent(inputs[index]))
         described = _described(inputs, donated)
         site = kernel.site
         if site.is_host:
             site.executor.await_streams()
-            return self._outputs(kernel, inputs, described, ffi.NULL)
+            return self._outputs(kernel, inputs, donated, described, ffi.NULL)
         chosen = site.executor.context.compute if stream is None else stream
         used: list[object] = [kernel, *inputs]
         with chosen.work(used) as native:
             try:
-                return self._outputs(kernel, inputs, described, native)
+                return self._outputs(kernel, inputs, donated, described, native)
             finally:
                 used += _deferred_memories()
 
     def _outputs(
-        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], described: Any, stream: Any
-    ) -> list[DeviceArray]:
+        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], donated: frozenset[int],
+        described: Any, stream: Any,
+    ) -> list[DeviceArray]:  # fmt: skip
         arguments = kernel.native, stream, described[0], len(inputs)
         result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
         if not result:
@@ -132,7 +134,7 @@ class KernelRunner:
         if not lib.mtf_kernel_outputs(result):
             self._await(kernel, result, inputs)
         keep_retained(result, inputs)
-        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs)
+        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs, donated)
 
     def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
         """Wait for an asynchronous kernel; an interrupted wait keeps the inputs for good."""

@@ -97,8 +97,9 @@ TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims
 bool may_forward(const mtf_kernel_call* call, int input_index, int output_index, const Dims& dims) {
   const CallInput& input = at(call->inputs, input_index);
   const Slot& output = at(call->node->outputs, output_index);
+  const bool is_same_memory = call->place->is_host || input.is_on_host == output.is_on_host;
   return input.is_donated && input.tensor.buffer && !input.tensor.buffer->is_shared() &&
-         input.tensor.type == output.type && input.is_on_host == output.is_on_host &&
+         input.tensor.type == output.type && is_same_memory &&
          input.tensor.dims.elements() == dims.elements();
 }
 
