@@ -14,6 +14,7 @@ from modular_tf.kernel.attributes import attr_key
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.selection import Candidate, candidates
+from modular_tf.kernel.variable import Variable
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
 
@@ -164,7 +165,7 @@ class Op:
             each.device.name: each.device
             for group in inputs
             for each in (group if isinstance(group, (list, tuple)) else (group,))
-            if isinstance(each, DeviceArray)
+            if isinstance(each, (DeviceArray, Variable))
         }
         if len(found) > 1:
             text = f"{self.name}: the inputs are on {' and '.join(found)}"

@@ -178,6 +178,8 @@ def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[
         one.type = given.type.number
         one.is_on_host = given.is_on_host
         one.is_donated = index in donated
+        if given.variable is not None:
+            one.variable = given.variable
     return made, kept
 
 

@@ -25,5 +25,5 @@ const mtf_kernel_host mtf_kernel_host_table = {
     count_outputs,
     create,                  delete_object,  new_call,        compute,
     wait,                    take_failure,   finish,         free_call,       drop_buffer,
-    take_released_keepers,
+    new_variable, free_variable, set_variable, read_variable, take_released_keepers,
 };

@@ -18,6 +18,7 @@ enum Rule : int32_t {
   kRuleDoneOnce = 95,
   kRuleNoStub = 100,
   kRuleHandleInUse = 101,
+  kRuleVariable = 102,
 };
 
 // The first misuse of a call into a plugin. Lies on the stack of the caller, who reads it when the
