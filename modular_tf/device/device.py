@@ -169,7 +169,8 @@ class Device:
         """
         if self.operations is None:
             raise UnimplementedError(f"{self.name}: operations need a device of a plugin service")
-        return self.operations.on_device(self, name, label)
+        operation: Operation = self.operations.on_device(self, name, label)
+        return operation
 
     def run(
         self,

@@ -35,8 +35,8 @@ class Operation(Protocol):
 class Operations(Protocol):
     """Who makes operations of a service."""
 
-    def on_device(self, device: Device, name: str, label: str = "") -> Operation:
-        """Return an operation on a device."""
+    def on_device(self, device: Device, name: str, label: str = "") -> Any:
+        """Return an `Operation` on a device."""
 
     def variable(self, device: Device, dtype: Any) -> Any:
         """Return a new variable on a device."""

@@ -222,12 +222,12 @@ def _on_device(given: Given, array: DeviceArray) -> KernelInput:
 
 def _on_host(given: Given, content: ArrayContent) -> KernelInput:
     data = content.bytes_in_layout(is_padded=True)
-    view = ffi.from_buffer(data)
+    view = ffi.from_buffer("char[]", data)
     address = int(ffi.cast("uintptr_t", view))
     size = len(view)
     kept: Any = view
     if address % _ALIGNMENT and size:
         kept = fresh_host_memory(size)
         kept[:] = memoryview(data).cast("B")
-        address = int(ffi.cast("uintptr_t", ffi.from_buffer(kept)))
+        address = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", kept)))
     return KernelInput(address, size, given.shape, given.type, True, kept)  # noqa: FBT003

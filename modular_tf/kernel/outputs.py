@@ -22,68 +22,64 @@ __all__ = ["is_lent", "take_outputs"]
 
 
 class _Lent(NamedTuple):
-    """What keeps memory that is the plugin's or a kernel's, not the place's: nobody overwrites it."""
+    """What keeps memory that a plugin has made itself; kernels may not have outputs in it."""
 
     hold: Any
 
 
 def is_lent(given: KernelInput) -> bool:
-    """Return whether an input lies in memory that a plugin has made and lent."""
-    array, hold = given.kept if isinstance(given.kept, tuple) else (None, None)
-    return array is not None and isinstance(hold, tuple) and isinstance(hold[1], _Lent)
+    """Return whether an input lies in memory that a plugin has made itself."""
+    hold = given.kept[1] if isinstance(given.kept, tuple) else None
+    return isinstance(hold, tuple) and isinstance(hold[1], _Lent)
 
 
 def take_outputs(
     result: Any,
     count: int,
     site: KernelSite,
-    inputs: Sequence[KernelInput],
+    inputs: Sequence[KernelInput] = (),
     donated: frozenset[int] = frozenset(),
 ) -> list[DeviceArray]:
     """Return the outputs of an execution that is over.
 
-    One that is an input is a copy of that: arrays that callers have do not change by themselves. One
-    that is a donated input has its memory.
+    One that is an input is a copy of that, unless it was donated: arrays that callers have do not
+    change by themselves.
 
     Args:
         result: The native result.
         count: How many outputs it has.
         site: Where the kernel worked.
         inputs: What went in.
-        donated: Which of them nobody uses any more.
+        donated: Which of the inputs the caller has given away.
 
     Raises:
         UnimplementedError: An output has elements that no array can hold.
         ModularTFError: The copy of an input failed.
     """
     described = lib.mtf_kernel_outputs(result)
-    free = set(donated)
-    return [_taken(result, index, described[index], site, inputs, free) for index in range(count)]
+    taken = []
+    for index in range(count):
+        source = described[index].from_input
+        if source < 0:
+            taken.append(_taken(result, index, described[index], site))
+        else:
+            is_given = source in donated
+            taken.append(_of_input(described[index], inputs[source], site, is_given=is_given))
+    return taken
 
 
-def _taken(
-    result: Any,
-    index: int,
-    output: Any,
-    site: KernelSite,
-    inputs: Sequence[KernelInput],
-    free: set[int],
-) -> DeviceArray:
+def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArray:
     kind = by_number(output.type)
     dtype = kind.dlpack
     if dtype is None:
-        raise UnimplementedError(f"output {index} has elements of type {kind}, which no array holds")
+        raise UnimplementedError(
+            f"output {index} has elements of type {kind}, which no array holds"
+        )
     shape = tuple(output.dims[0 : output.rank])
     executor = site.executor
-    if output.from_input >= 0 and output.from_input not in free:
-        return _copied(inputs[output.from_input], shape, dtype, site)
     memory: DeviceMemory | HostMemory
     address = int(ffi.cast("uintptr_t", output.data))
-    if output.from_input >= 0:
-        free.remove(output.from_input)
-        _array, hold = inputs[output.from_input].kept
-        memory = DeviceMemory.borrow(executor, address, output.size, owner=hold)
-    elif output.owner:
+    if output.owner:
         native = call_and_own(lib.mtf_kernel_take_memory, (result, index), lib.mtf_memory_free)
         memory = DeviceMemory(executor, native, output.size)
     elif not output.buffer:
@@ -94,7 +90,9 @@ def _taken(
     return DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind))
 
 
-def _borrowed(site: KernelSite, address: int, output: Any, hold: _Lent) -> DeviceMemory | HostMemory:
+def _borrowed(
+    site: KernelSite, address: int, output: Any, hold: _Lent
+) -> DeviceMemory | HostMemory:
     executor = site.executor
     if output.is_on_host and not site.is_host:
         native = executor.borrow_native(address, output.size, 0)
@@ -102,16 +100,23 @@ def _borrowed(site: KernelSite, address: int, output: Any, hold: _Lent) -> Devic
     return DeviceMemory.borrow(executor, address, output.size, owner=hold)
 
 
-def _copied(
-    source: KernelInput, shape: tuple[int, ...], dtype: tuple[int, int, int], site: KernelSite
-) -> DeviceArray:
+def _of_input(output: Any, source: KernelInput, site: KernelSite, *, is_given: bool) -> DeviceArray:
+    """Return an output that is an input: in its memory if that was given away, else a copy."""
+    shape = tuple(output.dims[0 : output.rank])
+    dtype = source.type.dlpack
+    if is_given and dtype is not None:
+        address, size = source.address, source.n_bytes
+        given = DeviceMemory.borrow(site.executor, address, size, owner=source.kept)
+        return DeviceArray(site.device, given, shape, dtype, is_padded=_is_padded(source.type))
     array = site.device.empty(shape, source.type.element_name)
     memory: Any = array.device_memory
     if source.is_on_host:
         view = ffi.buffer(ffi.cast("char *", source.address), source.n_bytes)
         site.executor.context.copy_host_to_device(memory, view).wait()
     else:
-        from_ = DeviceMemory.borrow(site.executor, source.address, source.n_bytes, owner=source.kept)
+        from_ = DeviceMemory.borrow(
+            site.executor, source.address, source.n_bytes, owner=source.kept
+        )
         site.executor.context.copy_on_device(memory, from_)
     return array
 

@@ -26,8 +26,8 @@ __all__ = ["PreparedKernel"]
 class PreparedKernel:
     """A kernel object of a plugin's, made for one node on one device. [any thread]
 
-    Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call of
-    it is under way any more.
+    Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call
+    of it is under way any more.
 
     Attributes:
         registration: The kernel.

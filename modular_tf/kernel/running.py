@@ -114,20 +114,24 @@ class KernelRunner:
         site = kernel.site
         if site.is_host:
             site.executor.await_streams()
-            return self._outputs(kernel, inputs, donated, described, ffi.NULL)
+            return self._outputs(kernel, inputs, described[0], ffi.NULL, donated)
         chosen = site.executor.context.compute if stream is None else stream
         used: list[object] = [kernel, *inputs]
         with chosen.work(used) as native:
             try:
-                return self._outputs(kernel, inputs, donated, described, native)
+                return self._outputs(kernel, inputs, described[0], native, donated)
             finally:
                 used += _deferred_memories()
 
     def _outputs(
-        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], donated: frozenset[int],
-        described: Any, stream: Any,
-    ) -> list[DeviceArray]:  # fmt: skip
-        arguments = kernel.native, stream, described[0], len(inputs)
+        self,
+        kernel: PreparedKernel,
+        inputs: Sequence[KernelInput],
+        described: Any,
+        stream: Any,
+        donated: frozenset[int],
+    ) -> list[DeviceArray]:
+        arguments = kernel.native, stream, described, len(inputs)
         result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
         if not result:
             raise kernel.failure(lib.mtf_take_error(), "compute")

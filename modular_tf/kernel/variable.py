@@ -76,7 +76,7 @@ class Variable:
         result = call_and_own(lib.mtf_kernel_variable_read, arguments, lib.mtf_kernel_result_free)
         if not result:
             raise take_error(lib.mtf_take_error(), operation="value of a variable")
-        with take_outputs(result, 1, self._site, ())[0] as shared:
+        with take_outputs(result, 1, self._site)[0] as shared:
             return shared.copy_to(self.device)
 
     def open_native(self) -> Any:

@@ -48,7 +48,7 @@ class ServiceOperations:
             if self._closed:
                 raise ClosedError("the plugin service is closed")
             if self._runner is None:
-                self._runner = KernelRunner(KernelRegistry(standard_ops()))
+                self._runner = KernelRunner(KernelRegistry(standard_ops))
         return self._runner
 
     def op(self, name: str, label: str = "") -> Op:

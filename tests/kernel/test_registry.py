@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import linecache
+import sys
 import threading
 
 import pytest
@@ -216,3 +218,72 @@ def test_tensorflows_definitions_are_known_without_a_plugin():
 
     assert registry.definition("MatMul").source.startswith("TensorFlow ")
     assert len(registry.op_names()) > 1000
+
+
+class Interrupted(Exception):  # noqa: N818  (what a signal handler raises)
+    pass
+
+
+def at_line(number, act):
+    """Return a trace function that acts once, before the line of that number that a call runs.
+
+    `with` is no such line: between the end of its body and the call that frees the lock no signal
+    handler runs.
+    """
+    lines = iter(range(number, -1, -1))
+    module = sys.modules[KernelRegistry.__module__].__file__
+
+    def trace(frame, event, _argument):
+        if frame.f_code.co_filename != module:
+            return None
+        is_with = linecache.getline(module, frame.f_lineno).lstrip().startswith("with ")
+        if event == "line" and not is_with and next(lines, None) == 0:
+            sys.settrace(None)
+            act()
+        return trace
+
+    return trace
+
+
+LINES = range(40)
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_a_signal_handler_may_register_in_the_middle(registry, number):
+    one, two, three = (offer(f"lib{name}.so", "MatMul") for name in "abc")
+    registry.enter(three)
+
+    sys.settrace(at_line(number, lambda: (registry.enter(two), registry.leave(three))))
+    registry.enter(one)
+    sys.settrace(None)
+
+    expected = {"liba.so", "libb.so"} if two in registry._tables.plugins else {"liba.so", "libc.so"}
+    assert {each.plugin for each in registry.kernels()} == expected
+
+
+def test_lines_reach_through_the_whole_of_entering(registry):
+    acted = []
+
+    sys.settrace(at_line(LINES.stop, lambda: acted.append(True)))
+    registry.enter(offer("liba.so", "MatMul"))
+    sys.settrace(None)
+
+    assert acted
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_what_is_interrupted_is_complete_or_can_be_done_again(registry, number):
+    def interrupt():
+        raise Interrupted
+
+    one = offer("liba.so", "MatMul", "Relu")
+
+    sys.settrace(at_line(number, interrupt))
+    with pytest.raises(Interrupted):
+        registry.enter(one)
+    sys.settrace(None)
+
+    assert registry.kernels() in ((), one.kernels)
+    assert not registry._lock._is_owned()
+    registry.enter(one)
+    assert registry.kernels() == one.kernels

@@ -8,10 +8,12 @@
 
 static int logged_lines;
 static char last_logged[512];
+static const void* last_caller;
 
 static int keep_line(const mtf_plugin_line* line) {
   ++logged_lines;
   snprintf(last_logged, sizeof(last_logged), "%s", line->text);
+  last_caller = line->caller;
   return 1;
 }
 

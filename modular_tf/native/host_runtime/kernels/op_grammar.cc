@@ -195,7 +195,8 @@ ArgSpec read_arg(std::string_view spec) {
 }
 
 std::optional<size_t> fault_of_op_name(std::string_view name) {
-  size_t at = !name.empty() && name[0] == '_' ? 1 : 0;
+  // Some of TensorFlow's own have two.
+  size_t at = std::min(name.find_first_not_of('_'), name.size());
   for (;;) {
     if (at == name.size() || !is_letter(name[at]) || is_lower_case(name[at])) return at;
     SpecScanner rest(name.substr(at));
