@@ -109,7 +109,8 @@ class KernelRunner:
             ModularTFError: The kernel failed, with its own code.
             ClosedError: The device was closed.
         """
-        donated = frozenset(index for index in donated if not is_lent(inputs[index]))
+        if donated:
+            donated = frozenset(each for each in donated if not is_lent(inputs[each]))
         described = _described(inputs, donated)
         site = kernel.site
         if site.is_host:
