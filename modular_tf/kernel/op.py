@@ -227,7 +227,7 @@ class Op:
 
 def _result_type(definition: OpDefinition) -> Any:
     """Return the type of several outputs together."""
-    return namedtuple("Outputs", [arg.name for arg in definition.outputs], rename=True)  # type: ignore[misc]  # noqa: PYI024
+    return namedtuple("Outputs", [arg.name for arg in definition.outputs], rename=True)  # noqa: PYI024  (by data)
 
 
 def _given(
