@@ -251,7 +251,7 @@ static void* create_attributes(TF_OpKernelConstruction* node) {
   }
   ask_after_failures(node);
   TF_StringView name = TF_OpKernelConstruction_GetName(node);
-  record("GetName", "%s", name.len ? "a name" : "empty");
+  record("GetName", "%.*s", (int)name.len, name.data);
   probe_node_definition(node);
   return NULL;
 }

@@ -268,6 +268,12 @@ static void probe_temporaries(TF_OpKernelContext* context) {
   TF_DeleteTensor(output);
 }
 
+static void probe_temporary_objects(TF_OpKernelContext* context) {
+  TF_DeleteTensor(temporary(context, "variant", TF_VARIANT, kTwo, 1, NULL));
+  TF_DeleteTensor(temporary(context, "resource", TF_RESOURCE, kTwo, 1, NULL));
+  finish(context);
+}
+
 static void probe_temporary_too_much(TF_OpKernelContext* context) {
   const int64_t dims[] = {(int64_t)1 << 46};
   TF_DeleteTensor(temporary(context, "2^48 bytes", TF_FLOAT, dims, 1, NULL));
@@ -408,6 +414,7 @@ static const ProbeCase kCases[] = {
     {"mutable", probe_mutable},
     {"mutable unset", probe_mutable_unset},
     {"temporaries", probe_temporaries},
+    {"temporary objects", probe_temporary_objects},
     {"temporary too much", probe_temporary_too_much},
     {"temporary negative", probe_temporary_negative},
     {"host memory", probe_host_memory},

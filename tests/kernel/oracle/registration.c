@@ -55,12 +55,29 @@ static void probe_type_sizes(void) {
   record("TF_Version", "%s", TF_Version());
 }
 
+/* The functions of definitions that no other op of the probe uses. */
+static void probe_definition(void) {
+  TF_Status* status = earlier_failure();
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("MtfProbeDefined");
+  TF_OpDefinitionBuilderAddInput(builder, "x: float");
+  TF_OpDefinitionBuilderSetIsCommutative(builder, true);
+  TF_OpDefinitionBuilderSetIsAggregate(builder, true);
+  TF_OpDefinitionBuilderSetAllowsUninitializedInput(builder, true);
+  TF_OpDefinitionBuilderDeprecated(builder, 9999, "for the probe");
+  TF_RegisterOpDefinition(builder, status);
+  record_status("TF_RegisterOpDefinition after a failure", status, "%s", "");
+  TF_DeleteOpDefinitionBuilder(TF_NewOpDefinitionBuilder("MtfProbeNeverDefined"));
+  record("TF_DeleteOpDefinitionBuilder", "returned");
+  TF_DeleteStatus(status);
+}
+
 void register_registration_probe(void) {
   const char* const none[] = {NULL};
   const char* const output[] = {"y: float", NULL};
   const char* const input[] = {"x: float", NULL};
   probe_type_sizes();
   probe_type_constraints();
+  probe_definition();
   probe_register("unknown op", "MtfProbeNoSuchOp", "CPU", NULL, NULL);
   probe_register("unknown device", "MtfProbeNoSuchOp", "MtfProbeNoSuchDevice", NULL, NULL);
   define_op("MtfProbeTwice", none, none, output);

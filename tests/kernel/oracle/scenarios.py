@@ -147,6 +147,8 @@ def _selection() -> list[Scenario]:
         of("list, all equal", "ListConstraint", L=[DType("float32"), DType("float32")]),
         of("list, one other", "ListConstraint", L=[DType("float32"), double]),
         of("list, empty", "ListConstraint"),
+        of("constraint after one that was refused", "RefusedConstraint"),
+        of("constraint after one that was refused, failing", "RefusedConstraint", T=double),
         of("constraint of a missing attribute", "MissingConstraint"),
         of("constraint of an int", "KindOfConstraint"),
         of("no label", "Label"),
@@ -213,6 +215,7 @@ _ENDING_CASES = (
     "allocate then set",
     "mutable unset",
     "temporary negative",
+    "temporary objects",
     "expected outside",
     "expected negative",
     "datatype outside",
@@ -229,6 +232,7 @@ def _execution() -> list[Scenario]:
     ids = Call("Run", (X,), {"case": "ids"})
     empty = Call("Run", (EMPTY,), {"case": "handles"})
     unset = Call("Run", (EMPTY,), {"case": "unset"})
+    in_memory = Call("Lists", lists, {"case": "host memory", "M": 2})
     ranges = Call("Lists", lists, {"case": "ranges", "M": 2})
     return [
         *(_run(case) for case in _CASES),
@@ -239,6 +243,7 @@ def _execution() -> list[Scenario]:
         Scenario("execution: an input that is kept", (keep, kept)),
         Scenario("execution: ids of two steps", (ids, ids)),
         Scenario("execution: lists", (ranges,)),
+        Scenario("execution: memory of lists", (in_memory,)),
         Scenario("execution: strings", (Call("Strings", (text,), {"case": "host memory"}),)),
         Scenario(
             "execution: host arguments", (Call("HostArgs", arguments, {"case": "host memory"}),)

@@ -106,6 +106,18 @@ static void register_constraints(void) {
   offer("MtfProbeKindOfConstraint", (Offer){"CPU", compute_first, 0, NULL, {{"n", TF_FLOAT}}});
 }
 
+/* A constraint that is refused leaves the builder as it was. */
+static void register_refused_constraint(void) {
+  TF_Status* status = TF_NewStatus();
+  define("MtfProbeRefusedConstraint");
+  TF_KernelBuilder* builder =
+      TF_NewKernelBuilder("MtfProbeRefusedConstraint", "CPU", NULL, compute_first, NULL);
+  TF_KernelBuilder_TypeConstraint(builder, "T", TF_FLOAT8_E5M2, status);
+  TF_KernelBuilder_TypeConstraint(builder, "T", TF_FLOAT, status);
+  TF_RegisterKernelBuilder("MtfProbeRefusedConstraintKernel", builder, status);
+  TF_DeleteStatus(status);
+}
+
 static void register_keys(void) {
   define("MtfProbeLabel");
   offer("MtfProbeLabel", (Offer){"CPU", compute_first, 0, NULL, {{0}}});
@@ -122,5 +134,6 @@ void register_selection_probe(void) {
   register_priorities();
   register_defaults();
   register_constraints();
+  register_refused_constraint();
   register_keys();
 }
