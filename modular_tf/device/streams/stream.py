@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.abi.status_codes import Code
 from modular_tf.device.native_object import usable
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
+from modular_tf.device.streams.foreign_work import ForeignWork
 from modular_tf.device.streams.host_callback import HostCallbacks, running_executor
 from modular_tf.device.streams.stream_copies import StreamCopies
 from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
@@ -16,6 +17,8 @@ from modular_tf.native.ffi import lib
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from modular_tf.device.arrays.array import DeviceArray
+    from modular_tf.device.arrays.array_memory import ArrayMemory
     from modular_tf.device.executor import Executor
     from modular_tf.device.streams.in_flight import InFlight
 
@@ -74,6 +77,31 @@ class Stream(StreamCopies):
         if self._callbacks is None:
             self._callbacks = HostCallbacks(self._executor)
         self._callbacks.add(native, function)
+
+    # -- work of others ---------------------------------------------------------------------------
+
+    def native_handle(self, *used: DeviceArray | ArrayMemory) -> ForeignWork:
+        """Return a context manager that lends the plugin's SP_Stream, as an address.
+
+        Inside of the block you may queue work of your own on it, by the functions of the plugin's
+        vendor. That is the stream's work from then on: it comes after what the stream holds and
+        before what it gets later, and whoever waits for the stream, closes it, or reads an array
+        waits for it. The plugin need not know when it fails; then `status` stays OK.
+
+        The plugin owns the handle: use it, and what it leads to, in the block only, and destroy
+        nothing. The stream may be closed meanwhile; it is destroyed when the block and the work
+        are done. Its device must stay open until the end of the block. Some plugins have the
+        handle NULL, which is 0.
+
+        Args:
+            used: The arrays and memories that the work reads or writes. They are kept until the
+                stream has passed it, also if they are closed; what another stream does with them
+                has to be ordered by events. Host memory must not be touched until then.
+
+        Raises:
+            ClosedError: The stream, or one of those used, was closed.
+        """
+        return ForeignWork(self, self._in_flight, used)
 
     @property
     def may_have_work(self) -> bool:
