@@ -22,8 +22,9 @@ _TITLES = {
     "LD": "Rules of finding, trusting, trying and loading plugins",
     "FS": "Rules of registering filesystems",
     "SE": "Rules of registering devices",
+    "KN": "Rules of registering and running kernels",
 }
-_PAGES = {"LD": "loading.md", "FS": "filesystem.md", "SE": "device.md"}
+_PAGES = {"LD": "loading.md", "FS": "filesystem.md", "SE": "device.md", "KN": "kernel.md"}
 _GENERATED = "Made by `scripts/write_check_pages` of the table that the code uses; do not edit it."
 
 

@@ -139,6 +139,12 @@ class Device:
         """1e9 floating point operations per second; raises as `details` does."""
         return self.details.gflops
 
+    @property
+    def is_host(self) -> bool:
+        """Whether its memory is the host's, which reads and writes it by address: a CPU."""
+        of_plugin = getattr(self.factory, "is_host_memory", False)
+        return bool(of_plugin) or self.dlpack_type is DeviceType.CPU
+
     # -- work -------------------------------------------------------------------------------------
 
     @property

@@ -37,6 +37,7 @@ def load_device_platform(
     memory: Callable[[str], MemorySettings] | None = None,
     copy_streams: int = 1,
     survives_fork: bool = False,
+    is_host_memory: bool = False,
 ) -> DevicePlatform:
     """Return the platform of a mapped library; runs SE_InitPlugin and checks its tables.
 
@@ -50,6 +51,7 @@ def load_device_platform(
         memory: Returns what the user decided about the memory of a device type.
         copy_streams: How many streams of a device share its copies to other devices, 1 to 4.
         survives_fork: Whether a forked child can make devices of its own with the plugin.
+        is_host_memory: Whether its memory is the host's, used by address.
 
     Raises:
         RefusedDevicePluginError: The plugin broke rules (SE-001 to SE-032), or
@@ -67,6 +69,7 @@ def load_device_platform(
         priority=priority,
         memory=settings,
         copy_streams=copy_streams,
+        is_host_memory=is_host_memory,
     )
 
 
@@ -90,6 +93,7 @@ class DevicePlatform:
         plugin: The plugin's name for users.
         memory: What the user decided about the memory of its devices.
         copy_streams: How many streams of a device share its copies to other devices.
+        is_host_memory: Whether its memory is the host's, used by address.
         tables: The accepted structs.
     """
 
@@ -102,12 +106,14 @@ class DevicePlatform:
         priority: int,
         memory: MemorySettings,
         copy_streams: int,
+        is_host_memory: bool = False,
     ) -> None:
         self.device_type = live.tables.device_type
         self.platform = live.tables.name
         self.priority = priority
         self.plugin = plugin
         self.memory = memory
+        self.is_host_memory = is_host_memory
         self.copy_streams = copy_streams
         self.tables: DeviceTables = live.tables
         self._live = live

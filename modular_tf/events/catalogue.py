@@ -79,6 +79,12 @@ EVENTS: tuple[KnownEvent, ...] = (
         "A plugin or Python object offers devices; the highest priority of a type serves.",
     ),
     KnownEvent(
+        "kernels.registered",
+        (_INFO,),
+        ("plugin", "kernels"),
+        "The kernels of a plugin serve from now on; how many they are.",
+    ),
+    KnownEvent(
         "device_count.failed",
         (_WARNING,),
         ("plugin", "code", "reason"),

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import Library
 from modular_tf.native.plugin_messages import attach_messages
 
@@ -49,6 +50,7 @@ def load_runtime() -> Library:
 def _map_runtime() -> Library:
     runtime = Library.open(str(runtime_path()))
     attach_messages(runtime)
+    lib.mtf_kernels_attach(ffi.cast("void *", runtime.symbol("mtf_kernel_host_table")))
     return runtime
 
 

@@ -13,6 +13,9 @@ from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode
 
 
+_FIRST_KERNEL_RULE = 1000
+
+
 def take_error(
     error: Any, *, plugin: str | None = None, path: str | None = None, operation: str | None = None
 ) -> ModularTFError:
@@ -40,8 +43,15 @@ def take_error(
         text = f"{text} (plugin {plugin})"
     if closed:
         return ClosedError(text, plugin=plugin, path=path, operation=operation)
-    rule = f"SE-{broken:03}" if broken else None
+    rule = _rule_of(broken)
     return error_from_code(code, text, plugin=plugin, path=path, operation=operation, rule=rule)
+
+
+def _rule_of(number: int) -> str | None:
+    """Return the rule of a number of `mtf_error.rule`, None for 0."""
+    if number > _FIRST_KERNEL_RULE:
+        return f"KN-{number - _FIRST_KERNEL_RULE:03}"
+    return f"SE-{number:03}" if number else None
 
 
 def failure_unless(

@@ -1,8 +1,8 @@
 """Every rule that the loader applies, stated once for loader, checks, messages and docs.
 
-A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `LD-nnn` probe and
-loading), what it requires, what happens when it is broken, and what to do. `modular_tf.check.rules`
-adds those that only `modular-tf check` tries.
+A rule has an id (`FS-nnn` filesystem registration, `SE-nnn` device registration, `KN-nnn` kernels,
+`LD-nnn` probe and loading), what it requires, what happens when it is broken, and what to do.
+`modular_tf.check.rules` adds those that only `modular-tf check` tries.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rule(str):
     """One requirement. It equals its id, as `http.HTTPStatus.OK` equals 200.
 
     Attributes:
-        id: `FS-nnn`, `SE-nnn` or `LD-nnn`; never reused, never renumbered.
+        id: `FS-nnn`, `SE-nnn`, `KN-nnn` or `LD-nnn`; never reused, never renumbered.
         requirement: What must hold, in one sentence.
         consequence: What breaking it does, here and in TensorFlow.
         remedy: What the plugin's author or user should do.
@@ -200,6 +200,7 @@ def host_modules() -> tuple[ModuleType, ...]:
         filesystem,
         first_contact,
         kept_state,
+        kernel,
         loading,
         mapping,
         shortage,
@@ -218,6 +219,7 @@ def host_modules() -> tuple[ModuleType, ...]:
         filesystem,
         device,
         device_listing,
+        kernel,
     )
 
 

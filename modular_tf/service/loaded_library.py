@@ -241,6 +241,7 @@ class _Loading:
                 memory=self._config.memory_of,
                 copy_streams=self._config.copy_streams,
                 survives_fork=ours,
+                is_host_memory=ours,
             )
         except RefusedDevicePluginError as error:
             self._note("init", error.violations)

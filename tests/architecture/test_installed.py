@@ -22,7 +22,7 @@ def test_the_checkout_does_not_hide_the_installed_package():
 
 
 def test_every_file_that_is_used_at_run_time_is_installed():
-    kinds = {".cmake", ".h", ".in", ".py", ".pyi", ".toml"}
+    kinds = {".bin", ".cmake", ".h", ".in", ".py", ".pyi", ".toml"}
     sources = {
         path.relative_to(CHECKOUT / "modular_tf")
         for path in (CHECKOUT / "modular_tf").rglob("*")

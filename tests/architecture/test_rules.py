@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from modular_tf.rules import Rule
 
 TESTS = Path(__file__).parents[1]
-ID = re.compile(r"\b(?:FS|SE|LD)-\d{3}\b")
+ID = re.compile(r"\b(?:FS|SE|KN|LD)-\d{3}\b")
+NATIVE = re.compile(r"\bkRule\w+ = ([1-9]\d*)")
+"""A rule of kernels by its number, as the host runtime has it."""
 RULES = all_rules()
 
 _TABLES = ("modular_tf.rules", "modular_tf.check.rules")
@@ -48,7 +50,9 @@ def _id_of(call: ast.Call) -> ast.expr:
 def _named_in(text: str) -> set[str]:
     """Return the rules that a source names, by id or by constant."""
     words = set(re.findall(r"\b[A-Z][A-Z_]+\b", text))
-    return set(ID.findall(text)) | {_constants()[word] for word in words & _constants().keys()}
+    numbered = {f"KN-{int(number):03}" for number in NATIVE.findall(text)}
+    named = {_constants()[word] for word in words & _constants().keys()}
+    return set(ID.findall(text)) | numbered | named
 
 
 def _named_below(folder: Path, *, suffixes: set[str]) -> set[str]:

@@ -108,8 +108,8 @@ def test_many_blocks_hold_little(device, stream):
 def test_closed_streams_and_arrays_are_refused(device, stream):
     array = device.put(b"bytes")
     array.close()
-    with pytest.raises(ClosedError, match="array"):
-        stream.native_handle(array)
+    with pytest.raises(ClosedError, match="array"), stream.native_handle(array):
+        pass
     stream.close()
     with pytest.raises(ClosedError, match="Stream was closed"), stream.native_handle():
         pass

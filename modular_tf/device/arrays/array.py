@@ -14,7 +14,7 @@ from modular_tf.device.arrays.dlpack_numbers import dlpack_device
 from modular_tf.device.arrays.host_tensor import new_host_tensor
 from modular_tf.device.arrays.packed_elements import has_two_layouts, in_other_layout
 from modular_tf.device.arrays.work_streams import note_device
-from modular_tf.device.memory.device_memory import HostMemory, UnifiedMemory
+from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, UnifiedMemory
 from modular_tf.device.streams.stream import Stream
 from modular_tf.errors import InvalidArgumentError
 from modular_tf.native.fresh_host_memory import fresh_host_memory
@@ -130,6 +130,16 @@ class DeviceArray(Tensor):
         memory = self._open()
         self._needs_sync = True
         return memory
+
+    @property
+    def device_memory(self) -> DeviceMemory | None:
+        """The device memory that holds it, for work that `Device` orders; None where the host's does.
+
+        Raises:
+            ClosedError: The array was closed.
+        """
+        memory = self._open()
+        return memory if isinstance(memory, DeviceMemory) else None
 
     @property
     def closed(self) -> bool:

@@ -58,13 +58,15 @@ def content_of(found: Any) -> ArrayContent:
 
     Args:
         found: A numpy array or scalar, an object with Python's buffer protocol (`bytes`,
-            `array.array`, `memoryview`, ...), pinned memory, or an object with `__dlpack__`.
+            `array.array`, `memoryview`, ...), pinned memory, an object with `__dlpack__`, or content.
 
     Raises:
         InvalidArgumentError: DLPack has no name for its elements, or the memory is on a device
             that its producer does not copy from.
         TypeError: It is none of these.
     """
+    if isinstance(found, ArrayContent):
+        return found
     numpy = sys.modules.get("numpy")  # an array of numpy's exists only where that was imported
     if numpy is not None and isinstance(found, (numpy.ndarray, numpy.generic)):
         return _of_numpy(numpy, numpy.asarray(found))

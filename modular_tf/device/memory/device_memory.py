@@ -108,12 +108,13 @@ class HostMemory:
 
     __slots__ = ("__weakref__", "_address", "_executor", "_view", "size")
 
-    def __init__(self, executor: Executor, native: Any, size: int) -> None:
-        """Wrap a native memory, which the view keeps from now on."""
+    def __init__(self, executor: Executor, native: Any, size: int, owner: object = None) -> None:
+        """Wrap a native memory, which the view keeps from now on, and what has to live as long."""
         self._address = lib.mtf_memory_address(native)
         self.size = size
         self._executor = executor
-        start = ffi.gc(ffi.cast("char *", self._address), lambda _: native)  # it keeps the memory
+        kept = native, owner
+        start = ffi.gc(ffi.cast("char *", self._address), lambda _: kept)  # it keeps the memory
         self._view: memoryview | None = memoryview(ffi.buffer(start, size)).cast("B")
 
     @property

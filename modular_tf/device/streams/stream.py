@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, held
 from modular_tf.device.native_object import usable
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
-from modular_tf.device.streams.foreign_work import ForeignWork
 from modular_tf.device.streams.host_callback import HostCallbacks, running_executor
+from modular_tf.device.streams.in_flight import COST
 from modular_tf.device.streams.stream_copies import StreamCopies
 from modular_tf.errors import ClosedError, DeadlineExceededError, ModularTFError
 from modular_tf.native.ffi import lib
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from modular_tf.device.arrays.array import DeviceArray
     from modular_tf.device.arrays.array_memory import ArrayMemory
     from modular_tf.device.executor import Executor
-    from modular_tf.device.streams.in_flight import InFlight
+    from modular_tf.device.streams.in_flight import InFlight, Used
 
 _PENDING = int(EventStatus.PENDING)  # members of an enumeration compare slowly
 
@@ -78,15 +80,39 @@ class Stream(StreamCopies):
             self._callbacks = HostCallbacks(self._executor)
         self._callbacks.add(native, function)
 
-    # -- work of others ---------------------------------------------------------------------------
+    @contextmanager
+    def work(self, used: Used) -> Iterator[Any]:
+        """Give the native stream to code that enqueues work by itself, and keep what that uses.
 
-    def native_handle(self, *used: DeviceArray | ArrayMemory) -> ForeignWork:
-        """Return a context manager that lends the plugin's SP_Stream, as an address.
+        All is kept until the stream has passed its work, also where the code fails: it may have
+        enqueued a part.
 
-        Inside of the block you may queue work of your own on it, by the functions of the plugin's
-        vendor. That is the stream's work from then on: it comes after what the stream holds and
-        before what it gets later, and whoever waits for the stream, closes it, or reads an array
-        waits for it. The plugin need not know when it fails; then `status` stays OK.
+        Args:
+            used: What the work uses; the code may add to it.
+
+        Raises:
+            ClosedError: The stream was closed.
+        """
+        in_flight = self._in_flight
+        native = usable(self)
+        batch = in_flight.batch
+        batch.append(used)
+        try:
+            yield native
+        finally:
+            in_flight.keep(batch, used)
+            in_flight.room -= COST
+            if in_flight.room <= 0:
+                in_flight.end_batch(self)
+
+    @contextmanager
+    def native_handle(self, *used: DeviceArray | ArrayMemory) -> Iterator[int]:
+        """Lend the plugin's SP_Stream, as an address, to a block of code that queues work there.
+
+        Work that you queue in the block, by the functions of the plugin's vendor, is the stream's
+        from then on: it comes after what the stream holds and before what it gets later, and
+        whoever waits for the stream, closes it, or reads an array waits for it. The plugin need
+        not know when it fails; then `status` stays OK.
 
         The plugin owns the handle: use it, and what it leads to, in the block only, and destroy
         nothing. The stream may be closed meanwhile; it is destroyed when the block and the work
@@ -101,7 +127,8 @@ class Stream(StreamCopies):
         Raises:
             ClosedError: The stream, or one of those used, was closed.
         """
-        return ForeignWork(self, self._in_flight, used)
+        with self.work([_hold(each) for each in used]) as native:
+            yield int(lib.mtf_stream_handle(native))
 
     @property
     def may_have_work(self) -> bool:
@@ -212,3 +239,9 @@ class Stream(StreamCopies):
     @property
     def _callback_error(self) -> ModularTFError | None:
         return None if self._callbacks is None else self._callbacks.error
+
+
+def _hold(used: DeviceArray | ArrayMemory) -> object:
+    """Return what keeps a memory, or that of an array, whose exports wait from then on."""
+    memory = used if isinstance(used, (DeviceMemory, HostMemory)) else used.memory
+    return held(memory)[1] if isinstance(memory, DeviceMemory) else memory.view

@@ -47,6 +47,10 @@ Error make_rule_error(int rule, const char* message) {
   return make({kInternal, 0, 0, nullptr, rule}, message);
 }
 
+Error make_error_of(int code, int rule, const char* message) {
+  return make({code, 0, 0, nullptr, rule}, message);
+}
+
 Error take_status(TF_Status* status) {
   Error error = status->code == 0 ? nullptr : make_error(status->code, status->message);
   mtf_status_clear(status);

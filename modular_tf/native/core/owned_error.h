@@ -48,6 +48,9 @@ Error make_closed_error(const char* message);
 // The error of a plugin that broke the rule SE-nnn while it worked.
 Error make_rule_error(int rule, const char* message);
 
+// The error of a kernel: `rule` is a number of mtf_error.rule.
+Error make_error_of(int code, int rule, const char* message);
+
 // Turns a status into an error and releases what the status holds. NULL when the status is OK.
 Error take_status(TF_Status* status);
 

@@ -41,6 +41,11 @@ Slot* slot_at(uint32_t index) {
   return page == nullptr ? nullptr : page + index % kPage;
 }
 
+// Of an index that was in use before.
+Slot& known_slot(uint32_t index) {
+  return pages[index / kPage].load(std::memory_order_acquire)[index % kPage];
+}
+
 bool make_page(uint32_t index) {
   std::atomic<Slot*>& page = pages[index / kPage];
   if (page.load(std::memory_order_acquire) != nullptr) return true;
@@ -55,7 +60,7 @@ bool make_page(uint32_t index) {
 int64_t take_slot() {
   uint64_t head = first_free.load(std::memory_order_acquire);
   while (const auto first = static_cast<uint32_t>(head)) {
-    const uint32_t next = slot_at(first - 1)->next_free.load(std::memory_order_relaxed);
+    const uint32_t next = known_slot(first - 1).next_free.load(std::memory_order_relaxed);
     const uint64_t changed = ((head >> 32) + 1) << 32 | next;
     if (first_free.compare_exchange_weak(head, changed, std::memory_order_acq_rel)) return first - 1;
   }
@@ -70,7 +75,7 @@ void give_slot_back(uint32_t index) {
   uint64_t head = first_free.load(std::memory_order_relaxed);
   uint64_t changed;
   do {
-    slot_at(index)->next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
+    known_slot(index).next_free.store(static_cast<uint32_t>(head), std::memory_order_relaxed);
     changed = ((head >> 32) + 1) << 32 | (index + 1);
   } while (!first_free.compare_exchange_weak(head, changed, std::memory_order_acq_rel));
 }
@@ -110,7 +115,7 @@ const char* name_of(HandleKind kind) {
 void* new_handle(HandleKind kind, void* object) noexcept {
   const int64_t index = take_slot();
   if (index < 0) return nullptr;
-  Slot* slot = slot_at(static_cast<uint32_t>(index));
+  Slot* slot = &known_slot(static_cast<uint32_t>(index));
   const uint32_t generation = (slot->tag.load(std::memory_order_relaxed) >> kKindBits) + 1;
   const uint32_t tag = tag_of(generation % kMostGenerations, kind);
   slot->object.store(object, std::memory_order_relaxed);

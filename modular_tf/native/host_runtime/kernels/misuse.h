@@ -9,7 +9,13 @@ namespace mtf::kernels {
 // Numbers of rules KN-nnn that are broken during a call.
 enum Rule : int32_t {
   kRuleNone = 0,
+  kRuleConstructionFailed = 60,
+  kRuleAllocated = 78,
+  kRuleOutputType = 79,
   kRuleOutputsSet = 80,
+  kRuleComputeFailed = 87,
+  kRuleArguments = 83,
+  kRuleDoneOnce = 95,
   kRuleNoStub = 100,
   kRuleHandleInUse = 101,
 };

@@ -1,0 +1,1 @@
+"""Kernels and operations: definitions, selection, running."""

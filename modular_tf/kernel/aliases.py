@@ -1,0 +1,114 @@
+"""Operations of plugins that compute standard ones under names of their own.
+
+The rows of `aliases.toml` say which; the code that reads them names no vendor.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.abi.data_types import by_name
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.attributes import TensorValue, convert_value, freeze
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import ATTRIBUTES_FIT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from modular_tf.kernel.op_definition import OpDefinition
+
+__all__ = ["Alias", "alias_attrs", "aliases_of"]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """One operation of a plugin that computes a standard one.
+
+    Attributes:
+        op: The standard operation.
+        own: The plugin's, with the same inputs and outputs in the same order.
+        attrs: Values of attributes that only the plugin's may have.
+    """
+
+    op: str
+    own: str
+    attrs: Mapping[str, Any]
+
+
+def aliases_of(op: str) -> tuple[Alias, ...]:
+    """Return the operations that compute a standard one, in the order of the table."""
+    return _aliases().get(op, ())
+
+
+@cache
+def _aliases() -> dict[str, tuple[Alias, ...]]:
+    table: dict[str, tuple[Alias, ...]] = {}
+    text = Path(__file__).with_name("aliases.toml").read_text("utf-8")
+    for family in tomllib.loads(text)["family"]:
+        attrs = {name: _value(each) for name, each in family.get("attrs", {}).items()}
+        for op in family["ops"]:
+            alias = Alias(op, family["own"].format(op=op), attrs)
+            table[op] = (*table.get(op, ()), alias)
+    return table
+
+
+def _value(written: Any) -> Any:
+    """Return a value of the table; a type with a shape is a tensor of zeros."""
+    if not isinstance(written, dict):
+        return written
+    kind, shape = by_name(written["type"]), tuple(written["shape"])
+    return TensorValue(kind, shape, bytes(kind.size * math.prod(shape)))
+
+
+def alias_attrs(
+    alias: Alias, standard: OpDefinition, own: OpDefinition, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the attributes of the plugin's operation for those of a call of the standard one.
+
+    Args:
+        alias: What stands for the standard operation.
+        standard: The definition that the caller sees.
+        own: The definition of the plugin's operation.
+        given: What the caller has given.
+
+    Raises:
+        InvalidArgumentError: An attribute is given that the plugin's operation does not have, and
+            not with the standard default (rule KN-041).
+    """
+    known = own.attrs_by_name
+    attrs = {name: value for name, value in alias.attrs.items() if name in known}
+    attrs |= dict(_defaults(standard, own))
+    for name, value in given.items():
+        if name in known or name not in standard.attrs_by_name:
+            attrs[name] = value
+        elif not _is_default(standard, name, value):
+            text = f"{alias.op}: attribute {name!r} is {value!r}, but {alias.own}, which serves it"
+            raise Violation(ATTRIBUTES_FIT, f"{text} here, has no such attribute").error(
+                InvalidArgumentError, operation=alias.op, hint=". Leave the attribute out."
+            )
+    return attrs
+
+
+def _defaults(standard: OpDefinition, own: OpDefinition) -> Iterator[tuple[str, Any]]:
+    """Yield the standard defaults of attributes that both have: the plugin's own may differ."""
+    for attr in standard.attrs:
+        counterpart = own.attrs_by_name.get(attr.name)
+        if counterpart is not None and attr.has_default:
+            yield attr.name, attr.default
+
+
+def _is_default(standard: OpDefinition, name: str, value: Any) -> bool:
+    attr = standard.attrs_by_name[name]
+    converted = convert_value(standard.name, attr, value)
+    return attr.has_default and freeze(converted) == freeze(attr.default)

@@ -1,0 +1,226 @@
+"""The tensors that go into a call: what the caller gives, as kernels can read it."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.abi.data_types import DataType, by_name, data_type
+from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.device.arrays.array_content import ArrayContent, content_of
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.native.ffi import ffi
+from modular_tf.native.fresh_host_memory import fresh_host_memory
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import INPUTS_FIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
+    from modular_tf.kernel.site import KernelSite
+
+__all__ = ["Given", "KernelInput", "bind_arguments", "given_tensor", "place_input"]
+
+_ALIGNMENT = 64  # of memory that kernels get (rule KN-075)
+_SCALARS = (bool, int, float, complex)
+_DEFAULTS = {bool: "bool", int: "int32", float: "float", complex: "complex128"}
+_FORMATS = {
+    "half": "e", "float": "f", "double": "d", "bool": "?", "int8": "b", "uint8": "B", "int16": "h",
+    "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "uint64": "Q",
+}  # fmt: skip
+
+
+class Given(NamedTuple):
+    """A tensor as the caller gave it.
+
+    Attributes:
+        type: Of its elements.
+        shape: Its sizes.
+        source: An array on a device, or the content of one of the host.
+    """
+
+    type: DataType
+    shape: tuple[int, ...]
+    source: DeviceArray | ArrayContent
+
+
+class KernelInput(NamedTuple):
+    """A tensor as a kernel gets it.
+
+    Attributes:
+        address: Of its first element.
+        n_bytes: Of all elements.
+        shape: Its sizes.
+        type: Of its elements.
+        is_on_host: Whether it is in host memory.
+        kept: What keeps the memory.
+    """
+
+    address: int
+    n_bytes: int
+    shape: tuple[int, ...]
+    type: DataType
+    is_on_host: bool
+    kept: Any
+
+
+def bind_arguments(
+    definition: OpDefinition, positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return the inputs of a call in the order of the definition, and its attributes.
+
+    Raises:
+        InvalidArgumentError: There are too many inputs, too few, or one is given twice (KN-043).
+    """
+    names = [arg.name for arg in definition.inputs]
+    attrs = {key.removesuffix("_") if key.removesuffix("_") in definition.attrs_by_name
+             and key not in definition.attrs_by_name else key: value
+             for key, value in named.items()}  # fmt: skip
+    inputs = dict(zip(names, positional, strict=False))
+    for name in names:
+        for key in (name, f"{name}_"):
+            if key in attrs and key not in definition.attrs_by_name:
+                if name in inputs:
+                    raise _misfit(definition, f"input {name!r} is given twice")
+                inputs[name] = attrs.pop(key)
+    missing = [name for name in names if name not in inputs]
+    if len(positional) > len(names) or missing:
+        found = f"{len(positional)} are given by position" if not missing else ""
+        lacks = f"missing: {', '.join(missing)}" if missing else ""
+        raise _misfit(definition, f"expects {definition!r}; {found or lacks}")
+    return [inputs[name] for name in names], attrs
+
+
+def _misfit(definition: OpDefinition, text: str) -> InvalidArgumentError:
+    error: InvalidArgumentError = Violation(INPUTS_FIT, f"{definition.name}: {text}").error(
+        InvalidArgumentError, operation=definition.name
+    )
+    return error
+
+
+def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
+    """Return a caller's value as a tensor.
+
+    Args:
+        op: The operation, for messages.
+        arg: Which input it is.
+        value: An array on a device, of numpy, of another library, or a number.
+        expected: The type that a number is to have; None where nothing says that.
+
+    Raises:
+        InvalidArgumentError: A number does not fit, or elements are of no type.
+        TypeError: It is none of these.
+    """
+    if isinstance(value, DeviceArray):
+        return Given(data_type(value.dtype), value.shape, value)
+    if isinstance(value, _SCALARS):
+        return _scalar(op, arg, value, expected)
+    try:
+        content = content_of(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{op}: input {arg.name!r} ({arg.type_text}): expected an array or a number,"
+            f" found {type(value).__name__!r}"
+        ) from error
+    kind = _type_of(content.dtype)
+    if expected is not None and expected.dlpack == content.dtype:
+        kind = expected  # qint8 is int8 for numpy
+    return Given(kind, content.shape, content)
+
+
+def _type_of(dlpack: tuple[int, int, int]) -> DataType:
+    found = _BY_DLPACK.get(dlpack)
+    if found is None:
+        raise InvalidArgumentError(f"elements of DLPack type {dlpack} have no type for kernels")
+    return found
+
+
+def _by_dlpack() -> dict[tuple[int, int, int], DataType]:
+    from modular_tf.abi.data_types import DATA_TYPES  # noqa: PLC0415
+
+    return {each.dlpack: each for each in reversed(DATA_TYPES)
+            if each.dlpack is not None and not each.is_quantized}  # fmt: skip
+
+
+_BY_DLPACK = _by_dlpack()
+
+
+def _scalar(op: str, arg: ArgDefinition, value: Any, expected: DataType | None) -> Given:
+    kind = expected or by_name(_DEFAULTS[type(value)])
+    try:
+        data = _packed(value, kind)
+    except (struct.error, OverflowError, TypeError):
+        raise InvalidArgumentError(
+            f"{op}: input {arg.name!r} ({arg.type_text}): {value!r} is no {kind}", operation=op
+        ) from None
+    dtype = kind.dlpack
+    if dtype is None:
+        raise InvalidArgumentError(f"{op}: input {arg.name!r}: a number is no {kind}", operation=op)
+    return Given(kind, (), ArrayContent((), dtype, is_padded=False, data=data))
+
+
+def _packed(value: Any, kind: DataType) -> bytes:
+    if kind.name in ("complex64", "complex128"):
+        part = "f" if kind.name == "complex64" else "d"
+        return struct.pack(f"2{part}", complex(value).real, complex(value).imag)
+    if kind.name == "bfloat16":
+        bits: int = struct.unpack("I", struct.pack("f", value))[0]
+        return struct.pack("H", (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    letter = _FORMATS.get(kind.name)
+    if letter is None:
+        raise TypeError
+    if letter == "?" and not isinstance(value, bool):
+        raise TypeError
+    return struct.pack(letter, value)
+
+
+def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput:
+    """Return a tensor in the memory where a kernel wants it, copied only if it has to be.
+
+    Args:
+        site: Where the kernel works.
+        given: The tensor.
+        on_host: Whether the kernel wants it in host memory.
+
+    Raises:
+        InvalidArgumentError: It is on another device.
+        ClosedError: It was closed.
+        OutOfMemoryError: The device has no memory for a copy.
+    """
+    source = given.source
+    if not isinstance(source, DeviceArray):
+        if on_host or site.is_host:
+            return _on_host(given, source)
+        return _on_device(given, site.device.put(source))
+    if source.device.executor is not site.executor:
+        raise InvalidArgumentError(
+            f"an input is on {source.device.name}, and the kernel works on {site.device.name};"
+            " give array.copy_to(device)"
+        )
+    if site.is_host:
+        return _on_device(given, source)._replace(is_on_host=True)
+    if on_host:
+        return _on_host(given, content_of(source.to_host()))
+    if source.device_memory is None:  # pinned memory of the host
+        source = source.copy_to(site.device)
+    return _on_device(given, source)
+
+
+def _on_device(given: Given, array: DeviceArray) -> KernelInput:
+    memory = array.device_memory
+    hold = None if memory is None else memory.hold
+    return KernelInput(array.address, array.nbytes, given.shape, given.type, False, (array, hold))  # noqa: FBT003
+
+
+def _on_host(given: Given, content: ArrayContent) -> KernelInput:
+    data = content.bytes_in_layout(is_padded=True)
+    view = ffi.from_buffer(data)
+    address = int(ffi.cast("uintptr_t", view))
+    size = len(view)
+    kept: Any = view
+    if address % _ALIGNMENT and size:
+        kept = fresh_host_memory(size)
+        kept[:] = memoryview(data).cast("B")
+        address = int(ffi.cast("uintptr_t", ffi.from_buffer(kept)))
+    return KernelInput(address, size, given.shape, given.type, True, kept)  # noqa: FBT003

@@ -1,0 +1,276 @@
+"""Operations as functions: looked up once, called with arrays."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.abi.data_types import DataType
+from modular_tf.device.arrays.array import DeviceArray
+from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.aliases import alias_attrs, aliases_of
+from modular_tf.kernel.attributes import attr_key
+from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
+from modular_tf.kernel.node import build_node
+from modular_tf.kernel.selection import Candidate, candidates
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import INPUTS_FIT
+
+if TYPE_CHECKING:
+    import inspect
+    from collections.abc import Iterable, Mapping
+
+    from modular_tf.device.device import Device
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.kernel.inputs import Given
+    from modular_tf.kernel.node import InputType, Node
+    from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
+    from modular_tf.kernel.running import KernelRunner
+
+__all__ = ["Op"]
+
+_MOST_NODES = 256
+
+
+class Op:
+    """One operation, on a device or on that of its inputs. [any thread]
+
+    Call it with the inputs by position or by name and the attributes by name, as its `signature`
+    says. Types and numbers that the inputs give are not given; what has a default may be left out.
+
+    Inputs are arrays of the device, numpy arrays, objects with the buffer protocol or `__dlpack__`,
+    and numbers, which get the type that the other inputs ask for; lists for inputs that are several
+    tensors. What is not on the device is copied there; on a host device aligned memory is used as
+    it is. No type is converted to another.
+
+    The result is one array of the device, a named tuple of arrays where there are several outputs,
+    a list where an output is a list, None where there is none.
+
+    Attributes:
+        name: Of the operation.
+        definition: What the operation takes and gives.
+        label: Which kernels it asks for; "" for ordinary ones.
+    """
+
+    def __init__(
+        self,
+        runner: KernelRunner,
+        definition: OpDefinition,
+        device: Device | None,
+        default_device: Any,
+        label: str = "",
+    ) -> None:
+        """Make an operation; `Device.op` and `PluginService.op` do.
+
+        Args:
+            runner: The service's.
+            definition: Of the operation.
+            device: Where it works; None for the device of the inputs.
+            default_device: Returns the device where no input is on one.
+            label: As above.
+        """
+        self.name = definition.name
+        self.definition = definition
+        self.label = label
+        self._runner = runner
+        self._device = device
+        self._default_device = default_device
+        self._nodes: dict[Any, Node] = {}
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters of a call."""
+        return self.definition.signature
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return self.definition.signature
+
+    def __call__(
+        self,
+        *inputs: Any,
+        donate: Sequence[DeviceArray] = (),
+        stream: Stream | None = None,
+        **named: Any,
+    ) -> Any:
+        """Compute it; see the class.
+
+        Args:
+            inputs: The inputs, in the order of the definition.
+            donate: Inputs, arrays of the device, that are not needed any more: their memory may
+                become that of an output. They are closed then.
+            stream: Where the work is queued; by default the compute stream of the device.
+            named: Inputs and attributes by name.
+
+        Raises:
+            InvalidArgumentError: An input or attribute does not fit (KN-041 to KN-045), inputs are
+                on several devices, or two kernels fit equally (KN-033).
+            NotFoundError: No kernel serves the call (KN-034); the message lists those there are.
+            ModularTFError: The kernel failed, with its own code (KN-087).
+            ClosedError: An input, the device or the service was closed.
+        """
+        return self.run(*bind_arguments(self.definition, inputs, named), donate=donate, stream=stream)
+
+    def run(
+        self,
+        inputs: Sequence[Any],
+        attrs: Mapping[str, Any],
+        *,
+        donate: Sequence[DeviceArray] = (),
+        stream: Stream | None = None,
+    ) -> Any:
+        """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
+        device = self._device_of(inputs)
+        definition, attrs = self._served_by(device, attrs)
+        given = _given(definition, inputs, attrs)
+        node = self._node(definition, given, attrs)
+        site = self._runner.site_of(device)
+        kernel = self._runner.prepare(node, definition, site)
+        flat = [each for group in given for each in _flat(group)]
+        placed = [
+            place_input(site, each, on_host=on_host)
+            for each, on_host in zip(flat, kernel.host_inputs, strict=True)
+        ]
+        donated = _donated(self.name, flat, donate)
+        outputs = self._runner.run(kernel, placed, donated, stream)
+        return self._result(node, outputs)
+
+    def explain(self, *inputs: Any, **named: Any) -> tuple[Candidate, ...]:
+        """Return each kernel of the operation with the reason for it or against it; runs nothing.
+
+        Raises:
+            InvalidArgumentError: As a call.
+        """
+        arguments, attrs = bind_arguments(self.definition, inputs, named)
+        device = self._device_of(arguments)
+        definition, attrs = self._served_by(device, attrs)
+        node = self._node(definition, _given(definition, arguments, attrs), attrs)
+        registry = self._runner.registry
+        return candidates(
+            registry.kernels_of(node.op), node, device.device_type, is_pluggable=not device.is_host
+        )
+
+    # -- steps of a call --------------------------------------------------------------------------
+
+    def _device_of(self, inputs: Sequence[Any]) -> Device:
+        if self._device is not None:
+            return self._device
+        found = {
+            each.device.name: each.device
+            for group in inputs
+            for each in (group if isinstance(group, (list, tuple)) else (group,))
+            if isinstance(each, DeviceArray)
+        }
+        if len(found) > 1:
+            text = f"{self.name}: the inputs are on {' and '.join(found)}"
+            raise Violation(INPUTS_FIT, text).error(
+                InvalidArgumentError, operation=self.name, hint="; copy them to one device"
+            )
+        device: Device = next(iter(found.values())) if found else self._default_device(self.name)
+        return device
+
+    def _served_by(
+        self, device: Device, attrs: Mapping[str, Any]
+    ) -> tuple[OpDefinition, Mapping[str, Any]]:
+        """Return the operation that computes this one on a device, and its attributes."""
+        registry = self._runner.registry
+        if any(each.device_type == device.device_type for each in registry.kernels_of(self.name)):
+            return self.definition, attrs
+        for alias in aliases_of(self.name):
+            own = registry.find_definition(alias.own)
+            if own is not None and registry.kernels_of(alias.own):
+                return own, alias_attrs(alias, self.definition, own, attrs)
+        return self.definition, attrs
+
+    def _node(
+        self, definition: OpDefinition, given: Sequence[Given | list[Given]], attrs: Mapping[str, Any]
+    ) -> Node:
+        types = tuple([
+            tuple([one.type for one in each]) if isinstance(each, list) else each.type
+            for each in given
+        ])  # fmt: skip
+        key = attr_key(attrs)
+        if key is None:
+            return build_node(definition, types, attrs, label=self.label)
+        found = self._nodes.get((definition.name, types, key))
+        if found is None:
+            found = build_node(definition, types, attrs, label=self.label)
+            if len(self._nodes) >= _MOST_NODES:
+                self._nodes.clear()
+            self._nodes[definition.name, types, key] = found
+        return found
+
+    def _result(self, node: Node, outputs: list[DeviceArray]) -> Any:
+        definition = self.definition
+        values = [
+            outputs[where.start : where.stop] if arg.is_list else outputs[where.start]
+            for arg, where in zip(definition.outputs, node.output_ranges.values(), strict=True)
+        ]
+        if len(values) < 2:  # noqa: PLR2004  (no tuple)
+            return values[0] if values else None
+        return namedtuple(f"{self.name}Result", [arg.name for arg in definition.outputs])(*values)  # type: ignore[misc]  # noqa: PYI024
+
+    def __repr__(self) -> str:
+        where = "" if self._device is None else f" on {self._device.name}"
+        return f"<Op {self.definition!r}{where}>"
+
+
+def _given(
+    definition: OpDefinition, inputs: Sequence[Any], attrs: Mapping[str, Any]
+) -> list[Given | list[Given]]:
+    """Return the inputs as tensors: arrays first, since they say what numbers are."""
+    known: dict[str, DataType] = {
+        name: value for name, value in attrs.items() if isinstance(value, DataType)
+    }
+    found: list[Any] = [None] * len(inputs)
+    for numbers in (False, True):
+        for index, (arg, value) in enumerate(zip(definition.inputs, inputs, strict=True)):
+            if found[index] is None and (numbers or not _is_number(value)):
+                found[index] = _tensors(definition, arg, value, known)
+                if arg.type_attr is not None:
+                    for each in _flat(found[index]):
+                        known.setdefault(arg.type_attr, each.type)
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
+def _tensors(
+    definition: OpDefinition, arg: ArgDefinition, value: Any, known: Mapping[str, DataType]
+) -> Given | list[Given]:
+    expected = arg.type or known.get(arg.type_attr or "") or _default(definition, arg)
+    if not arg.is_list:
+        return given_tensor(definition.name, arg, value, expected)
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes, memoryview)):
+        text = f"{definition.name}: input {arg.name!r} ({arg.type_text}) expects a list of tensors"
+        raise Violation(INPUTS_FIT, text).error(InvalidArgumentError, operation=definition.name)
+    return [given_tensor(definition.name, arg, each, expected) for each in value]
+
+
+def _default(definition: OpDefinition, arg: ArgDefinition) -> DataType | None:
+    attr = definition.attrs_by_name.get(arg.type_attr or "")
+    default = attr.default if attr is not None and attr.has_default else None
+    return default if isinstance(default, DataType) else None
+
+
+def _flat(group: Given | list[Given]) -> Iterable[Given]:
+    return group if isinstance(group, list) else (group,)
+
+
+def _donated(op: str, flat: Sequence[Given], donate: Sequence[DeviceArray]) -> frozenset[int]:
+    """Return the indices of donated inputs.
+
+    Raises:
+        InvalidArgumentError: A donated array is no input, or two of them.
+    """
+    indices = []
+    for array in donate:
+        at = [index for index, each in enumerate(flat) if each.source is array]
+        if len(at) != 1:
+            text = f"{op}: a donated array must be one input; it is {len(at)}"
+            raise InvalidArgumentError(text, operation=op)
+        indices += at
+    return frozenset(indices)

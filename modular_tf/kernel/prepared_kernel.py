@@ -1,0 +1,78 @@
+"""Kernel objects, ready to compute: one for each node, kernel and device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.native_object import call_and_own
+from modular_tf.kernel.native_node import native_node
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.plugin_names import named
+from modular_tf.native.status import take_error
+
+if TYPE_CHECKING:
+    from modular_tf.errors import ModularTFError
+    from modular_tf.kernel.node import Node
+    from modular_tf.kernel.op_definition import OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+    from modular_tf.kernel.site import KernelSite
+
+__all__ = ["PreparedKernel"]
+
+
+class PreparedKernel:
+    """A kernel object of a plugin's, made for one node on one device. [any thread]
+
+    Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call of
+    it is under way any more.
+
+    Attributes:
+        registration: The kernel.
+        node: The node.
+        site: The device.
+        host_inputs: For each tensor that goes in, whether it has to be in host memory.
+        native: The native part.
+    """
+
+    __slots__ = ("host_inputs", "native", "node", "registration", "site")
+
+    def __init__(
+        self,
+        registration: KernelRegistration,
+        node: Node,
+        definition: OpDefinition,
+        site: KernelSite,
+    ) -> None:
+        """Have the plugin make a kernel object.
+
+        Raises:
+            ModularTFError: It says that it cannot, with its own code (rule KN-060).
+            ClosedError: The device was closed.
+        """
+        self.registration = registration
+        self.node = node
+        self.site = site
+        host_args = frozenset(registration.host_args)
+        self.host_inputs = tuple(
+            kind.is_object or _name_of(node, index) in host_args
+            for index, kind in enumerate(node.input_types)
+        )
+        made = native_node(node, definition, host_args)
+        subject = f"{node.op} on {site.device.name}".encode()
+        arguments = registration.native, made, site.native, named(registration.plugin), subject
+        ffi.gc(made, None)  # the kernel takes it over, also on failure
+        self.native: Any = call_and_own(lib.mtf_kernel_new, arguments, lib.mtf_kernel_free)
+        if not self.native:
+            raise self.failure(lib.mtf_take_error(), "create")
+
+    def failure(self, error: Any, operation: str) -> ModularTFError:
+        """Return a native error as an exception that names operation, kernel and plugin."""
+        name = self.registration.name or self.registration.op
+        subject = f"{self.node.op}: {operation} of kernel {name!r} on {self.site.device.name}"
+        failed = take_error(error, plugin=self.registration.plugin, operation=subject)
+        failed.operation = self.node.op
+        return failed
+
+
+def _name_of(node: Node, index: int) -> str:
+    return next(name for name, where in node.input_ranges.items() if index in where)

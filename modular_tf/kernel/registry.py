@@ -1,0 +1,216 @@
+"""The registry of kernels and of definitions of operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.events import EventLog
+from modular_tf.kernel.impossible_kernels import definition_conflicts, impossible_kernels
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import OPERATION_KNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from modular_tf.kernel.op_definition import OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+
+__all__ = ["KernelRegistry", "PluginKernels"]
+
+_log = EventLog("kernel.registry")
+
+
+@dataclass(eq=False)
+class PluginKernels:
+    """What one plugin brings: all of it serves, or nothing.
+
+    Attributes:
+        plugin: Whose it is.
+        kernels: In the plugin's order.
+        definitions: Of its own operations.
+        is_over: Whether it was taken out; it cannot be entered again. Set by its registry.
+    """
+
+    plugin: str
+    kernels: tuple[KernelRegistration, ...] = ()
+    definitions: tuple[OpDefinition, ...] = ()
+    is_over: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Tables:
+    """What is registered at one moment; never changed."""
+
+    plugins: tuple[PluginKernels, ...] = ()
+    kernels: Mapping[str, tuple[KernelRegistration, ...]] = field(default_factory=dict)
+    definitions: Mapping[str, OpDefinition] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plugins: tuple[PluginKernels, ...]) -> _Tables:
+        """Return the tables of plugins in their order; the first definition of a name counts."""
+        kernels: dict[str, list[KernelRegistration]] = {}
+        definitions: dict[str, OpDefinition] = {}
+        for each in plugins:
+            for registration in each.kernels:
+                kernels.setdefault(registration.op, []).append(registration)
+            for definition in each.definitions:
+                definitions.setdefault(definition.name, definition)
+        return cls(plugins, {op: tuple(of_op) for op, of_op in kernels.items()}, definitions)
+
+
+class KernelRegistry:
+    """Kernels by operation, and definitions by name. [any thread]
+
+    A signal handler may use it in the middle of its methods. What they change is therefore computed
+    first and put in place by stores without a call between them. Readers take no lock: what they
+    get is of one moment.
+
+    TensorFlow's definition of an operation comes before a plugin's of the same name, and that of
+    the plugin which was registered first before all others.
+    """
+
+    def __init__(self, standard: Mapping[str, OpDefinition] | None = None) -> None:
+        """Create an empty registry.
+
+        Args:
+            standard: TensorFlow's definitions by name.
+        """
+        self._standard: Mapping[str, OpDefinition] = {} if standard is None else standard
+        self._tables = _Tables()
+        self._lock = ForkLock()
+        self._closed = False
+
+    @property
+    def moment(self) -> object:
+        """What is another object after each change: what was looked up before is out of date."""
+        return self._tables
+
+    def enter(
+        self, entering: PluginKernels, *, instead_of: PluginKernels | None = None
+    ) -> tuple[Violation, ...]:
+        """Let a plugin's kernels serve from now on, all in one step.
+
+        Args:
+            entering: What the plugin brings; entering it twice does nothing more.
+            instead_of: Take the position of this one in the same step, where it is in force.
+
+        Returns:
+            What is wrong with single kernels and definitions. They are listed all the same; those
+            that nothing can select harm nobody.
+
+        Raises:
+            ClosedError: It was taken out before, or the registry is closed.
+        """
+        with self._lock:
+            while True:
+                before = self._tables
+                self._check_open(entering)
+                others = tuple(
+                    each for each in before.plugins if each not in (entering, instead_of)
+                )
+                after = _Tables.of(_with(before.plugins, entering, instead_of))
+                if self._tables is before:
+                    self._tables = after
+                    break
+        _log.info("kernels.registered", plugin=entering.plugin, kernels=len(entering.kernels))
+        return self._violations(entering, _Tables.of(others))
+
+    def leave(self, leaving: PluginKernels) -> None:
+        """Take out what a plugin brought, all in one step; safe to call twice."""
+        with self._lock:
+            leaving.is_over = True
+            while True:
+                before = self._tables
+                after = _Tables.of(tuple(each for each in before.plugins if each is not leaving))
+                if self._tables is before:
+                    self._tables = after
+                    break
+
+    def close(self) -> None:
+        """Take out everything, and refuse what comes later."""
+        with self._lock:
+            self._closed = True
+            self._tables = _Tables()
+
+    def _check_open(self, entering: PluginKernels) -> None:
+        if self._closed or entering.is_over:
+            who = "the plugin service" if self._closed else f"plugin {entering.plugin}"
+            raise ClosedError(f"{who} is closed", plugin=entering.plugin)
+
+    def _violations(self, entering: PluginKernels, others: _Tables) -> tuple[Violation, ...]:
+        """Return what is wrong with what a plugin brings, beside what others have brought."""
+        own = {each.name: each for each in reversed(entering.definitions)}  # the first one counts
+
+        def definition_of(op: str) -> OpDefinition | None:
+            return self._standard.get(op) or others.definitions.get(op) or own.get(op)
+
+        known = chain.from_iterable(others.kernels.get(op, ()) for op in _ops(entering))
+        return (
+            *definition_conflicts(entering.definitions, definition_of),
+            *impossible_kernels(entering.kernels, definition_of, tuple(known)),
+        )
+
+    # -- looking up -------------------------------------------------------------------------------
+
+    def kernels_of(self, op: str) -> tuple[KernelRegistration, ...]:
+        """Return the kernels of an operation, in order of registration."""
+        return self._tables.kernels.get(op, ())
+
+    def kernels(
+        self, op: str | None = None, device_type: str | None = None, plugin: str | None = None
+    ) -> tuple[KernelRegistration, ...]:
+        """Return the kernels that fit what is given, in order of registration."""
+        return tuple(
+            kernel
+            for each in self._tables.plugins
+            if plugin in (None, each.plugin)
+            for kernel in each.kernels
+            if op in (None, kernel.op) and device_type in (None, kernel.device_type)
+        )
+
+    def find_definition(self, name: str) -> OpDefinition | None:
+        """Return the definition of an operation, None where nobody defines it."""
+        return self._standard.get(name) or self._tables.definitions.get(name)
+
+    def definition(self, name: str) -> OpDefinition:
+        """Return the definition of an operation.
+
+        Raises:
+            NotFoundError: Nobody defines it (rule KN-040); the message names similar ones.
+        """
+        found = self.find_definition(name)
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def op_names(self) -> tuple[str, ...]:
+        """Return the names of all defined operations, in alphabetical order."""
+        return tuple(sorted({*self._standard, *self._tables.definitions}))
+
+    def _unknown(self, name: str) -> NotFoundError:
+        similar = get_close_matches(name, self.op_names(), 3)
+        meant = f"; similar ones: {', '.join(similar)}" if similar else ""
+        kernels = self.kernels_of(name)
+        by = f"; there are kernels of it, such as {kernels[0].who}" if kernels else ""
+        return Violation(OPERATION_KNOWN, f"no operation {name!r} is defined{by}{meant}").error(
+            NotFoundError, operation=name, hint=f". {OPERATION_KNOWN.remedy}"
+        )
+
+
+def _with(
+    before: tuple[PluginKernels, ...], entering: PluginKernels, instead_of: PluginKernels | None
+) -> tuple[PluginKernels, ...]:
+    if entering in before:
+        return before
+    if instead_of in before:
+        return tuple(entering if each is instead_of else each for each in before)
+    return (*before, entering)
+
+
+def _ops(entering: PluginKernels) -> Iterable[str]:
+    return dict.fromkeys(each.op for each in entering.kernels)

@@ -1,0 +1,48 @@
+"""The memory of inputs that kernels keep after the call that brought them, such as weights.
+
+Kernels live in the process, not in a service, and so does this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modular_tf.kernel.inputs import KernelInput
+
+__all__ = ["keep_for_good", "keep_retained"]
+
+_MOST_AT_ONCE = 64
+_kept: dict[int, Any] = {}
+_for_good: list[Any] = []
+
+
+def keep_retained(result: Any, inputs: Sequence[KernelInput]) -> None:
+    """Keep the inputs that a kernel has handles of; drop those that none has any more. [any thread]
+
+    Args:
+        result: Of an execution that is over.
+        inputs: What went in.
+    """
+    for index, given in enumerate(inputs):
+        number = lib.mtf_kernel_keeper(result, index)
+        if number:
+            _kept[number] = given.kept
+    if _kept:
+        _drop_released()
+
+
+def keep_for_good(inputs: Sequence[KernelInput]) -> None:
+    """Keep inputs that a kernel may use at any time: nothing tells when it is done."""
+    _for_good.append([given.kept for given in inputs])
+
+
+def _drop_released() -> None:
+    numbers = ffi.new("uint64_t[]", _MOST_AT_ONCE)
+    while count := lib.mtf_kernel_take_released(numbers, _MOST_AT_ONCE):
+        for number in numbers[0:count]:
+            _kept.pop(number, None)

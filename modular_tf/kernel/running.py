@@ -1,0 +1,187 @@
+"""Executions of kernels: a node, a kernel, a device, and the tensors that go through them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.device.native_object import call_and_own
+from modular_tf.errors import ClosedError
+from modular_tf.kernel.outputs import take_outputs
+from modular_tf.kernel.prepared_kernel import PreparedKernel
+from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
+from modular_tf.kernel.selection import select
+from modular_tf.kernel.site import KernelSite
+from modular_tf.native.ffi import ffi, lib
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from modular_tf.device.arrays.array import DeviceArray
+    from modular_tf.device.device import Device
+    from modular_tf.device.executor import Executor
+    from modular_tf.device.streams.stream import Stream
+    from modular_tf.kernel.inputs import KernelInput
+    from modular_tf.kernel.node import Node
+    from modular_tf.kernel.op_definition import OpDefinition
+    from modular_tf.kernel.registry import KernelRegistry
+
+__all__ = ["KernelRunner"]
+
+_MOST_PREPARED = 1024
+_SLICE_NS = 50_000_000  # of a wait for an asynchronous kernel; signal handlers run between two
+
+
+class KernelRunner:
+    """The kernel objects of one service, and their executions. [any thread]
+
+    Kernel objects are kept for the next call with the same node, at most 1 024; the oldest one
+    goes first. They end with the service.
+    """
+
+    def __init__(self, registry: KernelRegistry) -> None:
+        self.registry = registry
+        self._sites: dict[Executor, KernelSite] = {}
+        self._prepared: OrderedDict[Any, PreparedKernel] = OrderedDict()
+        self._lock = ForkLock()
+        self._closed = False
+
+    def site_of(self, device: Device) -> KernelSite:
+        """Return a device as kernels see it; raises as `Device.executor`."""
+        executor = device.executor
+        site = self._sites.get(executor)
+        if site is None:
+            site = self._sites.setdefault(executor, KernelSite(device))
+        return site
+
+    def prepare(self, node: Node, definition: OpDefinition, site: KernelSite) -> PreparedKernel:
+        """Return a kernel object for a node on a device, made where there is none.
+
+        Raises:
+            NotFoundError: No kernel serves it (KN-034, KN-038).
+            InvalidArgumentError: Two do that nothing ranks (KN-033, KN-036).
+            ModularTFError: The plugin cannot make it, with its own code (KN-060).
+            ClosedError: The service, or the device, was closed.
+        """
+        key = node.key, site.executor, self.registry.moment
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
+        registration = select(
+            self.registry.kernels_of(node.op), node, site.device.device_type,
+            is_pluggable=not site.is_host,
+        )  # fmt: skip
+        with self._lock:  # one at a time: plugins make several where they are asked twice
+            if self._closed:
+                raise ClosedError("the plugin service is closed", operation=node.op)
+            found = self._prepared.get(key)
+            if found is None:
+                found = PreparedKernel(registration, node, definition, site)
+                self._make_room()
+                self._prepared[key] = found
+        return found
+
+    def _make_room(self) -> None:
+        """Drop kernel objects of what is not registered as it was, or the oldest one."""
+        moment = self.registry.moment
+        for key in [key for key in self._prepared if key[2] is not moment]:
+            del self._prepared[key]
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.popitem(last=False)
+
+    def run(
+        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], donated: frozenset[int],
+        stream: Stream | None,
+    ) -> list[DeviceArray]:  # fmt: skip
+        """Have a kernel compute, and return its outputs.
+
+        On a device the work is queued on the stream: this returns before it is done, and what it
+        uses is kept until then.
+
+        Args:
+            kernel: The kernel.
+            inputs: What goes in.
+            donated: Which of the inputs the kernel may overwrite with an output.
+            stream: The stream; None for the device's compute stream.
+
+        Raises:
+            ModularTFError: The kernel failed, with its own code.
+            ClosedError: The device was closed.
+        """
+        described = _described(inputs, donated)
+        site = kernel.site
+        if site.is_host:
+            site.executor.await_streams()
+            return self._outputs(kernel, inputs, described, ffi.NULL)
+        chosen = site.executor.context.compute if stream is None else stream
+        used: list[object] = [kernel, *inputs]
+        with chosen.work(used) as native:
+            try:
+                return self._outputs(kernel, inputs, described, native)
+            finally:
+                used += _deferred_memories()
+
+    def _outputs(
+        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], described: Any, stream: Any
+    ) -> list[DeviceArray]:
+        arguments = kernel.native, stream, described[0], len(inputs)
+        result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
+        if not result:
+            raise kernel.failure(lib.mtf_take_error(), "compute")
+        if not lib.mtf_kernel_outputs(result):
+            self._await(kernel, result, inputs)
+        keep_retained(result, inputs)
+        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs)
+
+    def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
+        """Wait for an asynchronous kernel; an interrupted wait keeps the inputs for good."""
+        try:
+            while not lib.mtf_kernel_wait(result, _SLICE_NS):
+                pass
+        except BaseException:
+            keep_for_good(inputs)  # the kernel may read them until the process ends
+            raise
+        error = lib.mtf_kernel_finish(result)
+        if error:
+            raise kernel.failure(error, "compute")
+
+    def forget_device(self, executor: Executor) -> None:
+        """End the kernel objects of a device that is about to be closed."""
+        with self._lock:
+            for key in [key for key in self._prepared if key[1] is executor]:
+                del self._prepared[key]
+            self._sites.pop(executor, None)
+
+    def close(self) -> None:
+        """End all kernel objects, as soon as no call of theirs is under way. Safe to call twice."""
+        with self._lock:
+            self._closed = True
+            self._prepared.clear()
+            self._sites.clear()
+
+
+def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[Any, Any]:
+    """Return native inputs, and what has to live as long."""
+    made = ffi.new("mtf_kernel_input[]", len(inputs))
+    kept = []
+    for index, given in enumerate(inputs):
+        one = made[index]
+        dims = ffi.new("int64_t[]", given.shape)
+        kept.append(dims)
+        one.data = ffi.cast("void *", given.address)
+        one.size = given.n_bytes
+        one.dims = dims
+        one.rank = len(given.shape)
+        one.type = given.type.number
+        one.is_on_host = given.is_on_host
+        one.is_donated = index in donated
+    return made, kept
+
+
+def _deferred_memories() -> list[Any]:
+    """Return the memory that kernels of this thread gave back while their work was queued."""
+    found = []
+    while memory := call_and_own(lib.mtf_kernel_take_deferred, (), lib.mtf_memory_free):
+        found.append(memory)
+    return found

@@ -1,0 +1,49 @@
+"""Where kernels work: one device, with its memory and its streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.device.native_object import owned
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.strings import encode
+
+if TYPE_CHECKING:
+    from modular_tf.device.device import Device
+    from modular_tf.device.executor import Executor
+
+__all__ = ["KernelSite"]
+
+
+class KernelSite:
+    """A device as kernels see it. [any thread]
+
+    Attributes:
+        device: The device.
+        executor: Of the device.
+        is_host: Whether the memory of the device is the host's; then kernels have no stream.
+        native: The native part.
+    """
+
+    __slots__ = ("device", "executor", "is_host", "native")
+
+    def __init__(self, device: Device) -> None:
+        """Make the site of a device, which this creates if need be.
+
+        Raises:
+            ModularTFError: As `Device.executor`.
+        """
+        self.device = device
+        self.executor: Executor = device.executor
+        self.is_host = device.is_host
+        arenas = self.executor.arenas
+        arena = None if arenas is None else arenas.of(lib.MTF_DEVICE_MEMORY)
+        arguments = (
+            self.executor.native,
+            ffi.NULL if arena is None else arena.native,
+            encode(device.full_name),
+            device.index,
+            self.is_host,
+        )
+        new, free = lib.mtf_kernel_site_new, lib.mtf_kernel_site_free
+        self.native: Any = owned(new, free, arguments, self.executor, "the site of kernels")

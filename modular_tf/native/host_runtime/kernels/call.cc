@@ -1,0 +1,204 @@
+#include "call.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "entry.h"
+#include "failure.h"
+
+namespace mtf::kernels {
+namespace {
+
+std::atomic<int64_t> last_step{0};
+
+CallInput input_of(const mtf_kernel_input& given) {
+  CallInput input;
+  input.tensor.type = given.type;
+  input.tensor.dims = Dims(given.dims, given.rank);
+  input.is_on_host = given.is_on_host != 0;
+  input.is_donated = given.is_donated != 0;
+  input.variable = given.variable;
+  if (given.size == 0) return input;
+  input.tensor.buffer = new_lent_buffer(given.data, given.size, input.is_on_host);
+  if (!input.tensor.buffer) throw std::bad_alloc();
+  return input;
+}
+
+void give_up(mtf_kernel_call* call) {
+  if (call->holders.fetch_sub(1) == 1) delete call;
+}
+
+void end_context(mtf_kernel_call* call) {
+  end_handle(std::exchange(call->handle, nullptr), HandleKind::kContext);
+}
+
+bool has_only_empty_inputs(const mtf_kernel_call* call) {
+  return std::all_of(call->inputs.begin(), call->inputs.end(),
+                     [](const CallInput& input) { return input.tensor.size() == 0; });
+}
+
+// What is wrong with the outputs that a kernel has left.
+void check_outputs(mtf_kernel_call* call) {
+  char text[240];
+  for (size_t index = 0; index < call->outputs.size(); ++index) {
+    CallOutput& output = call->outputs[index];
+    const int32_t expected = call->node->outputs[index].type;
+    if (output.is_set && output.tensor.type != expected) {
+      std::snprintf(text, sizeof text, "output %zu: Type mismatch: actual %s vs. expect %s", index,
+                    type_name(output.tensor.type), type_name(expected));
+      return set_failure(&call->failure, TF_INVALID_ARGUMENT, kRuleOutputType, text);
+    }
+    if (output.is_set || is_reference(expected)) continue;
+    if (!has_only_empty_inputs(call)) {
+      std::snprintf(text, sizeof text, "Missing %zu-th output from node %s", index,
+                    call->node->name.c_str());
+      return set_failure(&call->failure, TF_INTERNAL, kRuleOutputsSet, text);
+    }
+    const int64_t none = 0;
+    output.tensor = Tensor{{}, expected, Dims(&none, 1)};
+  }
+}
+
+int32_t input_with(const mtf_kernel_call* call, const Buffer* buffer) {
+  if (buffer == nullptr) return -1;
+  for (size_t index = 0; index < call->inputs.size(); ++index) {
+    if (call->inputs[index].tensor.buffer.get() == buffer) return static_cast<int32_t>(index);
+  }
+  return -1;
+}
+
+// Hands the memory of an output over: what the place gave where nobody else has it, else a hold.
+void hand_over(Tensor* tensor, mtf_kernel_output* output) {
+  Buffer* buffer = tensor->buffer.get();
+  if (buffer == nullptr) return;
+  if (buffer->place != nullptr && !buffer->is_shared()) {
+    output->owner = buffer->owner;
+    buffer->release = nullptr;
+    tensor->buffer = {};
+  } else {
+    output->buffer = tensor->buffer.release();
+  }
+}
+
+void describe(mtf_kernel_call* call, size_t index, mtf_kernel_output* output) {
+  CallOutput& from = call->outputs[index];
+  Tensor& tensor = from.tensor;
+  *output = {};
+  output->data = tensor.data();
+  output->size = tensor.size();
+  output->dims = tensor.dims.data();
+  output->rank = tensor.dims.rank();
+  output->type = tensor.type;
+  output->is_on_host = call->node->outputs[index].is_on_host;
+  output->is_set = from.is_set;
+  output->from_input = input_with(call, tensor.buffer.get());
+  if (output->from_input >= 0) {
+    tensor.buffer = {};  // the input has it
+  } else {
+    hand_over(&tensor, output);
+  }
+}
+
+void keep_retained(mtf_kernel_call* call, mtf_kernel_input* inputs) {
+  for (size_t index = 0; index < call->inputs.size(); ++index) {
+    Buffer* buffer = call->inputs[index].tensor.buffer.get();
+    inputs[index].keeper = 0;
+    if (buffer != nullptr && buffer->is_shared()) {
+      inputs[index].keeper = buffer->keeper = new_keeper();
+    }
+  }
+}
+
+}  // namespace
+
+mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* place, void* stream,
+                          mtf_kernel_input* inputs, int32_t count) {
+  auto call = std::make_unique<mtf_kernel_call>();
+  call->node = node;
+  call->place = place;
+  call->stream = stream;
+  call->step = last_step.fetch_add(1) + 1;
+  call->inputs.reserve(static_cast<size_t>(count));
+  for (int32_t index = 0; index < count; ++index) call->inputs.push_back(input_of(inputs[index]));
+  call->outputs.resize(node->outputs.size());
+  call->handle = new_handle(HandleKind::kContext, call.get());
+  if (call->handle == nullptr) throw std::bad_alloc();
+  return call.release();
+}
+
+int compute(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call) {
+  const MisuseRecord misuse;
+  auto* context = static_cast<TF_OpKernelContext*>(call->handle);
+  if (kernel->compute_async == nullptr) {
+    kernel->compute(object, context);
+    end_context(call);
+    set_failure_of_misuse(&call->failure, misuse);
+    return 1;
+  }
+  call->done_handle = new_handle(HandleKind::kDone, call);
+  if (call->done_handle == nullptr) throw std::bad_alloc();
+  call->holders.fetch_add(1);
+  void* done = call->done_handle;
+  try {
+    kernel->compute_async(object, context, static_cast<TF_AsyncOpKernelDoneCallback*>(done));
+  } catch (...) {  // the call is over, whatever the plugin does with `done` later
+    if (end_handle(done, HandleKind::kDone) != nullptr) give_up(call);
+    throw;
+  }
+  const LockGuard guard(call->lock);
+  set_failure_of_misuse(&call->failure, misuse);
+  return call->is_over;
+}
+
+int wait(mtf_kernel_call* call, uint64_t nanoseconds) {
+  UniqueLock guard(call->lock);
+  return call->ended.wait_for(guard, std::chrono::nanoseconds(nanoseconds),
+                              [&] { return call->is_over; });
+}
+
+void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure) {
+  *failure = std::exchange(call->failure, {});
+}
+
+void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
+            mtf_kernel_failure* failure) {
+  if (call->failure.code == 0) check_outputs(call);
+  if (call->failure.code != 0) {
+    *failure = std::exchange(call->failure, {});
+    call->outputs.clear();
+  }
+  for (size_t index = 0; index < call->outputs.size(); ++index) describe(call, index, outputs + index);
+  keep_retained(call, inputs);
+}
+
+void free_call(mtf_kernel_call* call) {
+  if (call != nullptr) give_up(call);
+}
+
+void drop_buffer(void* buffer) { const BufferRef dropped(static_cast<Buffer*>(buffer)); }
+
+}  // namespace mtf::kernels
+
+mtf_kernel_call::~mtf_kernel_call() {
+  mtf::kernels::end_handle(handle, mtf::kernels::HandleKind::kContext);
+  mtf::kernels::end_handle(done_handle, mtf::kernels::HandleKind::kDone);
+  std::free(failure.message);
+}
+
+extern "C" void TF_RunAsyncOpKernelDoneCallback(TF_AsyncOpKernelDoneCallback* done) {
+  using namespace mtf::kernels;
+  auto* call = static_cast<mtf_kernel_call*>(end_handle(done, HandleKind::kDone));
+  if (call == nullptr) {
+    return report_misuse_text(kRuleDoneOnce, "TF_RunAsyncOpKernelDoneCallback: `done` was run before, or never given");
+  }
+  end_context(call);
+  {
+    const mtf::LockGuard guard(call->lock);
+    call->is_over = true;
+    call->ended.notify_all();
+  }
+  give_up(call);
+}

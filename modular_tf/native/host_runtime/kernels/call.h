@@ -1,0 +1,60 @@
+// One execution of a kernel: its inputs, its outputs, and how it ended.
+#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_CALL_H_
+#define MODULAR_TF_HOST_RUNTIME_KERNELS_CALL_H_
+
+#include <atomic>
+#include <vector>
+
+#include "fork_lock.h"
+#include "kernel_registry.h"
+#include "node.h"
+
+namespace mtf::kernels {
+
+struct CallInput {
+  Tensor tensor;
+  bool is_on_host = false;
+  bool is_donated = false;
+  void* variable = nullptr;
+};
+
+struct CallOutput {
+  Tensor tensor;
+  bool is_set = false;
+};
+
+}  // namespace mtf::kernels
+
+// Held by the caller, and by `done` of an asynchronous kernel until that has been run.
+struct mtf_kernel_call {
+  const mtf_kernel_node* node = nullptr;
+  const mtf_kernel_place* place = nullptr;
+  void* stream = nullptr;
+  int64_t step = 0;
+  std::vector<mtf::kernels::CallInput> inputs;
+  std::vector<mtf::kernels::CallOutput> outputs;
+  mtf_kernel_failure failure = {};
+  void* handle = nullptr;       // the context; ends with the call
+  void* done_handle = nullptr;  // of asynchronous kernels
+  std::atomic<int> holders{1};
+  mtf::Lock lock;  // of what follows, and of `failure` of asynchronous kernels
+  mtf::Signal ended;
+  bool is_over = false;
+
+  ~mtf_kernel_call();
+};
+
+namespace mtf::kernels {
+
+mtf_kernel_call* new_call(const mtf_kernel_node* node, const mtf_kernel_place* place, void* stream,
+                          mtf_kernel_input* inputs, int32_t count);
+int compute(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
+int wait(mtf_kernel_call* call, uint64_t nanoseconds);
+void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure);
+void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
+            mtf_kernel_failure* failure);
+void free_call(mtf_kernel_call* call);
+void drop_buffer(void* buffer);
+
+}  // namespace mtf::kernels
+#endif

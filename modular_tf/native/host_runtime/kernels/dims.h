@@ -1,0 +1,66 @@
+// Dimensions of tensors: few, most of the time, so that they need no memory of their own.
+#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_DIMS_H_
+#define MODULAR_TF_HOST_RUNTIME_KERNELS_DIMS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace mtf::kernels {
+
+class Dims {
+ public:
+  Dims() = default;
+  Dims(const int64_t* sizes, int rank) { assign(sizes, rank); }
+  Dims(const Dims& other) { assign(other.data(), other.rank_); }
+  Dims(Dims&& other) noexcept = default;
+  Dims& operator=(const Dims& other) {
+    if (this != &other) assign(other.data(), other.rank_);
+    return *this;
+  }
+  Dims& operator=(Dims&& other) noexcept = default;
+
+  void assign(const int64_t* sizes, int rank) {
+    rank = std::max(rank, 0);
+    if (rank > kInline) more_.reset(new int64_t[static_cast<size_t>(rank)]);
+    rank_ = rank;
+    if (rank > 0) std::copy(sizes, sizes + rank, rank > kInline ? more_.get() : few_);
+  }
+  int rank() const { return rank_; }
+  const int64_t* data() const { return rank_ > kInline ? more_.get() : few_; }
+  int64_t operator[](int index) const { return data()[index]; }
+  bool operator==(const Dims& other) const {
+    return rank_ == other.rank_ && std::equal(data(), data() + rank_, other.data());
+  }
+  // -1: a size is negative, or there are more than an int64_t counts.
+  int64_t elements() const {
+    int64_t count = 1;
+    for (int index = 0; index < rank_; ++index) {
+      const int64_t size = (*this)[index];
+      if (size < 0 || __builtin_mul_overflow(count, size, &count)) return -1;
+    }
+    return count;
+  }
+  bool has_negative() const {
+    return std::any_of(data(), data() + rank_, [](int64_t size) { return size < 0; });
+  }
+  // As "[2,3]".
+  std::string text() const {
+    std::string text = "[";
+    for (int index = 0; index < rank_; ++index) {
+      if (index > 0) text += ',';
+      text += std::to_string((*this)[index]);
+    }
+    return text + "]";
+  }
+
+ private:
+  static constexpr int kInline = 6;
+  int rank_ = 0;
+  int64_t few_[kInline] = {};
+  std::unique_ptr<int64_t[]> more_;
+};
+
+}  // namespace mtf::kernels
+#endif

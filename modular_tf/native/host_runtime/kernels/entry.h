@@ -1,0 +1,68 @@
+// What every function that plugins call has in common: no exception leaves it, and it sets a status.
+#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_ENTRY_H_
+#define MODULAR_TF_HOST_RUNTIME_KERNELS_ENTRY_H_
+
+#include <cxxabi.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "misuse.h"
+#include "modular_tf/status.h"
+
+namespace mtf::kernels {
+
+inline void succeed(TF_Status* status) { TF_SetStatus(status, TF_OK, ""); }
+
+__attribute__((format(printf, 3, 4)))
+inline void fail(TF_Status* status, TF_Code code, const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  TF_SetStatus(status, code, text);
+}
+
+// A misuse that no status can tell.
+__attribute__((format(printf, 1, 2)))
+inline void report_misuse_of(const char* format, ...) {
+  char text[256];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  report_misuse_text(kRuleArguments, text);
+}
+
+// Runs `body`; `otherwise` where memory has run out. Cancellation of the thread goes on.
+template <class Result, class Body>
+Result entry(Result otherwise, Body&& body) {
+  try {
+    return body();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::exception& error) {
+    report_misuse_of("the host failed: %s", error.what());
+    return otherwise;
+  }
+}
+
+// Runs `body`, which sets the status.
+template <class Body>
+void with_status(TF_Status* status, Body&& body) {
+  try {
+    body();
+  } catch (abi::__forced_unwind&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    TF_SetStatus(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
+  } catch (const std::exception& error) {
+    fail(status, TF_INTERNAL, "the host failed: %s", error.what());
+  }
+}
+
+}  // namespace mtf::kernels
+#endif

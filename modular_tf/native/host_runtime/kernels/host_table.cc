@@ -1,0 +1,28 @@
+#include "host_table.h"
+
+#include "buffer.h"
+#include "call.h"
+#include "construction.h"
+#include "handles.h"
+
+namespace mtf::kernels {
+namespace {
+
+int64_t count_handles_of(int32_t kind) { return count_handles(static_cast<HandleKind>(kind)); }
+
+size_t count_outputs(const mtf_kernel_node* node) { return node->outputs.size(); }
+
+}  // namespace
+}  // namespace mtf::kernels
+
+using namespace mtf::kernels;
+
+const mtf_kernel_host mtf_kernel_host_table = {
+    sizeof(mtf_kernel_host), count_kernels,  kernel_at,       constraint_at,
+    host_arg_at,             count_handles_of, new_node,      free_node,
+    set_attr,                add_tensor_attr, add_input,      add_output,
+    count_outputs,
+    create,                  delete_object,  new_call,        compute,
+    wait,                    take_failure,   finish,         free_call,       drop_buffer,
+    take_released_keepers,
+};

@@ -1,0 +1,70 @@
+/* What the core calls of the kernels' side of the host runtime: a table of functions, since the runtime
+ * is mapped late and not linked. */
+#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
+#define MODULAR_TF_HOST_RUNTIME_KERNELS_HOST_TABLE_H_
+
+#include "host_types.h"
+#include "modular_tf/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mtf_kernel_failure {
+  int32_t code;           /* TF_Code; 0: none */
+  int32_t rule;           /* nnn of KN-nnn; 0: none */
+  char* message;          /* malloc; NULL means "" */
+} mtf_kernel_failure;
+
+typedef struct mtf_kernel_host {
+  size_t struct_size;
+
+  /* -- what was registered in this process, in order -- */
+  int64_t (*count_kernels)(void);
+  const mtf_kernel_definition* (*kernel_at)(int64_t index, mtf_kernel_facts* facts);
+  const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
+  const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
+  int64_t (*count_handles)(int32_t kind);
+
+  /* -- nodes -- */
+  mtf_kernel_node* (*new_node)(const char* name, const char* op);
+  void (*free_node)(mtf_kernel_node* node);
+  /* `data`: int64_t for ints, types and bools; float for floats; for strings and funcs, the bytes of all.
+   * `sizes`: of strings; ranks of shapes, whose sizes `data` has; ranks of tensors. */
+  void (*set_attr)(mtf_kernel_node* node, const char* name, int32_t kind, int32_t is_list,
+                   const void* data, const int64_t* sizes, int64_t count);
+  void (*add_tensor_attr)(mtf_kernel_node* node, const char* name, int32_t is_list, int32_t type,
+                          const int64_t* dims, int32_t rank, const void* data, uint64_t size);
+  void (*add_input)(mtf_kernel_node* node, const char* name, const int32_t* types, int32_t count,
+                    int32_t is_on_host);
+  void (*add_output)(mtf_kernel_node* node, const char* name, const int32_t* types, int32_t count,
+                     int32_t is_on_host);
+
+  size_t (*count_outputs)(const mtf_kernel_node* node);
+
+  /* -- kernels and calls; they call the plugin, and its exceptions leave them -- */
+  void (*create)(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
+                 mtf_kernel_failure* failure);
+  void (*delete_object)(const mtf_kernel_definition* kernel, void* object);
+  mtf_kernel_call* (*new_call)(const mtf_kernel_node* node, const mtf_kernel_place* place,
+                               void* stream, mtf_kernel_input* inputs, int32_t count);
+  /* 1: the call is over; 0: an asynchronous kernel has not run `done` yet. */
+  int (*compute)(const mtf_kernel_definition* kernel, void* object, mtf_kernel_call* call);
+  int (*wait)(mtf_kernel_call* call, uint64_t nanoseconds);
+  /* What a call that ended by an exception had said before; code 0 for nothing. */
+  void (*take_failure)(mtf_kernel_call* call, mtf_kernel_failure* failure);
+  /* The result of a call that is over; outputs as many as the node has. */
+  void (*finish)(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
+                 mtf_kernel_failure* failure);
+  void (*free_call)(mtf_kernel_call* call);
+  void (*drop_buffer)(void* buffer);
+  int32_t (*take_released)(uint64_t* keepers, int32_t most);
+} mtf_kernel_host;
+
+/* Looked up by name. */
+extern __attribute__((visibility("default"))) const mtf_kernel_host mtf_kernel_host_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

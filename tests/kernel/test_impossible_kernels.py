@@ -1,0 +1,89 @@
+"""Kernels that nothing can select, and those that are there twice: findings, no refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from modular_tf.kernel.impossible_kernels import impossible_kernels
+from modular_tf.rules.kernel import (
+    CONSTRAINED_ATTRIBUTE_EXISTS,
+    CONSTRAINT_TYPE_ALLOWED,
+    CONSTRAINTS_AGREE,
+    HOST_ARGUMENT_EXISTS,
+    KERNEL_UNIQUE,
+    OPERATION_DEFINED,
+)
+from tests.kernel.samples import BATCH, CONCAT, DOUBLE, FLOAT, MATMUL, STRING, kernel
+
+DEFINITIONS = {each.name: each for each in (MATMUL, CONCAT, BATCH)}
+
+GOOD = [
+    kernel("MatMul", "CPU"),
+    kernel("MatMul", "CPU", ("T", FLOAT), ("T", FLOAT)),
+    kernel("MatMul", "CPU", ("T", DOUBLE), host_args=("b", "product")),
+    kernel("Batch", "CPU", ("Tin", STRING), host_args=("copies",)),
+]
+FAULTY = [
+    (kernel("Nothing", "CPU", ("T", FLOAT)), OPERATION_DEFINED, "unknown op Nothing"),
+    (kernel("MatMul", "CPU", ("S", FLOAT)), CONSTRAINED_ATTRIBUTE_EXISTS, "no such attribute"),
+    (kernel("ConcatV2", "CPU", ("N", FLOAT)), CONSTRAINED_ATTRIBUTE_EXISTS, "one of kind int"),
+    (kernel("MatMul", "CPU", host_args=("axis",)), HOST_ARGUMENT_EXISTS, "one of a, b, product"),
+    (kernel("MatMul", "CPU", ("T", STRING)), CONSTRAINT_TYPE_ALLOWED, "found DT_STRING"),
+    (
+        kernel("MatMul", "CPU", ("T", FLOAT), ("T", DOUBLE)),
+        CONSTRAINTS_AGREE,
+        "both DT_FLOAT and DT_DOUBLE",
+    ),
+]
+
+
+@pytest.mark.parametrize("good", GOOD, ids=lambda each: each.where)
+def test_a_kernel_that_can_be_selected_is_no_finding(good):
+    assert impossible_kernels([good], DEFINITIONS.get) == []
+
+
+@pytest.mark.parametrize(("faulty", "rule", "text"), FAULTY, ids=lambda each: str(each)[:40])
+def test_a_faulty_kernel_is_a_finding_that_refuses_nothing(faulty, rule, text):
+    (violation,) = impossible_kernels([faulty], DEFINITIONS.get)
+
+    assert violation.rule == rule
+    assert text in violation.message
+    assert faulty.op in violation.message
+    assert not violation.is_error
+
+
+def test_two_equal_kernels_are_one_finding():
+    one = kernel("MatMul", "CPU", ("T", FLOAT), name="A")
+    two = kernel("MatMul", "CPU", ("T", FLOAT), name="B")
+
+    (violation,) = impossible_kernels([one, two], DEFINITIONS.get)
+
+    assert violation.rule == KERNEL_UNIQUE
+    assert "expected one kernel of priority 0 for these, found 2 of them" in violation.message
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        kernel("MatMul", "GPU", ("T", FLOAT)),
+        kernel("MatMul", "CPU", ("T", DOUBLE)),
+        kernel("MatMul", "CPU", ("T", FLOAT), priority=1),
+        kernel("MatMul", "CPU", ("T", FLOAT), label="x"),
+    ],
+    ids=lambda each: each.where,
+)
+def test_kernels_that_differ_are_no_duplicates(other):
+    one = kernel("MatMul", "CPU", ("T", FLOAT))
+
+    assert impossible_kernels([one], DEFINITIONS.get, [other]) == []
+    assert impossible_kernels([one, other], DEFINITIONS.get) == []
+
+
+def test_a_kernel_that_another_plugin_has_too_is_a_finding():
+    one = kernel("MatMul", "CPU", ("T", FLOAT))
+    other = kernel("MatMul", "CPU", ("T", FLOAT), plugin="libother.so")
+
+    (violation,) = impossible_kernels([one], DEFINITIONS.get, [other])
+
+    assert violation.rule == KERNEL_UNIQUE
+    assert "another one of plugin libother.so" in violation.message

@@ -1,0 +1,210 @@
+"""The registry of kernels and definitions: what serves, since when, until when."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+from modular_tf.rules.kernel import DEFINITION_UNIQUE, KERNEL_UNIQUE, OPERATION_KNOWN
+from tests.kernel.samples import CONCAT, FLOAT, MATMUL, kernel
+
+OWN = dataclasses.replace(CONCAT, name="OwnConcat", source="liba.so")
+OTHER_MATMUL = dataclasses.replace(MATMUL, is_commutative=True, source="liba.so")
+
+
+def offer(plugin="liba.so", *ops, definitions=()):
+    kernels = tuple(kernel(op, "CPU", ("T", FLOAT), plugin=plugin) for op in ops)
+    return PluginKernels(plugin, kernels, definitions)
+
+
+@pytest.fixture
+def registry():
+    standard = dataclasses.replace(MATMUL, source="TensorFlow 2.21.0")
+    return KernelRegistry({"MatMul": standard})
+
+
+def test_what_is_entered_serves(registry):
+    one = offer("liba.so", "MatMul", "OwnConcat", definitions=(OWN,))
+
+    assert registry.enter(one) == ()
+
+    assert registry.kernels_of("MatMul") == one.kernels[:1]
+    assert registry.definition("OwnConcat") is OWN
+    assert registry.op_names() == ("MatMul", "OwnConcat")
+
+
+def test_kernels_are_found_by_all_that_is_given(registry):
+    one, two = offer("liba.so", "MatMul", "Relu"), offer("libb.so", "MatMul")
+    registry.enter(one)
+    registry.enter(two)
+
+    assert registry.kernels() == (*one.kernels, *two.kernels)
+    assert registry.kernels("MatMul") == (one.kernels[0], two.kernels[0])
+    assert registry.kernels(plugin="libb.so") == two.kernels
+    assert registry.kernels("Relu", "CPU", "liba.so") == one.kernels[1:]
+    assert registry.kernels(device_type="cpu") == ()
+    assert registry.kernels("Relu", plugin="libb.so") == ()
+
+
+def test_what_leaves_is_gone_as_a_whole(registry):
+    one, two = offer("liba.so", "MatMul", definitions=(OWN,)), offer("libb.so", "MatMul")
+    registry.enter(one)
+    registry.enter(two)
+
+    registry.leave(one)
+    registry.leave(one)
+
+    assert registry.kernels() == two.kernels
+    assert registry.find_definition("OwnConcat") is None
+
+
+def test_what_has_left_cannot_be_entered_again(registry):
+    one = offer("liba.so", "MatMul")
+    registry.leave(one)
+
+    with pytest.raises(ClosedError, match="plugin liba"):
+        registry.enter(one)
+
+
+def test_entering_twice_does_nothing_more(registry):
+    one = offer("liba.so", "MatMul")
+
+    assert registry.enter(one) == registry.enter(one) == ()
+    assert registry.kernels() == one.kernels
+
+
+def test_a_replacement_takes_the_position_in_one_step(registry):
+    first, second, new = (offer(name, "MatMul") for name in ("liba.so", "libb.so", "libc.so"))
+    registry.enter(first)
+    registry.enter(second)
+
+    violations = registry.enter(new, instead_of=first)
+
+    assert [each.plugin for each in registry.kernels()] == ["libc.so", "libb.so"]
+    assert [each.rule for each in violations] == [KERNEL_UNIQUE]  # of the second, not the first
+    assert "libb.so" in violations[0].message
+
+
+def test_every_change_makes_another_moment(registry):
+    one = offer("liba.so", "MatMul")
+    before = registry.moment
+    registry.enter(one)
+    entered = registry.moment
+    registry.leave(one)
+
+    assert len({before, entered, registry.moment}) == 3
+
+
+def test_a_standard_definition_comes_before_a_plugins(registry):
+    (violation,) = registry.enter(offer("liba.so", definitions=(OTHER_MATMUL,)))
+
+    assert registry.definition("MatMul") == MATMUL
+    assert violation.rule == DEFINITION_UNIQUE
+    assert not violation.is_error
+    assert "expected the definition of TensorFlow 2.21.0" in violation.message
+
+
+def test_an_identical_definition_is_no_conflict(registry):
+    again = dataclasses.replace(MATMUL, source="liba.so")
+
+    assert registry.enter(offer("liba.so", definitions=(again, OWN, OWN))) == ()
+
+
+def test_the_definition_of_the_first_plugin_counts_until_it_leaves(registry):
+    first = offer("liba.so", definitions=(OWN,))
+    changed = dataclasses.replace(OWN, is_stateful=True, source="libb.so")
+    registry.enter(first)
+
+    (violation,) = registry.enter(offer("libb.so", definitions=(changed,)))
+
+    assert violation.rule == DEFINITION_UNIQUE
+    assert registry.definition("OwnConcat") is OWN
+    registry.leave(first)
+    assert registry.definition("OwnConcat") is changed
+
+
+def test_an_unknown_operation_is_refused_with_similar_names(registry):
+    registry.enter(offer("liba.so", "Matmul"))
+
+    with pytest.raises(NotFoundError, match="no operation 'Matmul' is defined") as raised:
+        registry.definition("Matmul")
+
+    assert raised.value.rule == OPERATION_KNOWN
+    assert "similar ones: MatMul" in raised.value.message
+    assert "of plugin liba.so" in raised.value.message
+
+
+def test_a_closed_registry_is_empty_and_refuses(registry):
+    one = offer("liba.so", "MatMul")
+    registry.enter(one)
+
+    registry.close()
+
+    assert registry.kernels() == ()
+    registry.leave(one)
+    with pytest.raises(ClosedError, match="the plugin service is closed"):
+        registry.enter(offer("libb.so", "MatMul"))
+
+
+def test_readers_see_all_of_a_plugin_or_nothing(registry):
+    ops = [f"Op{number}" for number in range(50)]
+    seen, stop = set(), threading.Event()
+
+    def read():
+        while not stop.is_set():
+            seen.add(len(registry.kernels()))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for _ in range(50):
+        one = offer("liba.so", *ops)
+        registry.enter(one)
+        registry.leave(one)
+    stop.set()
+    reader.join()
+
+    assert seen <= {0, len(ops)}
+
+
+def test_plugins_of_several_threads_all_serve(registry):
+    offers = [offer(f"lib{number}.so", f"Op{number}") for number in range(40)]
+    threads = [
+        threading.Thread(target=lambda part=offers[n::4]: [registry.enter(o) for o in part])
+        for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {each.plugin for each in registry.kernels()} == {each.plugin for each in offers}
+
+
+def test_a_forked_child_registers_though_another_thread_held_the_lock(run_python):
+    run_python("""
+        import os
+        import threading
+        from modular_tf.kernel.registry import KernelRegistry, PluginKernels
+
+        registry, holds, release = KernelRegistry(), threading.Event(), threading.Event()
+
+        def hold():
+            with registry._lock:
+                holds.set()
+                release.wait(60)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        holds.wait(60)
+        child = os.fork()
+        if child == 0:
+            registry.enter(PluginKernels("liba.so"))
+            os._exit(7)
+        release.set()
+        holder.join()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    """)

@@ -1,0 +1,120 @@
+"""The table of TensorFlow's own operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+
+import pytest
+
+from modular_tf.kernel.canonical_line import canonical_line, read_op_definition
+from modular_tf.kernel.standard_ops import StandardOps, standard_ops
+
+# Counted in the operations that TensorFlow 2.21 lists, by reading its own messages.
+KINDS = {
+    "type": 1721,
+    "string": 975,
+    "int": 926,
+    "bool": 646,
+    "list(type)": 414,
+    "list(int)": 387,
+    "float": 237,
+    "list(shape)": 191,
+    "func": 107,
+    "list(string)": 76,
+    "shape": 53,
+    "list(float)": 12,
+    "list(func)": 5,
+    "tensor": 4,
+    "list(bool)": 2,
+    "list(tensor)": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def definitions():
+    table = standard_ops()
+    return [table.get(name) for name in table]
+
+
+def test_the_table_says_the_release_and_the_counts(definitions):
+    table = standard_ops()
+
+    assert table.release == "2.21.0"
+    assert table.counts == {"ops": 1908, "attrs": 5757, "inputs": 4912, "outputs": 2455}
+    assert len(table) == len(definitions) == 1908
+    assert sum(len(each.attrs) for each in definitions) == 5757
+    assert sum(len(each.inputs) for each in definitions) == 4912
+    assert sum(len(each.outputs) for each in definitions) == 2455
+
+
+def test_operations_are_those_that_were_counted(definitions):
+    assert sum(each.name.startswith("_") for each in definitions) == 174
+    assert sum(each.is_stateful for each in definitions) == 555
+    assert sum(each.is_deprecated for each in definitions) == 63
+    args = {each.name: [*each.inputs, *each.outputs] for each in definitions}
+    assert sum(any(arg.is_ref for arg in each) for each in args.values()) == 134
+
+
+def test_attributes_are_those_that_were_counted(definitions):
+    attrs = [attr for each in definitions for attr in each.attrs]
+    kinds = Counter(f"list({attr.kind})" if attr.is_list else attr.kind for attr in attrs)
+
+    assert kinds == KINDS
+    assert sum(attr.has_default for attr in attrs) == 2573
+    assert sum(attr.allowed is not None for attr in attrs) == 1703
+    assert sum(attr.minimum is not None for attr in attrs) == 1092
+
+
+def test_inputs_are_those_that_were_counted(definitions):
+    inputs = [arg for each in definitions for arg in each.inputs]
+    values = [arg for arg in inputs if not arg.is_ref]
+    fixed = Counter(arg.number_attr is not None for arg in values if arg.type)
+    by_attr = Counter(arg.number_attr is not None for arg in values if arg.type_attr)
+
+    assert fixed == {False: 2296, True: 133}
+    assert by_attr == {False: 2080, True: 86}
+    assert sum(arg.type_list_attr is not None for arg in values) == 166
+    assert len(inputs) - len(values) == 151
+
+
+def test_every_operation_round_trips(definitions):
+    for each in definitions:
+        assert read_op_definition(canonical_line(each)) == each
+
+
+def test_every_operation_has_a_signature_and_a_text(definitions):
+    for each in definitions:
+        parameters = each.signature.parameters.values()
+        required = [one.name for one in parameters if one.default is inspect.Parameter.empty]
+        assert each.signature.bind(**dict.fromkeys(required))
+        assert repr(each).startswith(f"{each.name}(")
+        assert each.source == "TensorFlow 2.21.0"
+
+
+def test_counts_and_lists_of_inputs_have_a_minimum(definitions):
+    for each in definitions:
+        for arg in each.inputs:
+            for name in (arg.number_attr, arg.type_list_attr):
+                assert name is None or each.attrs_by_name[name].minimum is not None
+
+
+def test_an_operation_is_found_by_name():
+    table = standard_ops()
+
+    assert "MatMul" in table
+    assert table.get("MatMul") is table.get("MatMul")
+    assert str(table.get("MatMul").signature) == (
+        "(a: T, b: T, *, transpose_a: bool = False, transpose_b: bool = False, "
+        "grad_a: bool = False, grad_b: bool = False) -> product: T"
+    )
+    assert table.get("NoSuchOp") is None
+
+
+def test_a_definition_is_read_when_it_is_asked_for():
+    table = StandardOps("release=1 ops=2\nGood||||\nBad|||\n")
+
+    assert list(table) == ["Good", "Bad"]
+    assert table.get("Good").source == "TensorFlow 1"
+    with pytest.raises(ValueError, match="5 parts"):
+        table.get("Bad")
