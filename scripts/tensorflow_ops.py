@@ -89,7 +89,7 @@ def _value(value: Any, kind: str) -> Any:
         return None if value.unknown_rank else [dim.size for dim in value.dim]
     if kind == "tensor":
         text_format = import_module("google.protobuf.text_format")
-        return text_format.MessageToString(value, as_one_line=True)
+        return f"{{ {text_format.MessageToString(value, as_one_line=True)} }}"
     return value.name if kind == "func" else value
 
 

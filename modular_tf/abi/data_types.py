@@ -127,7 +127,8 @@ _BY_ELEMENT = {
 }
 # float32 is the numpy name of "float"; the short names of operation definitions come first.
 _BY_NAME = {**_BY_ELEMENT, **{each.name: each for each in DATA_TYPES}}
-# Python's int and float are missing: numpy takes them for 64 bits, TensorFlow for 32.
+# Python's int and float are missing: numpy takes them for 64 bits, TensorFlow for 32. The scalar
+# types of numpy are added when they are seen, since numpy makes up the name of a dtype each time.
 _BY_CLASS: dict[Any, DataType] = {bool: _BY_NAME["bool"]}
 _BY_CLASS |= dict.fromkeys((str, bytes), _BY_NAME["string"])
 # The kinds of numpy dtypes for objects, bytes and text.
@@ -202,9 +203,20 @@ def _by_class(value: type) -> DataType:
 
 def _by_dtype(value: Any) -> DataType:
     """Return the type of an object with a name: a dtype of numpy, an element type of DLPack."""
+    is_native = getattr(value, "isnative", None)
+    if is_native is None:
+        return _by_name_of(value)
+    if not is_native:
+        raise ValueError(f"tensors hold no elements of {value!r}: swap the bytes first")
+    known = _BY_CLASS.get(value.type)
+    if known is None:
+        known = _BY_NAME["string"] if value.kind in _TEXT_KINDS else _by_name_of(value)
+        _BY_CLASS[value.type] = known
+    return known
+
+
+def _by_name_of(value: Any) -> DataType:
     name = getattr(value, "name", None)
     if not isinstance(name, str):
         raise TypeError(f"{value!r} names no data type; write a name, as in 'float32'")
-    if not getattr(value, "isnative", True):
-        raise ValueError(f"tensors hold no elements of {value!r}: swap the bytes first")
-    return _BY_NAME["string"] if getattr(value, "kind", None) in _TEXT_KINDS else by_name(name)
+    return by_name(name)

@@ -108,6 +108,8 @@ ELEMENT_TYPES = (
 
 _BY_NAME = {element.name: element for element in ELEMENT_TYPES}
 _BY_DTYPE = {element.dtype: element for element in ELEMENT_TYPES}
+# The scalar types of numpy that were seen: numpy makes up the name of a dtype each time.
+_BY_SCALAR: dict[type, ElementType] = {}
 
 
 def by_name(name: str) -> ElementType:
@@ -137,7 +139,10 @@ def by_numpy(dtype: Any) -> ElementType:
     """
     if not dtype.isnative or dtype.hasobject or dtype.names is not None:
         raise ValueError(f"DLPack cannot describe elements of numpy dtype {dtype!r}")
-    return by_name(dtype.name)
+    known = _BY_SCALAR.get(dtype.type)
+    if known is None:
+        known = _BY_SCALAR[dtype.type] = by_name(dtype.name)
+    return known
 
 
 @cache

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modular_tf.abi.dlpack_devices import DeviceType
     from modular_tf.device.device import Device
     from modular_tf.device.factory import DeviceFactory
+    from modular_tf.device.operations import Operations
 
 _log = EventLog("device.registry")
 
@@ -59,6 +60,9 @@ class DeviceRegistry:
 
     Order of devices: CPU first, then types in the order in which their serving factory was
     registered, then as the visible devices say.
+
+    Attributes:
+        operations: Who makes operations on the devices; None where nobody does.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class DeviceRegistry:
         self._visible = VisibleDevices.of(visible, device_count)
         self._name_prefix = name_prefix
         self._dlpack_types = _dlpack_types(dlpack_types) if dlpack_types else {}
+        self.operations: Operations | None = None
         self._lock = ForkLock()
         self._closed = False
         self._registrations: tuple[Registration, ...] = ()
@@ -352,6 +357,7 @@ class DeviceRegistry:
                 priority=registration.priority,
                 dlpack_type=self._dlpack_types.get(factory.platform, DeviceType.EXT_DEV),
                 name_prefix=self._name_prefix,
+                operations=self.operations,
             )
             device = self._devices.setdefault(key, made)
         return device

@@ -99,30 +99,45 @@ def _not_allowed(op: str, text: str) -> InvalidArgumentError:
     return Violation(ATTRIBUTE_ALLOWED, f"{op}: {text}").error(InvalidArgumentError, operation=op)
 
 
+_HASHED_BY_VALUE = frozenset((bool, int, str, bytes, type, type(None), DataType))
+
+
 def attr_key(attrs: Mapping[str, Any]) -> Hashable | None:
     """Return what tells a caller's attributes apart, quickly; None where that would take a copy.
 
     Equal keys mean equal nodes: values that Python takes for equal and that are none, such as 1 and
     True, or 0.0 and -0.0, have different keys. The order of the attributes counts.
     """
-    try:
-        return tuple([(name, *_value_key(value)) for name, value in attrs.items()])
-    except TypeError:
-        return None
+    if not attrs:
+        return ()
+    key: list[Any] = []
+    for name, value in attrs.items():
+        kind = type(value)
+        if kind in _HASHED_BY_VALUE:
+            key += (name, kind, value)
+        else:
+            part = _value_key(value)
+            if part is None:
+                return None
+            key += (name, kind, part)
+    return tuple(key)
 
 
-def _value_key(value: Any) -> tuple[Any, Any]:
+def _value_key(value: Any) -> Hashable | None:
     kind = type(value)
-    if kind in _HASHED_BY_VALUE:
-        return kind, value
     if kind is float:
-        return kind, value.hex()
-    if kind is list or kind is tuple:
-        return kind, tuple([_value_key(each) for each in value])
-    raise TypeError
+        return (kind, value.hex())
+    if kind in _HASHED_BY_VALUE:
+        return (kind, value)
+    return _list_key(value) if kind is list or kind is tuple else None
 
 
-_HASHED_BY_VALUE = frozenset((bool, int, str, bytes, type, type(None), DataType))
+def _list_key(values: Any) -> Hashable | None:
+    kinds = tuple(map(type, values))
+    if _HASHED_BY_VALUE.issuperset(kinds):
+        return kinds, tuple(values)
+    parts = tuple(map(_value_key, values))
+    return None if None in parts else (kinds, parts)
 
 
 def freeze(value: AttrValue) -> Hashable:

@@ -1,19 +1,20 @@
 r"""The values in canonical lines of definitions: defaults and allowed values.
 
 =========  ==============================================================================
-string     in double quotes, printable ASCII; `\\`, `\"`, `\n`, `\r`, `\t`, every other
-           byte as `\x` and two digits, also `|` (`\x7c`) and `;` (`\x3b`)
+string     in double quotes, printable ASCII; `\"` and `\\`, and every other byte as `\x` and
+           two digits, as are `|` (`\x7c`) and `;` (`\x3b`)
 int        decimal
 float      the shortest decimal that stands for the same 32-bit number; `inf`, `-inf`, `nan`
 bool       `true` or `false`
 type       the short name: `float`, `int32`, `half`
 shape      `[2,-1]` with -1 for an unknown size, `?` for an unknown rank
-tensor     `tensor(…)`: the text of the definition (protobuf's text format) in hexadecimal digits
+tensor     `tensor(…)`: the text of the definition, `{…}` in protobuf's text format, each byte
+           as two hexadecimal digits
 func       `func("name")`
 a list     `[a,b]` of these
 =========  ==============================================================================
 
-The reader also takes UTF-8 in strings, octal escapes, and any other spelling of a number.
+The reader also takes UTF-8 and the other escapes of C in strings, and any spelling of a number.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ TYPES_BY_SHORT_NAME = {each.name: each for each in DATA_TYPES}
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _INT = re.compile(r"-?\d+")
-_FLOAT = re.compile(r"[-+]?(?:inf|nan|[\d.]+(?:e[-+]?\d+)?)")
+_FLOAT = re.compile(r"[-+]?(?:inf|nan|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)")
 _WORD = re.compile(r"\w+")
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
-_ESCAPES = {ord('"'): '\\"', ord("\\"): r"\\", ord("\n"): r"\n", ord("\r"): r"\r", ord("\t"): r"\t"}
+_ESCAPED_BY_THEMSELVES = '"\\'
 _PLAIN = set(range(ord(" "), ord("~") + 1)) - set(b'|;"\\')
 
 
@@ -247,8 +248,8 @@ def _write_string(value: str) -> str:
 
 
 def _escaped(byte: int) -> str:
-    if byte in _ESCAPES:
-        return _ESCAPES[byte]
+    if chr(byte) in _ESCAPED_BY_THEMSELVES:
+        return f"\\{chr(byte)}"
     return chr(byte) if byte in _PLAIN else f"\\x{byte:02x}"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from modular_tf.kernel.op_conflicts import compare
 from modular_tf.kernel.registration import dt_name
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import (
@@ -18,7 +20,7 @@ from modular_tf.rules.kernel import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
@@ -27,20 +29,21 @@ if TYPE_CHECKING:
 
 __all__ = ["definition_conflicts", "impossible_kernels"]
 
+_MOST_NAMED = 8  # operations in one message
+
 
 def definition_conflicts(
     definitions: Iterable[OpDefinition], definition_of: Lookup
 ) -> list[Violation]:
     """Return which definitions differ from those that count for their names (rule KN-023)."""
-    return [
-        Violation(
-            DEFINITION_UNIQUE,
-            f"{each.name}: expected the definition of {known.source or 'another plugin'}, "
-            f"{known!r}, found {each!r}",
-        )
-        for each in definitions
-        if (known := definition_of(each.name)) is not None and known != each
-    ]
+    found = []
+    for each in definitions:
+        known = definition_of(each.name)
+        if known is not None and (differences := compare(each, known)):
+            source = known.source or "another plugin"
+            text = f"definition of {each.name}: expected that of {source}, found that "
+            found.append(Violation(DEFINITION_UNIQUE, text + "; ".join(differences)))
+    return found
 
 
 def impossible_kernels(
@@ -48,7 +51,7 @@ def impossible_kernels(
     definition_of: Lookup,
     others: Iterable[KernelRegistration] = (),
 ) -> list[Violation]:
-    """Return what is wrong with kernels; a fault that several share is told once.
+    """Return what is wrong with kernels: of each rule that they break, one finding.
 
     Args:
         kernels: Of one plugin.
@@ -56,9 +59,31 @@ def impossible_kernels(
         others: Kernels of other plugins for the same operations.
     """
     kernels = tuple(kernels)
-    found = [fault for each in kernels for fault in _faults(each, definition_of(each.op))]
-    found += _duplicates(kernels, others)
-    return list({(fault.rule_id, fault.message): fault for fault in found}.values())
+    by_rule: dict[str, dict[str, list[Violation]]] = {}
+    for kernel, fault in chain(
+        _faults_of_all(kernels, definition_of), _duplicates(kernels, others)
+    ):
+        by_rule.setdefault(fault.rule_id, {}).setdefault(kernel.op, []).append(fault)
+    return [_summary(of_ops) for of_ops in by_rule.values()]
+
+
+def _summary(of_ops: Mapping[str, list[Violation]]) -> Violation:
+    """Return the first fault of a rule, with the other operations whose kernels have it too."""
+    (op, (first, *_)), *_ = of_ops.items()
+    others = [name for name in of_ops if name != op]
+    if not others:
+        return first
+    named = ", ".join(others[:_MOST_NAMED]) + (", ..." if len(others) > _MOST_NAMED else "")
+    more = f"{len(others)} more operation{'s' * (len(others) > 1)} ({named})"
+    return replace(first, message=f"{first.message}; likewise kernels of {more}")
+
+
+def _faults_of_all(
+    kernels: Iterable[KernelRegistration], definition_of: Lookup
+) -> Iterator[tuple[KernelRegistration, Violation]]:
+    for kernel in kernels:
+        for fault in _faults(kernel, definition_of(kernel.op)):
+            yield kernel, fault
 
 
 def _faults(kernel: KernelRegistration, definition: OpDefinition | None) -> Iterator[Violation]:
@@ -93,17 +118,14 @@ def _contradictions(kernel: KernelRegistration) -> Iterator[Violation]:
 
 
 def _duplicates(
-    kernels: tuple[KernelRegistration, ...], others: Iterable[KernelRegistration]
-) -> Iterator[Violation]:
+    kernels: Iterable[KernelRegistration], others: Iterable[KernelRegistration]
+) -> Iterator[tuple[KernelRegistration, Violation]]:
     known = {_identity(each): each for each in others}
-    counts = Counter(map(_identity, kernels))
     for kernel in kernels:
-        same = known.get(_identity(kernel))
-        count = counts[_identity(kernel)]
-        if same is not None or count > 1:
-            found = f"{count} of them" if same is None else f"another one of plugin {same.plugin}"
-            text = f"{_title(kernel)}: expected one kernel of priority {kernel.priority}"
-            yield Violation(KERNEL_UNIQUE, f"{text} for these, found {found}")
+        same = known.setdefault(_identity(kernel), kernel)
+        if same is not kernel:
+            text = f"{_title(kernel)}: expected one kernel of priority {kernel.priority} for these"
+            yield kernel, Violation(KERNEL_UNIQUE, f"{text}, found {kernel.who} and {same.who}")
 
 
 def _identity(kernel: KernelRegistration) -> Hashable:

@@ -9,6 +9,7 @@ from modular_tf.abi.data_types import DataType, by_name, data_type
 from modular_tf.device.arrays.array import DeviceArray
 from modular_tf.device.arrays.array_content import ArrayContent, content_of
 from modular_tf.errors import InvalidArgumentError
+from modular_tf.kernel.variable import Variable
 from modular_tf.native.ffi import ffi
 from modular_tf.native.fresh_host_memory import fresh_host_memory
 from modular_tf.rules import Violation
@@ -37,12 +38,12 @@ class Given(NamedTuple):
     Attributes:
         type: Of its elements.
         shape: Its sizes.
-        source: An array on a device, or the content of one of the host.
+        source: An array on a device, the content of one of the host, or a variable.
     """
 
     type: DataType
     shape: tuple[int, ...]
-    source: DeviceArray | ArrayContent
+    source: DeviceArray | ArrayContent | Variable
 
 
 class KernelInput(NamedTuple):
@@ -55,6 +56,7 @@ class KernelInput(NamedTuple):
         type: Of its elements.
         is_on_host: Whether it is in host memory.
         kept: What keeps the memory.
+        variable: The native variable of a resource or reference.
     """
 
     address: int
@@ -63,6 +65,7 @@ class KernelInput(NamedTuple):
     type: DataType
     is_on_host: bool
     kept: Any
+    variable: Any = None
 
 
 def bind_arguments(
@@ -114,6 +117,8 @@ def given_tensor(op: str, arg: ArgDefinition, value: Any, expected: DataType | N
     """
     if isinstance(value, DeviceArray):
         return Given(data_type(value.dtype), value.shape, value)
+    if isinstance(value, Variable):
+        return Given(value.type if arg.is_ref else by_name("resource"), (), value)
     if isinstance(value, _SCALARS):
         return _scalar(op, arg, value, expected)
     try:
@@ -189,6 +194,8 @@ def place_input(site: KernelSite, given: Given, *, on_host: bool) -> KernelInput
         OutOfMemoryError: The device has no memory for a copy.
     """
     source = given.source
+    if isinstance(source, Variable):
+        return KernelInput(0, 0, (), given.type, True, source, source.open_native())  # noqa: FBT003
     if not isinstance(source, DeviceArray):
         if on_host or site.is_host:
             return _on_host(given, source)
@@ -215,12 +222,12 @@ def _on_device(given: Given, array: DeviceArray) -> KernelInput:
 
 def _on_host(given: Given, content: ArrayContent) -> KernelInput:
     data = content.bytes_in_layout(is_padded=True)
-    view = ffi.from_buffer(data)
+    view = ffi.from_buffer("char[]", data)
     address = int(ffi.cast("uintptr_t", view))
     size = len(view)
     kept: Any = view
     if address % _ALIGNMENT and size:
         kept = fresh_host_memory(size)
         kept[:] = memoryview(data).cast("B")
-        address = int(ffi.cast("uintptr_t", ffi.from_buffer(kept)))
+        address = int(ffi.cast("uintptr_t", ffi.from_buffer("char[]", kept)))
     return KernelInput(address, size, given.shape, given.type, True, kept)  # noqa: FBT003

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from modular_tf.abi.data_types import DataType
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import UnimplementedError
 from modular_tf.kernel.attributes import TensorValue
@@ -15,6 +14,7 @@ from modular_tf.native.status import take_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from modular_tf.abi.data_types import DataType
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import AttrDefinition, OpDefinition
 
@@ -37,7 +37,8 @@ def native_node(node: Node, definition: OpDefinition, host_args: frozenset[str])
     if not made:
         raise take_error(lib.mtf_take_error(), operation=node.op)
     for attr in definition.attrs:
-        _set_attr(made, node, attr)
+        if attr.name in node.attrs:
+            _set_attr(made, node, attr)
     add_input, add_output = lib.mtf_kernel_node_add_input, lib.mtf_kernel_node_add_output
     _add_arguments(made, add_input, node.input_types, node.input_ranges, host_args)
     _add_arguments(made, add_output, node.output_types, node.output_ranges, host_args)
@@ -73,7 +74,15 @@ def _is_tensor(value: object) -> bool:
     return isinstance(value, TensorValue)
 
 
-def _set(made: Any, name: bytes, kind: int, is_list: bool, data: Any, sizes: Any, count: int) -> None:  # noqa: FBT001,PLR0913,E501
+def _set(
+    made: Any,
+    name: bytes,
+    kind: int,
+    is_list: bool,  # noqa: FBT001  (as the C function)
+    data: Any,
+    sizes: Any,
+    count: int,
+) -> None:
     set_attr = lib.mtf_kernel_node_set_attr
     _check(set_attr(made, name, kind, is_list, data, sizes, count))
 
@@ -86,14 +95,21 @@ def _set_ints(kind: int) -> Callable[..., None]:
     return write
 
 
-def _set_floats(made: Any, name: bytes, is_list: bool, values: Sequence[float]) -> None:  # noqa: FBT001
+def _set_floats(
+    made: Any,
+    name: bytes,
+    is_list: bool,  # noqa: FBT001
+    values: Sequence[float],
+) -> None:
     data = ffi.new("float[]", list(values))
     _set(made, name, lib.MTF_ATTR_FLOAT, is_list, data, ffi.NULL, len(values))
 
 
 def _set_strings(kind: int) -> Callable[..., None]:
     def write(made: Any, name: bytes, is_list: bool, values: Iterable[Any]) -> None:  # noqa: FBT001
-        texts = [_text(value.name if isinstance(value, FunctionName) else value) for value in values]
+        texts = [
+            _text(value.name if isinstance(value, FunctionName) else value) for value in values
+        ]
         sizes = ffi.new("int64_t[]", [len(text) for text in texts])
         data = ffi.new("char[]", b"".join(texts))
         _set(made, name, kind, is_list, data, sizes, len(texts))
@@ -115,7 +131,7 @@ def _set_tensors(made: Any, name: bytes, is_list: bool, values: Sequence[TensorV
         if not isinstance(value.data, bytes):
             raise UnimplementedError("tensors of strings cannot be given to kernels as attributes")
         dims = ffi.new("int64_t[]", list(value.shape))
-        data = ffi.from_buffer(value.data)
+        data = ffi.from_buffer("char[]", value.data)
         shape = dims, len(value.shape)
         _check(add(made, name, is_list, value.type.number, *shape, data, len(value.data)))
 

@@ -27,6 +27,8 @@ InputType: TypeAlias = "DataType | Sequence[DataType]"
 class Node:
     """A call without its tensors. Two are equal if one kernel object can serve both.
 
+    Its hash is computed once.
+
     Attributes:
         op: The operation.
         attrs: The value of each attribute of the definition, in its order.
@@ -35,7 +37,7 @@ class Node:
         output_types: Of all tensors that come out.
         output_ranges: Likewise.
         label: Which kernels the call wants; "" for ordinary ones.
-        key: What tells it from all others; for dictionaries.
+        key: What tells it from all others. In a dictionary the node itself is found faster.
     """
 
     op: str
@@ -46,16 +48,19 @@ class Node:
     output_ranges: Mapping[str, range]
     label: str = ""
     key: Hashable = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         attrs = tuple([(name, freeze(value)) for name, value in self.attrs.items()])
-        object.__setattr__(self, "key", (self.op, self.label, self.input_types, attrs))
+        key = self.op, self.label, self.input_types, attrs
+        object.__setattr__(self, "key", key)
+        object.__setattr__(self, "_hash", hash(key))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and self.key == other.key
+        return self is other or (isinstance(other, Node) and self.key == other.key)
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return self._hash
 
 
 def build_node(
@@ -200,7 +205,13 @@ def _completed(definition: OpDefinition, known: dict[str, AttrValue]) -> dict[st
     return {
         attr.name: known[attr.name] if attr.name in known else _default(definition, attr)
         for attr in definition.attrs
+        if attr.name in known or not _may_be_absent(attr)
     }
+
+
+def _may_be_absent(attr: AttrDefinition) -> bool:
+    """Return whether a node may lack an attribute: kernels ask whether a tensor is there."""
+    return attr.kind == "tensor" and not attr.has_default
 
 
 def _default(definition: OpDefinition, attr: AttrDefinition) -> AttrValue:

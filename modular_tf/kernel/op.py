@@ -14,6 +14,7 @@ from modular_tf.kernel.attributes import attr_key
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.selection import Candidate, candidates
+from modular_tf.kernel.variable import Variable
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
     from modular_tf.device.streams.stream import Stream
     from modular_tf.kernel.inputs import Given
-    from modular_tf.kernel.node import InputType, Node
+    from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
     from modular_tf.kernel.running import KernelRunner
 
@@ -77,6 +78,7 @@ class Op:
         self._device = device
         self._default_device = default_device
         self._nodes: dict[Any, Node] = {}
+        self._result_type = _result_type(definition)
 
     @property
     def signature(self) -> inspect.Signature:
@@ -110,7 +112,9 @@ class Op:
             ModularTFError: The kernel failed, with its own code (KN-087).
             ClosedError: An input, the device or the service was closed.
         """
-        return self.run(*bind_arguments(self.definition, inputs, named), donate=donate, stream=stream)
+        return self.run(
+            *bind_arguments(self.definition, inputs, named), donate=donate, stream=stream
+        )
 
     def run(
         self,
@@ -122,9 +126,9 @@ class Op:
     ) -> Any:
         """Compute it with inputs and attributes apart, whatever their names; see `__call__`."""
         device = self._device_of(inputs)
-        definition, attrs = self._served_by(device, attrs)
-        given = _given(definition, inputs, attrs)
-        node = self._node(definition, given, attrs)
+        definition, values = self._served_by(device, attrs)
+        given = _given(definition, inputs, values)
+        node = self._node(definition, given, values)
         site = self._runner.site_of(device)
         kernel = self._runner.prepare(node, definition, site)
         flat = [each for group in given for each in _flat(group)]
@@ -134,6 +138,8 @@ class Op:
         ]
         donated = _donated(self.name, flat, donate)
         outputs = self._runner.run(kernel, placed, donated, stream)
+        for array in donate:
+            array.close()
         return self._result(node, outputs)
 
     def explain(self, *inputs: Any, **named: Any) -> tuple[Candidate, ...]:
@@ -142,9 +148,9 @@ class Op:
         Raises:
             InvalidArgumentError: As a call.
         """
-        arguments, attrs = bind_arguments(self.definition, inputs, named)
+        arguments, given = bind_arguments(self.definition, inputs, named)
         device = self._device_of(arguments)
-        definition, attrs = self._served_by(device, attrs)
+        definition, attrs = self._served_by(device, given)
         node = self._node(definition, _given(definition, arguments, attrs), attrs)
         registry = self._runner.registry
         return candidates(
@@ -160,7 +166,7 @@ class Op:
             each.device.name: each.device
             for group in inputs
             for each in (group if isinstance(group, (list, tuple)) else (group,))
-            if isinstance(each, DeviceArray)
+            if isinstance(each, (DeviceArray, Variable))
         }
         if len(found) > 1:
             text = f"{self.name}: the inputs are on {' and '.join(found)}"
@@ -184,7 +190,10 @@ class Op:
         return self.definition, attrs
 
     def _node(
-        self, definition: OpDefinition, given: Sequence[Given | list[Given]], attrs: Mapping[str, Any]
+        self,
+        definition: OpDefinition,
+        given: Sequence[Given | list[Given]],
+        attrs: Mapping[str, Any],
     ) -> Node:
         types = tuple([
             tuple([one.type for one in each]) if isinstance(each, list) else each.type
@@ -203,17 +212,22 @@ class Op:
 
     def _result(self, node: Node, outputs: list[DeviceArray]) -> Any:
         definition = self.definition
-        values = [
+        values: list[Any] = [
             outputs[where.start : where.stop] if arg.is_list else outputs[where.start]
             for arg, where in zip(definition.outputs, node.output_ranges.values(), strict=True)
         ]
         if len(values) < 2:  # noqa: PLR2004  (no tuple)
             return values[0] if values else None
-        return namedtuple(f"{self.name}Result", [arg.name for arg in definition.outputs])(*values)  # type: ignore[misc]  # noqa: PYI024
+        return self._result_type(*values)
 
     def __repr__(self) -> str:
         where = "" if self._device is None else f" on {self._device.name}"
         return f"<Op {self.definition!r}{where}>"
+
+
+def _result_type(definition: OpDefinition) -> Any:
+    """Return the type of several outputs together."""
+    return namedtuple("Outputs", [arg.name for arg in definition.outputs], rename=True)  # noqa: PYI024  (by data)
 
 
 def _given(

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class TensorText(NamedTuple):
-    """A tensor in the text format of protobuf, as definitions give one for a default."""
+    """A tensor as definitions give one for a default: `{…}` in the text format of protobuf."""
 
     text: str
 

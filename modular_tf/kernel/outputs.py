@@ -22,37 +22,49 @@ __all__ = ["take_outputs"]
 
 
 def take_outputs(
-    result: Any, count: int, site: KernelSite, inputs: Sequence[KernelInput]
+    result: Any,
+    count: int,
+    site: KernelSite,
+    inputs: Sequence[KernelInput] = (),
+    donated: frozenset[int] = frozenset(),
 ) -> list[DeviceArray]:
     """Return the outputs of an execution that is over.
 
-    One that is an input is a copy of that: arrays that callers have do not change by themselves.
+    One that is an input is a copy of that, unless it was donated: arrays that callers have do not
+    change by themselves.
 
     Args:
         result: The native result.
         count: How many outputs it has.
         site: Where the kernel worked.
         inputs: What went in.
+        donated: Which of the inputs the caller has given away.
 
     Raises:
         UnimplementedError: An output has elements that no array can hold.
         ModularTFError: The copy of an input failed.
     """
     described = lib.mtf_kernel_outputs(result)
-    return [_taken(result, index, described[index], site, inputs) for index in range(count)]
+    taken = []
+    for index in range(count):
+        source = described[index].from_input
+        if source < 0:
+            taken.append(_taken(result, index, described[index], site))
+        else:
+            is_given = source in donated
+            taken.append(_of_input(described[index], inputs[source], site, is_given=is_given))
+    return taken
 
 
-def _taken(
-    result: Any, index: int, output: Any, site: KernelSite, inputs: Sequence[KernelInput]
-) -> DeviceArray:
+def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArray:
     kind = by_number(output.type)
     dtype = kind.dlpack
     if dtype is None:
-        raise UnimplementedError(f"output {index} has elements of type {kind}, which no array holds")
+        raise UnimplementedError(
+            f"output {index} has elements of type {kind}, which no array holds"
+        )
     shape = tuple(output.dims[0 : output.rank])
     executor = site.executor
-    if output.from_input >= 0:
-        return _copied(inputs[output.from_input], shape, dtype, site)
     memory: DeviceMemory | HostMemory
     address = int(ffi.cast("uintptr_t", output.data))
     if output.owner:
@@ -74,16 +86,23 @@ def _borrowed(site: KernelSite, address: int, output: Any, hold: Any) -> DeviceM
     return DeviceMemory.borrow(executor, address, output.size, owner=hold)
 
 
-def _copied(
-    source: KernelInput, shape: tuple[int, ...], dtype: tuple[int, int, int], site: KernelSite
-) -> DeviceArray:
+def _of_input(output: Any, source: KernelInput, site: KernelSite, *, is_given: bool) -> DeviceArray:
+    """Return an output that is an input: in its memory if that was given away, else a copy."""
+    shape = tuple(output.dims[0 : output.rank])
+    dtype = source.type.dlpack
+    if is_given and dtype is not None:
+        address, size = source.address, source.n_bytes
+        given = DeviceMemory.borrow(site.executor, address, size, owner=source.kept)
+        return DeviceArray(site.device, given, shape, dtype, is_padded=_is_padded(source.type))
     array = site.device.empty(shape, source.type.element_name)
     memory: Any = array.device_memory
     if source.is_on_host:
         view = ffi.buffer(ffi.cast("char *", source.address), source.n_bytes)
         site.executor.context.copy_host_to_device(memory, view).wait()
     else:
-        from_ = DeviceMemory.borrow(site.executor, source.address, source.n_bytes, owner=source.kept)
+        from_ = DeviceMemory.borrow(
+            site.executor, source.address, source.n_bytes, owner=source.kept
+        )
         site.executor.context.copy_on_device(memory, from_)
     return array
 

@@ -23,8 +23,8 @@ __all__ = ["PreparedKernel"]
 class PreparedKernel:
     """A kernel object of a plugin's, made for one node on one device. [any thread]
 
-    Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call of
-    it is under way any more.
+    Several threads may have it compute at once. Its end calls the plugin's `delete`, when no call
+    of it is under way any more.
 
     Attributes:
         registration: The kernel.
@@ -54,7 +54,7 @@ class PreparedKernel:
         self.site = site
         host_args = frozenset(registration.host_args)
         self.host_inputs = tuple(
-            kind.is_object or _name_of(node, index) in host_args
+            not kind.is_plain or _name_of(node, index) in host_args
             for index, kind in enumerate(node.input_types)
         )
         made = native_node(node, definition, host_args)

@@ -11,14 +11,18 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.errors import ClosedError, NotFoundError
 from modular_tf.events import EventLog
 from modular_tf.kernel.impossible_kernels import definition_conflicts, impossible_kernels
+from modular_tf.kernel.standard_ops import standard_ops
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import OPERATION_KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.kernel.op_definition import OpDefinition
     from modular_tf.kernel.registration import KernelRegistration
+    from modular_tf.kernel.standard_ops import StandardOps
+
+    Definitions = Mapping[str, OpDefinition] | StandardOps
 
 __all__ = ["KernelRegistry", "PluginKernels"]
 
@@ -74,13 +78,14 @@ class KernelRegistry:
     the plugin which was registered first before all others.
     """
 
-    def __init__(self, standard: Mapping[str, OpDefinition] | None = None) -> None:
+    def __init__(self, standard: Callable[[], Definitions] = standard_ops) -> None:
         """Create an empty registry.
 
         Args:
-            standard: TensorFlow's definitions by name.
+            standard: Returns TensorFlow's definitions by name, quickly from the second time on. It
+                is called when the first definition is looked up.
         """
-        self._standard: Mapping[str, OpDefinition] = {} if standard is None else standard
+        self._standard = standard
         self._tables = _Tables()
         self._lock = ForkLock()
         self._closed = False
@@ -147,7 +152,7 @@ class KernelRegistry:
         own = {each.name: each for each in reversed(entering.definitions)}  # the first one counts
 
         def definition_of(op: str) -> OpDefinition | None:
-            return self._standard.get(op) or others.definitions.get(op) or own.get(op)
+            return self._standard().get(op) or others.definitions.get(op) or own.get(op)
 
         known = chain.from_iterable(others.kernels.get(op, ()) for op in _ops(entering))
         return (
@@ -175,7 +180,7 @@ class KernelRegistry:
 
     def find_definition(self, name: str) -> OpDefinition | None:
         """Return the definition of an operation, None where nobody defines it."""
-        return self._standard.get(name) or self._tables.definitions.get(name)
+        return self._standard().get(name) or self._tables.definitions.get(name)
 
     def definition(self, name: str) -> OpDefinition:
         """Return the definition of an operation.
@@ -190,7 +195,7 @@ class KernelRegistry:
 
     def op_names(self) -> tuple[str, ...]:
         """Return the names of all defined operations, in alphabetical order."""
-        return tuple(sorted({*self._standard, *self._tables.definitions}))
+        return tuple(sorted({*self._standard(), *self._tables.definitions}))
 
     def _unknown(self, name: str) -> NotFoundError:
         similar = get_close_matches(name, self.op_names(), 3)

@@ -113,26 +113,31 @@ class KernelRunner:
         site = kernel.site
         if site.is_host:
             site.executor.await_streams()
-            return self._outputs(kernel, inputs, described, ffi.NULL)
+            return self._outputs(kernel, inputs, described[0], ffi.NULL, donated)
         chosen = site.executor.context.compute if stream is None else stream
         used: list[object] = [kernel, *inputs]
         with chosen.work(used) as native:
             try:
-                return self._outputs(kernel, inputs, described, native)
+                return self._outputs(kernel, inputs, described[0], native, donated)
             finally:
                 used += _deferred_memories()
 
     def _outputs(
-        self, kernel: PreparedKernel, inputs: Sequence[KernelInput], described: Any, stream: Any
+        self,
+        kernel: PreparedKernel,
+        inputs: Sequence[KernelInput],
+        described: Any,
+        stream: Any,
+        donated: frozenset[int],
     ) -> list[DeviceArray]:
-        arguments = kernel.native, stream, described[0], len(inputs)
+        arguments = kernel.native, stream, described, len(inputs)
         result = call_and_own(lib.mtf_kernel_run, arguments, lib.mtf_kernel_result_free)
         if not result:
             raise kernel.failure(lib.mtf_take_error(), "compute")
         if not lib.mtf_kernel_outputs(result):
             self._await(kernel, result, inputs)
         keep_retained(result, inputs)
-        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs)
+        return take_outputs(result, len(kernel.node.output_types), kernel.site, inputs, donated)
 
     def _await(self, kernel: PreparedKernel, result: Any, inputs: Sequence[KernelInput]) -> None:
         """Wait for an asynchronous kernel; an interrupted wait keeps the inputs for good."""
@@ -176,6 +181,8 @@ def _described(inputs: Sequence[KernelInput], donated: frozenset[int]) -> tuple[
         one.type = given.type.number
         one.is_on_host = given.is_on_host
         one.is_donated = index in donated
+        if given.variable is not None:
+            one.variable = given.variable
     return made, kept
 
 

@@ -29,11 +29,10 @@ from modular_tf.native.library import (
     RTLD_DEEPBIND,
     RTLD_NOW_LOCAL,
     Library,
-    absent_function,
     mapped_since,
     show_as,
 )
-from modular_tf.native.runtime_library import load_runtime, tensorflow_is_loaded
+from modular_tf.native.runtime_library import absent_function, load_runtime, tensorflow_is_loaded
 from modular_tf.native.sanitizers import sanitizer_of_process
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import MAPPABLE, PROC_MOUNTED
@@ -71,7 +70,8 @@ def bind(
         path: The plugin's file.
         companions: Files of libraries that the plugin brings along, in the order of their needs.
         replaced_sonames: Names of libraries that the host runtime replaces.
-        absent: Functions that are not defined anywhere; one that returns 0 replaces them.
+        absent: Functions that are not defined anywhere. One that returns 0 and reports its call by
+            name replaces each (KN-100).
         checked: The files as they were when they were checked; None if they were not checked.
         sealed: Map sealed copies, one for all files with the same bytes. A
             mapped file shows what is written to it later.
@@ -205,7 +205,7 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
 
         needed += [make(name, [path], {}) for name, path in unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
-        stub = make(soname, needed, dict.fromkeys(absent, absent_function()))
+        stub = make(soname, needed, {name: absent_function(name, plugin.path) for name in absent})
         for target in targets:
             if not target.is_copy:
                 target.file.require_unwritten()

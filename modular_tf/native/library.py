@@ -140,11 +140,6 @@ def show_as(mapped: str, path: str) -> None:
     _shown_as[mapped] = path
 
 
-def absent_function() -> int:
-    """Return the address of the function that replaces undefined functions."""
-    return int(ffi.cast("uintptr_t", ffi.addressof(lib, "mtf_absent_function")))
-
-
 def is_executable(address: int) -> bool:
     """Return whether an address lies in an executable mapping."""
     return bool(lib.mtf_is_executable(ffi.cast("void *", address)))

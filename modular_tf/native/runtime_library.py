@@ -13,6 +13,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.library import Library
 from modular_tf.native.plugin_messages import attach_messages
+from modular_tf.native.strings import encode
 
 SONAME = "libmodular_tf_framework.so.2"
 TENSORFLOW_SONAME = "libtensorflow_framework.so.2"
@@ -52,6 +53,21 @@ def _map_runtime() -> Library:
     attach_messages(runtime)
     lib.mtf_kernels_attach(ffi.cast("void *", runtime.symbol("mtf_kernel_host_table")))
     return runtime
+
+
+def absent_function(name: str, library: str) -> int:
+    """Return the address of the function that replaces an undefined one for a plugin.
+
+    It returns 0 after it has reported that it was called, by its name: the call into the plugin
+    that is under way fails (KN-100), or the log has a line. [any thread]
+
+    Args:
+        name: The function that the plugin imports.
+        library: The plugin's file.
+    """
+    make = ffi.cast("void *", load_runtime().symbol("mtf_make_absent_function"))
+    made = lib.mtf_absent_function(make, encode(name), encode(library))
+    return int(ffi.cast("uintptr_t", made))
 
 
 def tensorflow_is_loaded() -> bool:

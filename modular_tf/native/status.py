@@ -12,7 +12,6 @@ from modular_tf.errors import ClosedError, ModularTFError, error_from_code
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.strings import decode
 
-
 _FIRST_KERNEL_RULE = 1000
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from modular_tf.device.registry import DeviceRegistry
 from modular_tf.device.visible import parse_enabled_types
 from modular_tf.filesystem.registry import FilesystemRegistry
+from modular_tf.service.operations import ServiceOperations
 
 if TYPE_CHECKING:
     from modular_tf.service.configuration import Config
@@ -19,10 +20,12 @@ class Registries(NamedTuple):
     Attributes:
         schemes: Which filesystem serves which scheme.
         devices: The factories of devices, by type and platform.
+        operations: What the kernels of plugins compute.
     """
 
     schemes: FilesystemRegistry
     devices: DeviceRegistry
+    operations: ServiceOperations
 
     @classmethod
     def of_process(cls, config: Config) -> Registries:
@@ -40,4 +43,5 @@ class Registries(NamedTuple):
             name_prefix=config.name_prefix,
             dlpack_types=config.dlpack_types,
         )
-        return cls(FilesystemRegistry(), devices)
+        devices.operations = operations = ServiceOperations(devices)
+        return cls(FilesystemRegistry(), devices, operations)

@@ -355,6 +355,7 @@ class PluginService:
             entries = list(self._known)
             self._registries.schemes.close()
             self._registries.devices.close()
+        self._registries.operations.close()
         # Without the lock, which their last change may wait for; at exit that was waited for.
         self._hot_reload.stop_watching(0.0 if at_exit else None)
         self._pipeline.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,16 @@ def test_lanes_and_odd_widths_are_called_by_their_parts():
 def test_what_dlpack_cannot_describe(dtype):
     with pytest.raises(ValueError, match="DLPack"):
         by_numpy(np.dtype(dtype))
+
+
+def test_a_type_that_was_seen_does_not_hide_what_dlpack_cannot_describe():
+    for dtype in ("f4", "V8", "M8[s]"):
+        native = np.dtype(dtype)
+        for given in (native.newbyteorder(), np.dtype((native, 3))):
+            with contextlib.suppress(ValueError):
+                by_numpy(native)
+            with pytest.raises(ValueError, match="DLPack"):
+                by_numpy(given)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():

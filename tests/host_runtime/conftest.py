@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2] / "modular_tf"  # an installed one has no sources
 SOURCES = PACKAGE / "native" / "host_runtime"
+CORE = PACKAGE / "native" / "core"
 SUBJECTS = Path(__file__).parent / "subjects"
 RUNTIME = Path(_core.__file__).parent / "lib" / "libmodular_tf_framework.so.2"
 COMMON = ["-O1", "-g", "-fPIC", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-pthread"]
-INCLUDES = [f"-I{PACKAGE / 'include'}", f"-I{SOURCES}", f"-I{SUBJECTS}"]
-EXTRA_SOURCES = {"threads": [SOURCES / "numa_affinity.c"]}
+INCLUDES = [f"-I{PACKAGE / 'include'}", f"-I{SOURCES}", f"-I{CORE}", f"-I{SUBJECTS}"]
+EXTRA_SOURCES = {
+    "threads": [SOURCES / "numa_affinity.c"],
+    "calls_under_way": [
+        SOURCES / "kernels" / "absent_functions.cc",
+        SOURCES / "kernels" / "misuse.cc",
+        CORE / "fork_lock.cc",
+    ],
+}
 
 
 class CaseRunner(Protocol):

@@ -6,10 +6,11 @@ import pytest
 
 from modular_tf.abi.data_types import by_name
 from modular_tf.errors import InvalidArgumentError
-from modular_tf.kernel.aliases import Alias, alias_attrs, aliases_of
+from modular_tf.kernel.aliases import Alias, _aliases, alias_attrs, aliases_of
 from modular_tf.kernel.attributes import TensorValue
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.op_definition import OpDefinition
+from modular_tf.kernel.standard_ops import standard_ops
 from modular_tf.rules.kernel import ATTRIBUTES_FIT
 from tests.kernel.samples import FLOAT, MATMUL, attr, defaulted
 
@@ -71,6 +72,11 @@ def test_the_table_names_counterparts():
     assert (alias.op, alias.own) == ("MatMul", "_ITEXMatMul")
     assert alias.attrs["is_filter_const"] is False
     assert alias.attrs["meta"] == EMPTY
+
+
+def test_every_alias_stands_for_a_standard_operation():
+    assert [op for op in _aliases() if op not in standard_ops()] == []
+    assert all(len(each) == 1 for each in _aliases().values())
 
 
 def test_an_operation_without_counterpart_has_no_alias():

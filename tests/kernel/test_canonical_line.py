@@ -187,6 +187,8 @@ def test_a_name_of_numpy_is_no_type():
         ("A||a:int=x||", "expected an integer at 6"),
         ("A||a:int>=||", "expected an integer"),
         ("A||a:int=1 ||", "expected the end"),
+        ("A||a:float=1.2.3||", "expected the end at 11"),
+        ("A||a:float=.||", "expected a number"),
         ("A||a:bool=1||", "expected 'false'"),
         ('A||a:string="x||', "expected a string in double quotes"),
         ("A||a:string=x||", "expected a string in double quotes"),
@@ -212,4 +214,4 @@ def test_the_writer_escapes_what_separates():
         "A", attrs=(AttrDefinition("a", "string", default='|;"\\\n\té\udcff~', has_default=True),)
     )
 
-    assert canonical_line(definition) == r'A||a:string="\x7c\x3b\"\\\n\t\xc3\xa9\xff~"||'
+    assert canonical_line(definition) == r'A||a:string="\x7c\x3b\"\\\x0a\x09\xc3\xa9\xff~"||'

@@ -59,7 +59,8 @@ def test_two_equal_kernels_are_one_finding():
     (violation,) = impossible_kernels([one, two], DEFINITIONS.get)
 
     assert violation.rule == KERNEL_UNIQUE
-    assert "expected one kernel of priority 0 for these, found 2 of them" in violation.message
+    assert "expected one kernel of priority 0 for these" in violation.message
+    assert "found kernel 'B' of plugin libk.so and kernel 'A' of plugin" in violation.message
 
 
 @pytest.mark.parametrize(
@@ -86,4 +87,32 @@ def test_a_kernel_that_another_plugin_has_too_is_a_finding():
     (violation,) = impossible_kernels([one], DEFINITIONS.get, [other])
 
     assert violation.rule == KERNEL_UNIQUE
-    assert "another one of plugin libother.so" in violation.message
+    assert "kernel 'MatMul' of plugin libother.so" in violation.message
+
+
+def test_kernels_that_break_one_rule_are_one_finding_with_their_operations():
+    unknown = [
+        kernel(f"Unknown{n}", "CPU", ("T", kind)) for n in range(3) for kind in (FLOAT, DOUBLE)
+    ]
+
+    (violation,) = impossible_kernels(unknown, DEFINITIONS.get)
+
+    assert violation.message == (
+        "kernel for unknown op Unknown0: expected a definition, found none; likewise kernels of "
+        "2 more operations (Unknown1, Unknown2)"
+    )
+
+
+def test_a_finding_names_a_few_operations_of_many():
+    (violation,) = impossible_kernels(
+        [kernel(f"Unknown{n}", "CPU") for n in range(300)], DEFINITIONS.get
+    )
+
+    assert "299 more operations" in violation.message
+    assert violation.message.endswith(", Unknown8, ...)")
+
+
+def test_every_rule_that_is_broken_is_a_finding():
+    violations = impossible_kernels([faulty for faulty, _, _ in FAULTY], DEFINITIONS.get)
+
+    assert {each.rule for each in violations} == {rule for _, rule, _ in FAULTY}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import linecache
+import sys
 import threading
 
 import pytest
@@ -24,7 +26,7 @@ def offer(plugin="liba.so", *ops, definitions=()):
 @pytest.fixture
 def registry():
     standard = dataclasses.replace(MATMUL, source="TensorFlow 2.21.0")
-    return KernelRegistry({"MatMul": standard})
+    return KernelRegistry(lambda: {"MatMul": standard})
 
 
 def test_what_is_entered_serves(registry):
@@ -105,7 +107,8 @@ def test_a_standard_definition_comes_before_a_plugins(registry):
     assert registry.definition("MatMul") == MATMUL
     assert violation.rule == DEFINITION_UNIQUE
     assert not violation.is_error
-    assert "expected the definition of TensorFlow 2.21.0" in violation.message
+    assert "expected that of TensorFlow 2.21.0" in violation.message
+    assert "the operation is commutative" in violation.message
 
 
 def test_an_identical_definition_is_no_conflict(registry):
@@ -208,3 +211,79 @@ def test_a_forked_child_registers_though_another_thread_held_the_lock(run_python
         holder.join()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     """)
+
+
+def test_tensorflows_definitions_are_known_without_a_plugin():
+    registry = KernelRegistry()
+
+    assert registry.definition("MatMul").source.startswith("TensorFlow ")
+    assert len(registry.op_names()) > 1000
+
+
+class Interrupted(Exception):  # noqa: N818  (what a signal handler raises)
+    pass
+
+
+def at_line(number, act):
+    """Return a trace function that acts once, before the line of that number that a call runs.
+
+    `with` is no such line: between the end of its body and the call that frees the lock no signal
+    handler runs.
+    """
+    lines = iter(range(number, -1, -1))
+    module = sys.modules[KernelRegistry.__module__].__file__
+
+    def trace(frame, event, _argument):
+        if frame.f_code.co_filename != module:
+            return None
+        is_with = linecache.getline(module, frame.f_lineno).lstrip().startswith("with ")
+        if event == "line" and not is_with and next(lines, None) == 0:
+            sys.settrace(None)
+            act()
+        return trace
+
+    return trace
+
+
+LINES = range(40)
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_a_signal_handler_may_register_in_the_middle(registry, number):
+    one, two, three = (offer(f"lib{name}.so", "MatMul") for name in "abc")
+    registry.enter(three)
+
+    sys.settrace(at_line(number, lambda: (registry.enter(two), registry.leave(three))))
+    registry.enter(one)
+    sys.settrace(None)
+
+    expected = {"liba.so", "libb.so"} if two in registry._tables.plugins else {"liba.so", "libc.so"}
+    assert {each.plugin for each in registry.kernels()} == expected
+
+
+def test_lines_reach_through_the_whole_of_entering(registry):
+    acted = []
+
+    sys.settrace(at_line(LINES.stop, lambda: acted.append(True)))
+    registry.enter(offer("liba.so", "MatMul"))
+    sys.settrace(None)
+
+    assert acted
+
+
+@pytest.mark.parametrize("number", LINES)
+def test_what_is_interrupted_is_complete_or_can_be_done_again(registry, number):
+    def interrupt():
+        raise Interrupted
+
+    one = offer("liba.so", "MatMul", "Relu")
+
+    sys.settrace(at_line(number, interrupt))
+    with pytest.raises(Interrupted):
+        registry.enter(one)
+    sys.settrace(None)
+
+    assert registry.kernels() in ((), one.kernels)
+    assert not registry._lock._is_owned()
+    registry.enter(one)
+    assert registry.kernels() == one.kernels

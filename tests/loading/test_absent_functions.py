@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import shutil
 
 import pytest
@@ -13,11 +14,13 @@ from modular_tf.discovery.elf import ElfFile
 from modular_tf.errors import PluginError
 from modular_tf.loading.binding import bind
 from modular_tf.loading.stub_library import stub_library
-from modular_tf.native.library import Library, absent_function
+from modular_tf.native.library import Library
+from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.configuration import Config
 from modular_tf.service.report import State
 from modular_tf.service.service import PluginService
 from tests.device.dialects.building import LAYOUTS, Build
+from tests.fixtures.compiler import compile_object, link_library
 
 KERNEL_FUNCTIONS = ["TF_GetStream", "TF_NewKernelBuilder", "TF_RegisterKernelBuilder"]
 
@@ -85,12 +88,82 @@ def test_a_function_whose_name_is_no_utf_8_is_answered_too(first_contact, tmp_pa
     assert "TF_GetStrea\udcff" in warning.message
 
 
+QUUX = """
+extern long TF_Quux(int, double, const char *);
+extern void *TF_Quuz(void);
+__attribute__((visibility("default"))) long call_quux(void) { return TF_Quux(1, 2.0, "x"); }
+__attribute__((visibility("default"))) long call_quuz(void) { return (long)TF_Quuz(); }
+"""
+
+
+@pytest.fixture
+def quux(tmp_path):
+    """Return a library with functions that call functions which nobody has."""
+    source = tmp_path / "quux.c"
+    source.write_text(QUUX)
+    built = tmp_path / "libquux.so"
+    shutil.copy(link_library("libquux.so", [compile_object(source, [])]), built)
+    return built
+
+
+CALL_BOTH = """
+import ctypes, sys
+from modular_tf.loading.binding import bind
+path = sys.argv[1]
+library = bind(path, [], frozenset(), ["TF_Quux", "TF_Quuz"])
+for name in ("call_quux", "call_quuz", "call_quux"):
+    print(ctypes.CFUNCTYPE(ctypes.c_long)(library.symbol(name))())
+"""
+
+
+def test_a_call_is_logged_with_the_function_and_the_plugin(quux, run_python):
+    child = run_python(CALL_BOTH, str(quux))
+
+    assert child.stdout.split() == ["0", "0", "0"]
+    lines = [line.partition("plugin] ")[2] for line in child.stderr.splitlines()]
+    assert lines == [
+        f"{name}, which the host does not offer, was called by {quux} (KN-100)"
+        for name in ("TF_Quux", "TF_Quuz", "TF_Quux")
+    ]
+
+
+SERVE = """
+import sys
+import modular_tf as mtf
+from modular_tf.service.configuration import Config
+
+mtf.configure_logging("json")
+config = Config(first_contact="never", load="eager")
+with mtf.PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False) as service:
+    service.load()
+    [plugin] = service.plugins()
+    print(plugin.state.name, plugin.name)
+"""
+
+
+def test_the_line_is_an_event_of_the_plugin(run_python, tmp_path):
+    path = tmp_path / "libkernels.so"
+    built = library_of(Dialect.DEVICE_V209).read_bytes()
+    path.write_bytes(built.replace(b"\0TF_GetStream\0", b"\0TF_NoStreams\0"))
+
+    child = run_python(SERVE, path)
+
+    assert child.stdout.split() == ["LOADED", "kernels"]
+    events = [json.loads(line) for line in child.stderr.splitlines()]
+    [said] = [event for event in events if event["event"] == "plugin.message"]
+    assert (said["level"], said["plugin"], said["library"]) == ("error", "kernels", str(path))
+    assert said["message"] == (
+        f"TF_NoStreams, which the host does not offer, was called by {path} (KN-100)"
+    )
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, 500])
 def test_a_stub_s_names_are_found(number, tmp_path):
     path = tmp_path / "libstub.so"
     with ElfFile(str(library_of(Dialect.DEVICE_V209))) as elf:
         machine = elf.image.machine_number
-    functions = {f"TF_Name\udcff{at}": absent_function() + at for at in range(number)}
+    start = absent_function("TF_Name", str(path))
+    functions = {f"TF_Name\udcff{at}": start + at for at in range(number)}
     path.write_bytes(stub_library(f"libstub.so.{number}", ["libc.so.6"], machine, functions))
 
     library = Library.open(str(path))

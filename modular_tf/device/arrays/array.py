@@ -133,7 +133,9 @@ class DeviceArray(Tensor):
 
     @property
     def device_memory(self) -> DeviceMemory | None:
-        """The device memory that holds it, for work that `Device` orders; None where the host's does.
+        """The device memory that holds it; None where pinned memory of the host does.
+
+        For work in the device's own order: exports do not wait for other work on it.
 
         Raises:
             ClosedError: The array was closed.

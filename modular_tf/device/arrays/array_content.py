@@ -58,7 +58,8 @@ def content_of(found: Any) -> ArrayContent:
 
     Args:
         found: A numpy array or scalar, an object with Python's buffer protocol (`bytes`,
-            `array.array`, `memoryview`, ...), pinned memory, an object with `__dlpack__`, or content.
+            `array.array`, `memoryview`, ...), pinned memory, an object with `__dlpack__`, or
+            content itself.
 
     Raises:
         InvalidArgumentError: DLPack has no name for its elements, or the memory is on a device

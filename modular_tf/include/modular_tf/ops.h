@@ -46,6 +46,11 @@ TF_CAPI_EXPORT extern void TF_DeleteOpDefinitionBuilder(TF_OpDefinitionBuilder* 
 
 /* A serialized OpList of the caller's; here always empty. */
 TF_CAPI_EXPORT extern TF_Buffer* TF_GetAllOpList(void);
+/* A serialized KernelList of the caller's; here always empty. */
+TF_CAPI_EXPORT extern TF_Buffer* TF_GetRegisteredKernelsForOp(const char* op_name,
+                                                              TF_Status* status);
+/* Whether an operation that was registered here is stateful: 0 or 1; 0 and NOT_FOUND for others. */
+TF_CAPI_EXPORT extern int TF_OpIsStateful(const char* op_name, TF_Status* status);
 
 /* -- shape functions: handles are the caller's; a handle that is a result exists before the call -- */
 

@@ -116,6 +116,10 @@ mtf::Error thrown_in(mtf_kernel_call* call, mtf::Error thrown) {
 }  // namespace
 
 struct mtf_kernel_result {
+  // Of a value that is there without an execution.
+  explicit mtf_kernel_result(mtf_kernel_site* its_site) : site(its_site), outputs(1), is_over(true) {
+    its_site->references.fetch_add(1);
+  }
   mtf_kernel_result(mtf_kernel* kernel, int32_t n_inputs)
       : site(kernel->site),
         use(std::in_place, kernel->site->executor),
@@ -128,7 +132,7 @@ struct mtf_kernel_result {
       if (output.owner != nullptr) mtf_memory_free(static_cast<mtf_memory*>(output.owner));
       if (output.buffer != nullptr) host().drop_buffer(output.buffer);
     }
-    host().free_call(call);
+    if (call != nullptr) host().free_call(call);
   }
   mtf::Error finish() {
     mtf_kernel_failure failure = {};
@@ -146,6 +150,7 @@ struct mtf_kernel_result {
   mtf_kernel_call* call = nullptr;
   std::vector<mtf_kernel_input> inputs;  // for what the kernel keeps of them
   std::vector<mtf_kernel_output> outputs;
+  std::vector<int64_t> dims;  // of a variable's value
   bool is_over = false;
 };
 
@@ -174,6 +179,10 @@ const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_
 const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index) {
   return host().host_arg_at(kernel, index);
 }
+
+int32_t mtf_op_definition_count(void) { return host().count_op_definitions(); }
+
+const char* mtf_op_definition_at(int32_t index) { return host().op_definition_line(index); }
 
 int64_t mtf_kernel_tensor_handles(void) { return host().count_handles(1); }
 
@@ -298,6 +307,35 @@ uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input) {
 }
 
 void mtf_kernel_result_free(mtf_kernel_result* result) { delete result; }
+
+mtf_kernel_variable* mtf_kernel_variable_new(void) { return host().new_variable(); }
+
+void mtf_kernel_variable_free(mtf_kernel_variable* variable) { host().free_variable(variable); }
+
+mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_site* site,
+                                   mtf_memory* memory, int32_t type, const int64_t* dims,
+                                   int32_t rank) {
+  void* address = nullptr;
+  uint64_t size = 0;
+  if (memory != nullptr) {
+    address = memory->base.opaque;
+    size = memory->base.size;
+    site->references.fetch_add(1);  // until the memory is given back
+  }
+  host().set_variable(variable, &site->place, address, size, memory, type, dims, rank);
+  return nullptr;
+}
+
+mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_kernel_site* site) {
+  auto result = std::make_unique<mtf_kernel_result>(site);
+  if (!host().read_variable(variable, result->outputs.data())) {
+    return mtf::fail_with(mtf::make_error(9, "the variable has no value yet").release());
+  }
+  const mtf_kernel_output& output = result->outputs[0];
+  result->dims.assign(output.dims, output.dims + output.rank);
+  result->outputs[0].dims = result->dims.data();
+  return result.release();
+}
 
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most) {
   return host().take_released(keepers, most);

@@ -31,6 +31,9 @@ const mtf_kernel_definition* mtf_kernel_at(int64_t index, mtf_kernel_facts* fact
 const char* mtf_kernel_constraint_at(const mtf_kernel_definition* kernel, int32_t index,
                                      int32_t* type);
 const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t index);
+/* Definitions of operations, each as a line (`modular_tf.kernel.canonical_line`). */
+int32_t mtf_op_definition_count(void);
+const char* mtf_op_definition_at(int32_t index);
 /* How many handles of tensors plugins have in this process now. */
 int64_t mtf_kernel_tensor_handles(void);
 
@@ -90,6 +93,17 @@ void mtf_kernel_buffer_free(void* buffer);
 uint64_t mtf_kernel_keeper(const mtf_kernel_result* result, int32_t input);
 /* Frees what was not taken. An execution that goes on keeps its own part, not the inputs. */
 void mtf_kernel_result_free(mtf_kernel_result* result);
+/* -- variables: tensors that outlive executions, which inputs of type resource or reference name -- */
+
+mtf_kernel_variable* mtf_kernel_variable_new(void);
+void mtf_kernel_variable_free(mtf_kernel_variable* variable);
+/* Gives it a value in device memory, which it takes over also on failure; NULL for no elements. */
+mtf_error* mtf_kernel_variable_set(mtf_kernel_variable* variable, mtf_kernel_site* site,
+                                   mtf_memory* memory, int32_t type, const int64_t* dims,
+                                   int32_t rank);
+/* The value as a result with one output; NULL and FAILED_PRECONDITION where it has none. */
+mtf_kernel_result* mtf_kernel_variable_read(mtf_kernel_variable* variable, mtf_kernel_site* site);
+
 /* Numbers of inputs that no kernel keeps any more; at most `most`. */
 int32_t mtf_kernel_take_released(uint64_t* keepers, int32_t most);
 /* Memory that kernels gave back on this thread since the last question, while their queued work may use

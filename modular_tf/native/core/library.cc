@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "guard.h"
+#include "kernels/absent_functions.h"
 
 namespace {
 
@@ -188,7 +189,11 @@ extern "C" int64_t mtf_try_strlen(const char* source, size_t limit) {
   return -1;
 }
 
-extern "C" void* mtf_absent_function(void) { return nullptr; }
+extern "C" void* mtf_absent_function(void* make_absent_function, const char* name,
+                                     const char* library) {
+  const auto make = reinterpret_cast<decltype(&mtf_make_absent_function)>(make_absent_function);
+  return make(name, library);
+}
 
 extern "C" mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy) {
   const size_t length = whole_pages(size);

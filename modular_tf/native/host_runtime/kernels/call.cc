@@ -20,7 +20,11 @@ CallInput input_of(const mtf_kernel_input& given) {
   input.tensor.dims = Dims(given.dims, given.rank);
   input.is_on_host = given.is_on_host != 0;
   input.is_donated = given.is_donated != 0;
-  input.variable = given.variable;
+  if (given.variable != nullptr) {
+    auto* variable = static_cast<mtf_kernel_variable*>(given.variable);
+    variable->retain();
+    input.variable.reset(variable);
+  }
   if (given.size == 0) return input;
   input.tensor.buffer = new_lent_buffer(given.data, given.size, input.is_on_host);
   if (!input.tensor.buffer) throw std::bad_alloc();
@@ -40,18 +44,29 @@ bool has_only_empty_inputs(const mtf_kernel_call* call) {
                      [](const CallInput& input) { return input.tensor.size() == 0; });
 }
 
+// Outputs that are references get the values of their variables.
+void set_reference_outputs(mtf_kernel_call* call) {
+  for (size_t index = 0; index < call->outputs.size(); ++index) {
+    CallOutput& output = call->outputs[index];
+    if (!is_reference(call->node->outputs[index].type) || output.variable == nullptr) continue;
+    const LockGuard guard(output.variable->lock);
+    output.tensor = output.variable->tensor;
+    output.is_set = true;
+  }
+}
+
 // What is wrong with the outputs that a kernel has left.
 void check_outputs(mtf_kernel_call* call) {
   char text[240];
   for (size_t index = 0; index < call->outputs.size(); ++index) {
     CallOutput& output = call->outputs[index];
-    const int32_t expected = call->node->outputs[index].type;
+    const int32_t expected = without_reference(call->node->outputs[index].type);
     if (output.is_set && output.tensor.type != expected) {
       std::snprintf(text, sizeof text, "output %zu: Type mismatch: actual %s vs. expect %s", index,
                     type_name(output.tensor.type), type_name(expected));
       return set_failure(&call->failure, TF_INVALID_ARGUMENT, kRuleOutputType, text);
     }
-    if (output.is_set || is_reference(expected)) continue;
+    if (output.is_set) continue;
     if (!has_only_empty_inputs(call)) {
       std::snprintf(text, sizeof text, "Missing %zu-th output from node %s", index,
                     call->node->name.c_str());
@@ -165,6 +180,8 @@ void take_failure(mtf_kernel_call* call, mtf_kernel_failure* failure) {
 
 void finish(mtf_kernel_call* call, mtf_kernel_input* inputs, mtf_kernel_output* outputs,
             mtf_kernel_failure* failure) {
+  call->locks.clear();  // before variables are read
+  set_reference_outputs(call);
   if (call->failure.code == 0) check_outputs(call);
   if (call->failure.code != 0) {
     *failure = std::exchange(call->failure, {});

@@ -8,6 +8,7 @@
 #include "fork_lock.h"
 #include "kernel_registry.h"
 #include "node.h"
+#include "variables.h"
 
 namespace mtf::kernels {
 
@@ -15,12 +16,13 @@ struct CallInput {
   Tensor tensor;
   bool is_on_host = false;
   bool is_donated = false;
-  void* variable = nullptr;
+  VariableRef variable;  // of a resource or reference
 };
 
 struct CallOutput {
   Tensor tensor;
   bool is_set = false;
+  VariableRef variable;  // of a reference
 };
 
 }  // namespace mtf::kernels
@@ -33,6 +35,7 @@ struct mtf_kernel_call {
   int64_t step = 0;
   std::vector<mtf::kernels::CallInput> inputs;
   std::vector<mtf::kernels::CallOutput> outputs;
+  std::vector<std::unique_ptr<mtf::kernels::VariableLocks>> locks;  // until released, or the end
   mtf_kernel_failure failure = {};
   void* handle = nullptr;       // the context; ends with the call
   void* done_handle = nullptr;  // of asynchronous kernels

@@ -1,4 +1,6 @@
 // What `compute` of a kernel sees: inputs, outputs, temporaries, its stream, and who it is.
+#include "context.h"
+
 #include <cstdio>
 #include <utility>
 
@@ -7,13 +9,11 @@
 #include "failure.h"
 
 namespace mtf::kernels {
-namespace {
 
 mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function) {
   return checked<mtf_kernel_call>(handle, HandleKind::kContext, function);
 }
 
-// The call of a context; otherwise NULL, and the status says so.
 mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function,
                          TF_Status* status) {
   mtf_kernel_call* call = call_of(handle, function);
@@ -21,28 +21,7 @@ mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function,
   return call;
 }
 
-template <class List>
-bool has(const List& list, int index) {
-  return index >= 0 && static_cast<size_t>(index) < list.size();
-}
-
-template <class List>
-auto& at(List& list, int index) {
-  return list[static_cast<size_t>(index)];
-}
-
-TF_Tensor* handle_or_fail(Tensor tensor, TF_Status* status) {
-  TF_Tensor* handle = new_tensor_handle(std::move(tensor));
-  if (handle == nullptr) {
-    fail(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
-  } else {
-    succeed(status);
-  }
-  return handle;
-}
-
-// Memory for a tensor on the host or the device of the call; false and a status where there is none.
-bool allocate(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Status* status) {
+bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Status* status) {
   const std::string shape = tensor->dims.text();
   if (tensor->dims.has_negative()) {
     fail(status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative", shape.c_str());
@@ -69,6 +48,28 @@ bool allocate(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Stat
   return false;
 }
 
+namespace {
+
+template <class List>
+bool has(const List& list, int index) {
+  return index >= 0 && static_cast<size_t>(index) < list.size();
+}
+
+template <class List>
+auto& at(List& list, int index) {
+  return list[static_cast<size_t>(index)];
+}
+
+TF_Tensor* handle_or_fail(Tensor tensor, TF_Status* status) {
+  TF_Tensor* handle = new_tensor_handle(std::move(tensor));
+  if (handle == nullptr) {
+    fail(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
+  } else {
+    succeed(status);
+  }
+  return handle;
+}
+
 bool can_allocate_output(const mtf_kernel_call* call, int index, const char* function,
                          TF_Status* status) {
   if (!has(call->outputs, index)) {
@@ -87,9 +88,9 @@ TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims
                            TF_Status* status) {
   const Slot& slot = at(call->node->outputs, index);
   Tensor tensor{{}, slot.type, Dims(dims, num_dims)};
-  if (!allocate(call, &tensor, slot.is_on_host, status)) return nullptr;
+  if (!allocate_for_call(call, &tensor, slot.is_on_host, status)) return nullptr;
   TF_Tensor* handle = handle_or_fail(tensor, status);
-  if (handle != nullptr) at(call->outputs, index) = {std::move(tensor), true};
+  if (handle != nullptr) at(call->outputs, index) = {std::move(tensor), true, {}};
   return handle;
 }
 
@@ -225,7 +226,7 @@ void TF_SetOutput(TF_OpKernelContext* context, int index, const TF_Tensor* handl
     return fail(status, TF_INTERNAL, "%s: output %d was allocated or set before", __func__, index);
   }
   with_status(status, [&] {
-    at(call->outputs, index) = {*tensor, true};
+    at(call->outputs, index) = {*tensor, true, {}};
     succeed(status);
   });
 }
@@ -262,7 +263,7 @@ TF_Tensor* TF_ForwardInputOrAllocateOutput(TF_OpKernelContext* context, const in
       Tensor tensor{input.buffer, input.type, std::move(wanted)};
       handle = handle_or_fail(tensor, status);
       if (handle == nullptr) return;
-      at(call->outputs, output_index) = {std::move(tensor), true};
+      at(call->outputs, output_index) = {std::move(tensor), true, {}};
       if (forwarded_input != nullptr) *forwarded_input = candidates[index];
       return;
     }
@@ -284,7 +285,7 @@ TF_Tensor* TF_AllocateTemp(TF_OpKernelContext* context, TF_DataType type, const 
   with_status(status, [&] {
     Tensor tensor{{}, static_cast<int32_t>(type), Dims(dims, num_dims)};
     const bool on_host = attributes != nullptr && attributes->on_host != 0;
-    if (allocate(call, &tensor, on_host, status)) handle = handle_or_fail(std::move(tensor), status);
+    if (allocate_for_call(call, &tensor, on_host, status)) handle = handle_or_fail(std::move(tensor), status);
   });
   return handle;
 }

@@ -4,6 +4,7 @@
 #include "call.h"
 #include "construction.h"
 #include "handles.h"
+#include "op_definition.h"
 
 namespace mtf::kernels {
 namespace {
@@ -19,10 +20,10 @@ using namespace mtf::kernels;
 
 const mtf_kernel_host mtf_kernel_host_table = {
     sizeof(mtf_kernel_host), count_kernels,  kernel_at,       constraint_at,
-    host_arg_at,             count_handles_of, new_node,      free_node,
+    host_arg_at, mtf_op_definition_count, mtf_op_definition_line,             count_handles_of, new_node,      free_node,
     set_attr,                add_tensor_attr, add_input,      add_output,
     count_outputs,
     create,                  delete_object,  new_call,        compute,
     wait,                    take_failure,   finish,         free_call,       drop_buffer,
-    take_released_keepers,
+    new_variable, free_variable, set_variable, read_variable, take_released_keepers,
 };

@@ -24,6 +24,8 @@ typedef struct mtf_kernel_host {
   const mtf_kernel_definition* (*kernel_at)(int64_t index, mtf_kernel_facts* facts);
   const char* (*constraint_at)(const mtf_kernel_definition* kernel, int32_t index, int32_t* type);
   const char* (*host_arg_at)(const mtf_kernel_definition* kernel, int32_t index);
+  int32_t (*count_op_definitions)(void);
+  const char* (*op_definition_line)(int32_t index);
   int64_t (*count_handles)(int32_t kind);
 
   /* -- nodes -- */
@@ -58,6 +60,11 @@ typedef struct mtf_kernel_host {
                  mtf_kernel_failure* failure);
   void (*free_call)(mtf_kernel_call* call);
   void (*drop_buffer)(void* buffer);
+  mtf_kernel_variable* (*new_variable)(void);
+  void (*free_variable)(mtf_kernel_variable* variable);
+  void (*set_variable)(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
+                       uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
+  int (*read_variable)(mtf_kernel_variable* variable, mtf_kernel_output* output);
   int32_t (*take_released)(uint64_t* keepers, int32_t most);
 } mtf_kernel_host;
 

@@ -12,6 +12,7 @@ extern "C" {
 typedef struct mtf_kernel_definition mtf_kernel_definition; /* lives as long as the process */
 typedef struct mtf_kernel_node mtf_kernel_node;
 typedef struct mtf_kernel_call mtf_kernel_call;
+typedef struct mtf_kernel_variable mtf_kernel_variable;
 
 /* A registered kernel. All of it lives as long as the process. */
 typedef struct mtf_kernel_facts {
@@ -49,7 +50,7 @@ typedef struct mtf_kernel_input {
   int32_t type;           /* TF_DataType */
   int32_t is_on_host;
   int32_t is_donated;     /* 1: the kernel may have an output in its memory */
-  void* variable;         /* of a resource input: mtf_kernel_variable; else NULL */
+  void* variable;         /* of a resource or reference: mtf_kernel_variable; else NULL */
   uint64_t keeper;        /* out: not 0 where the kernel keeps it, until the number is released */
 } mtf_kernel_input;
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <new>
 
-#include "data_type.h"
+#include "data_types.h"
 #include "entry.h"
 #include "fork_lock.h"
 #include "handles.h"

@@ -18,6 +18,7 @@ enum Rule : int32_t {
   kRuleDoneOnce = 95,
   kRuleNoStub = 100,
   kRuleHandleInUse = 101,
+  kRuleVariable = 102,
 };
 
 // The first misuse of a call into a plugin. Lies on the stack of the caller, who reads it when the
@@ -36,8 +37,9 @@ class MisuseRecord {
   MisuseRecord* const outer_;
 };
 
-// Keeps a misuse for the innermost call of this thread; writes it to the log where there is none.
-void report_misuse_text(int32_t rule, const char* text) noexcept;
+// Keeps a misuse for the innermost call of this thread; writes it to the log where there is none, as a
+// line of the code that `caller` is an address in.
+void report_misuse_text(int32_t rule, const char* text, const void* caller = nullptr) noexcept;
 
 }  // namespace mtf::kernels
 #endif

@@ -3,7 +3,7 @@
 #define MODULAR_TF_HOST_RUNTIME_KERNELS_TENSOR_H_
 
 #include "buffer.h"
-#include "data_type.h"
+#include "data_types.h"
 #include "dims.h"
 #include "handles.h"
 

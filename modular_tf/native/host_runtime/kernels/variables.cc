@@ -1,0 +1,278 @@
+#include "variables.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "call.h"
+#include "context.h"
+#include "entry.h"
+#include "failure.h"
+#include "modular_tf/kernels_experimental.h"
+
+namespace mtf::kernels {
+
+mtf_kernel_variable* new_variable() { return new mtf_kernel_variable; }
+
+void free_variable(mtf_kernel_variable* variable) {
+  if (variable != nullptr) variable->release();
+}
+
+void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
+                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank) {
+  Tensor tensor{{}, type, Dims(dims, rank)};
+  if (owner != nullptr) {
+    tensor.buffer = new_device_buffer(data, size, owner, place);
+    if (!tensor.buffer) throw std::bad_alloc();
+  }
+  const LockGuard guard(variable->lock);
+  variable->tensor = std::move(tensor);
+  variable->is_initialized = true;
+}
+
+int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output) {
+  const LockGuard guard(variable->lock);
+  const Tensor& tensor = variable->tensor;
+  if (!variable->is_initialized) return 0;
+  *output = {};
+  output->data = tensor.data();
+  output->size = tensor.size();
+  output->dims = tensor.dims.data();
+  output->rank = tensor.dims.rank();
+  output->type = tensor.type;
+  output->is_set = 1;
+  output->from_input = -1;
+  output->buffer = BufferRef(tensor.buffer).release();
+  return 1;
+}
+
+namespace {
+
+// The variable of an input; NULL and a status where it is none.
+mtf_kernel_variable* variable_of(const mtf_kernel_call* call, int index, TF_Status* status) {
+  if (index < 0 || static_cast<size_t>(index) >= call->inputs.size()) {
+    fail(status, TF_OUT_OF_RANGE, "input index out of range: %d of %zu", index, call->inputs.size());
+    return nullptr;
+  }
+  auto* variable = call->inputs[static_cast<size_t>(index)].variable.get();
+  if (variable == nullptr) fail(status, TF_INVALID_ARGUMENT, "input %d is no variable", index);
+  return variable;
+}
+
+const Tensor* value_of(const mtf_kernel_call* call, int index, TF_Status* status) {
+  if (index >= 0 && static_cast<size_t>(index) < call->inputs.size()) {
+    return &call->inputs[static_cast<size_t>(index)].tensor;
+  }
+  fail(status, TF_OUT_OF_RANGE, "input index out of range: %d of %zu", index, call->inputs.size());
+  return nullptr;
+}
+
+// Has the plugin copy a tensor into new memory. It gets handles that the host deletes afterwards; one
+// that the plugin has deleted itself is not missed.
+bool copy_by_plugin(TF_OpKernelContext* context, const mtf_kernel_call* call, TF_TensorCopy copy,
+                    const Tensor& source, Tensor* target, TF_Status* status) {
+  *target = Tensor{{}, source.type, source.dims};
+  if (!allocate_for_call(call, target, false, status)) return false;
+  if (source.size() == 0) return true;
+  TF_Tensor* from = new_tensor_handle(source);
+  TF_Tensor* to = new_tensor_handle(*target);
+  const bool is_possible = from != nullptr && to != nullptr && copy != nullptr;
+  if (is_possible) copy(context, from, to);
+  for (TF_Tensor* handle : {from, to}) {
+    delete static_cast<Tensor*>(end_handle(handle, HandleKind::kTensor));
+  }
+  if (!is_possible) fail(status, TF_INTERNAL, "the value cannot be copied");
+  return is_possible;
+}
+
+// Makes the memory of a variable its own. The caller holds the lock.
+bool make_exclusive(TF_OpKernelContext* context, const mtf_kernel_call* call,
+                    mtf_kernel_variable* variable, TF_TensorCopy copy, TF_Status* status) {
+  const Tensor& tensor = variable->tensor;
+  if (!tensor.buffer || !tensor.buffer->is_shared()) return true;
+  Tensor own;
+  if (!copy_by_plugin(context, call, copy, tensor, &own, status)) return false;
+  variable->tensor = std::move(own);
+  return true;
+}
+
+bool is_locked_by(const mtf_kernel_call* call, const mtf_kernel_variable* variable) {
+  return std::any_of(call->locks.begin(), call->locks.end(), [&](const auto& held) {
+    return std::find(held->locked.begin(), held->locked.end(), variable) != held->locked.end();
+  });
+}
+
+// The lock of a variable, unless the call has it already.
+UniqueLock lock_unless_held(const mtf_kernel_call* call, mtf_kernel_variable* variable) {
+  return is_locked_by(call, variable) ? UniqueLock() : UniqueLock(variable->lock);
+}
+
+void assign(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_variable* variable,
+            int value_index, bool validate_shape, TF_TensorCopy copy, TF_Status* status) {
+  const Tensor* value = value_of(call, value_index, status);
+  if (value == nullptr) return;
+  const UniqueLock guard = lock_unless_held(call, variable);
+  if (validate_shape && variable->is_initialized && !(variable->tensor.dims == value->dims)) {
+    return fail(status, TF_INVALID_ARGUMENT,
+                "the variable has shape %s, and the value has shape %s",
+                variable->tensor.dims.text().c_str(), value->dims.text().c_str());
+  }
+  Tensor own;  // the memory of an input is the caller's
+  if (!copy_by_plugin(context, call, copy, *value, &own, status)) return;
+  variable->tensor = std::move(own);
+  variable->is_initialized = true;
+  succeed(status);
+}
+
+void update(TF_OpKernelContext* context, mtf_kernel_call* call, mtf_kernel_variable* variable,
+            int value_index, int operation, TF_TensorCopy copy, TF_TensorUpdate change,
+            TF_Status* status) {
+  const Tensor* value = value_of(call, value_index, status);
+  if (value == nullptr) return;
+  const UniqueLock guard = lock_unless_held(call, variable);
+  if (!variable->is_initialized) {
+    return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
+  }
+  if (!(variable->tensor.dims == value->dims)) {
+    return fail(status, TF_INVALID_ARGUMENT, "the variable has shape %s, and the value has shape %s",
+                variable->tensor.dims.text().c_str(), value->dims.text().c_str());
+  }
+  if (!make_exclusive(context, call, variable, copy, status)) return;
+  TF_Tensor* target = new_tensor_handle(variable->tensor);
+  TF_Tensor* source = new_tensor_handle(*value);
+  const bool is_possible = target != nullptr && source != nullptr && change != nullptr;
+  if (is_possible) change(context, target, source, operation);
+  for (TF_Tensor* handle : {target, source}) {
+    delete static_cast<Tensor*>(end_handle(handle, HandleKind::kTensor));
+  }
+  is_possible ? succeed(status) : fail(status, TF_INTERNAL, "the variable cannot be updated");
+}
+
+// Runs `body(call, variable)` on the variable of an input; what it says in the status fails the call.
+template <class Body>
+void on_variable(TF_OpKernelContext* context, int index, const char* function, TF_Status* status,
+                 Body&& body) {
+  mtf_kernel_call* call = call_of(context, function, status);
+  if (call == nullptr) return;
+  with_status(status, [&] {
+    mtf_kernel_variable* variable = variable_of(call, index, status);
+    if (variable != nullptr) body(call, variable);
+  });
+  const LockGuard guard(call->lock);
+  set_failure_of_plugin(&call->failure, status, kRuleVariable);
+}
+
+}  // namespace
+}  // namespace mtf::kernels
+
+using namespace mtf::kernels;  // the functions of the C interface
+
+extern "C" {
+
+void TF_AssignVariable(TF_OpKernelContext* context, int input_index, int value_index,
+                       bool validate_shape, TF_TensorCopy copy, TF_Status* status) {
+  on_variable(context, input_index, __func__, status, [&](auto* call, auto* variable) {
+    assign(context, call, variable, value_index, validate_shape, copy, status);
+  });
+}
+
+void TF_AssignRefVariable(TF_OpKernelContext* context, int input_ref_index, int output_ref_index,
+                          int value_index, bool, bool validate_shape, TF_TensorCopy copy,
+                          TF_Status* status) {
+  TF_OpKernelContext_ForwardRefInputToRefOutput(context, input_ref_index, output_ref_index);
+  TF_AssignVariable(context, input_ref_index, value_index, validate_shape, copy, status);
+}
+
+void TF_AssignUpdateVariable(TF_OpKernelContext* context, int input_index, int value_index,
+                             int operation, int is_variant, TF_TensorCopy copy,
+                             TF_TensorUpdate change, TF_Status* status) {
+  if (is_variant != 0) return fail(status, TF_UNIMPLEMENTED, "variables of variants");
+  on_variable(context, input_index, __func__, status, [&](auto* call, auto* variable) {
+    update(context, call, variable, value_index, operation, copy, change, status);
+  });
+}
+
+void TF_GetInputTensorFromVariable(TF_OpKernelContext* context, int input_index, bool, bool,
+                                   bool, TF_TensorCopy copy, TF_Tensor** tensor,
+                                   TF_Status* status) {
+  *tensor = nullptr;
+  on_variable(context, input_index, __func__, status, [&](auto* call, auto* variable) {
+    const mtf::UniqueLock guard = lock_unless_held(call, variable);
+    if (!variable->is_initialized) {
+      return fail(status, TF_FAILED_PRECONDITION, "the variable has no value yet");
+    }
+    if (!make_exclusive(context, call, variable, copy, status)) return;
+    *tensor = new_tensor_handle(variable->tensor);
+    *tensor != nullptr ? succeed(status)
+                       : fail(status, TF_RESOURCE_EXHAUSTED, "the host has no memory");
+  });
+}
+
+void TF_MaybeLockVariableInputMutexesInOrder(TF_OpKernelContext* context, bool, bool,
+                                             const int* input_indices, size_t count, TF_TensorCopy,
+                                             TF_VariableInputLockHolder** holder,
+                                             TF_Status* status) {
+  *holder = nullptr;
+  mtf_kernel_call* call = call_of(context, __func__, status);
+  if (call == nullptr) return;
+  with_status(status, [&] {
+    std::vector<mtf_kernel_variable*> wanted;
+    for (size_t index = 0; index < count; ++index) {
+      mtf_kernel_variable* variable = variable_of(call, input_indices[index], status);
+      if (variable == nullptr) return;
+      if (!is_locked_by(call, variable)) wanted.push_back(variable);
+    }
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    auto locks = std::make_unique<VariableLocks>();
+    locks->locked.reserve(wanted.size());
+    for (mtf_kernel_variable* variable : wanted) {
+      variable->lock.lock();
+      locks->locked.push_back(variable);
+    }
+    locks->handle = new_handle(HandleKind::kVariableLocks, locks.get());
+    if (locks->handle == nullptr) throw std::bad_alloc();
+    *holder = static_cast<TF_VariableInputLockHolder*>(locks->handle);
+    call->locks.push_back(std::move(locks));
+    succeed(status);
+  });
+}
+
+void TF_ReleaseVariableInputLockHolder(TF_VariableInputLockHolder* holder) {
+  if (holder == nullptr) return;
+  auto* locks = static_cast<VariableLocks*>(end_handle(holder, HandleKind::kVariableLocks));
+  if (locks == nullptr) return report_misuse(__func__, holder, HandleKind::kVariableLocks);
+  locks->unlock();
+}
+
+bool TF_IsRefInput(TF_OpKernelContext* context, int index, TF_Status* status) {
+  const mtf_kernel_call* call = call_of(context, __func__, status);
+  if (call == nullptr) return false;
+  if (index < 0 || static_cast<size_t>(index) >= call->node->inputs.size()) {
+    fail(status, TF_OUT_OF_RANGE, "input %d of %zu", index, call->node->inputs.size());
+    return false;
+  }
+  succeed(status);
+  return is_reference(call->node->inputs[static_cast<size_t>(index)].type);
+}
+
+void TF_OpKernelContext_ForwardRefInputToRefOutput(TF_OpKernelContext* context, int32_t input_index,
+                                                   int32_t output_index) {
+  mtf_kernel_call* call = call_of(context, __func__);
+  if (call == nullptr) return;
+  const bool is_there = output_index >= 0 && input_index >= 0 &&
+                        static_cast<size_t>(output_index) < call->outputs.size() &&
+                        static_cast<size_t>(input_index) < call->inputs.size();
+  if (!is_there) {
+    return report_misuse_of("%s: input %d to output %d", __func__, input_index, output_index);
+  }
+  mtf_kernel_variable* variable = call->inputs[static_cast<size_t>(input_index)].variable.get();
+  const size_t output = static_cast<size_t>(output_index);
+  if (variable == nullptr || !is_reference(call->node->outputs[output].type)) return;  // a resource
+  variable->retain();
+  call->outputs[output].variable.reset(variable);
+}
+
+}  // extern "C"

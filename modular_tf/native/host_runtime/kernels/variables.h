@@ -1,0 +1,60 @@
+// Variables: tensors that outlive calls, and that kernels change in place.
+//
+// A resource or reference input of a call names one. Its memory may be seen by arrays of Python's at
+// the same time: whoever changes it makes it exclusive first, by a copy where it is shared.
+#ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_VARIABLES_H_
+#define MODULAR_TF_HOST_RUNTIME_KERNELS_VARIABLES_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "fork_lock.h"
+#include "host_types.h"
+#include "tensor.h"
+
+struct mtf_kernel_variable {
+  std::atomic<int> references{1};
+  mtf::Lock lock;  // of what follows
+  mtf::kernels::Tensor tensor;
+  bool is_initialized = false;
+
+  void retain() { references.fetch_add(1); }
+  void release() {
+    if (references.fetch_sub(1) == 1) delete this;
+  }
+};
+
+namespace mtf::kernels {
+
+struct ReleaseVariable {
+  void operator()(mtf_kernel_variable* variable) const { variable->release(); }
+};
+using VariableRef = std::unique_ptr<mtf_kernel_variable, ReleaseVariable>;
+
+// Variables that a kernel has locked, each once, in the order of their addresses.
+struct VariableLocks {
+  std::vector<mtf_kernel_variable*> locked;
+  void* handle = nullptr;
+
+  void unlock() {
+    for (mtf_kernel_variable* variable : locked) variable->lock.unlock();
+    locked.clear();
+  }
+  ~VariableLocks() {
+    end_handle(handle, HandleKind::kVariableLocks);
+    unlock();
+  }
+};
+
+mtf_kernel_variable* new_variable();
+void free_variable(mtf_kernel_variable* variable);
+// Gives a variable memory of a device, which is its own from now on: `owner` is for the place's `free`.
+void set_variable(mtf_kernel_variable* variable, const mtf_kernel_place* place, void* data,
+                  uint64_t size, void* owner, int32_t type, const int64_t* dims, int32_t rank);
+// Describes the value as an output with a hold on the memory. 0: it has none. `dims` is valid until the
+// variable changes.
+int read_variable(mtf_kernel_variable* variable, mtf_kernel_output* output);
+
+}  // namespace mtf::kernels
+#endif

@@ -1,0 +1,106 @@
+"""The operations of one service: definitions, and kernels of its plugins that compute them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.rules import Violation
+
+if TYPE_CHECKING:
+    from modular_tf.device.device import Device
+    from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.kernel.op import Op
+    from modular_tf.kernel.registry import KernelRegistry
+    from modular_tf.kernel.running import KernelRunner
+    from modular_tf.kernel.variable import Variable
+
+
+class ServiceOperations:
+    """Operations by name, on any device of a service. [any thread]
+
+    What it needs is imported at its first use: most services list plugins, and compute nothing.
+
+    Args:
+        devices: The devices of the service.
+    """
+
+    def __init__(self, devices: DeviceRegistry) -> None:
+        self._devices = devices
+        self._runner: KernelRunner | None = None
+        self._lock = ForkLock()
+        self._closed = False
+
+    @property
+    def registry(self) -> KernelRegistry:
+        """What plugins have registered, beside the standard definitions."""
+        return self._running().registry
+
+    def _running(self) -> KernelRunner:
+        if self._runner is not None:
+            return self._runner
+        from modular_tf.kernel.registry import KernelRegistry  # noqa: PLC0415  (as the class says)
+        from modular_tf.kernel.running import KernelRunner  # noqa: PLC0415
+        from modular_tf.kernel.standard_ops import standard_ops  # noqa: PLC0415
+
+        with self._lock:
+            if self._closed:
+                raise ClosedError("the plugin service is closed")
+            if self._runner is None:
+                self._runner = KernelRunner(KernelRegistry(standard_ops))
+        return self._runner
+
+    def op(self, name: str, label: str = "") -> Op:
+        """Return an operation on the device of its inputs.
+
+        Raises:
+            NotFoundError: Nobody defines it (rule KN-040).
+            ClosedError: The service is closed.
+        """
+        return self._op(name, None, label)
+
+    def on_device(self, device: Device, name: str, label: str = "") -> Op:
+        """Return an operation on a device; raises as `op`."""
+        return self._op(name, device, label)
+
+    def variable(self, device: Device, dtype: Any) -> Variable:
+        """Return a new variable on a device, without a value."""
+        from modular_tf.kernel.variable import Variable  # noqa: PLC0415  (as the class says)
+
+        return Variable(self._running().site_of(device), dtype)
+
+    def _op(self, name: str, device: Device | None, label: str) -> Op:
+        from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
+
+        running = self._running()
+        return Op(running, running.registry.definition(name), device, self._device_for, label)
+
+    def _device_for(self, op: str) -> Device:
+        """Return the first device that an operation has kernels for.
+
+        Raises:
+            NotFoundError: None of the visible devices has (rule KN-034).
+        """
+        from modular_tf.kernel.aliases import aliases_of  # noqa: PLC0415  (as the class says)
+        from modular_tf.rules.kernel import KERNEL_MATCHES  # noqa: PLC0415
+
+        names = (op, *(alias.own for alias in aliases_of(op)))
+        types = {each.device_type for name in names for each in self.registry.kernels_of(name)}
+        devices = self._devices.devices()
+        for device in devices:
+            if device.device_type in types:
+                return device
+        there = ", ".join(device.name for device in devices) or "none"
+        have = ", ".join(sorted(types)) or "none"
+        text = f"{op}: no visible device has a kernel of it; devices: {there}; types with kernels"
+        raise Violation(KERNEL_MATCHES, f"{text}: {have}").error(NotFoundError, operation=op)
+
+    def close(self) -> None:
+        """End all kernel objects, and take out everything. Safe to call twice."""
+        with self._lock:
+            self._closed = True
+            runner = self._runner
+        if runner is not None:
+            runner.close()
+            runner.registry.close()

@@ -1,0 +1,226 @@
+/* The builder of op definitions in ops.h, driven from C. */
+#include <pthread.h>
+#include <stdint.h>
+
+#include "cases.h"
+#include "kernels/op_definition.h"
+#include "log_capture.h"
+#include "modular_tf/ops.h"
+
+static TF_OpDefinitionBuilder* add_builder(const char* name, const char* attr) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
+  CHECK(builder != NULL);
+  TF_OpDefinitionBuilderAddAttr(builder, attr);
+  TF_OpDefinitionBuilderAddInput(builder, "x: T");
+  TF_OpDefinitionBuilderAddOutput(builder, "y: T");
+  return builder;
+}
+
+static TF_Code register_it(TF_OpDefinitionBuilder* builder) {
+  TF_Status* status = TF_NewStatus();
+  TF_SetStatus(status, TF_INTERNAL, "old");
+  TF_RegisterOpDefinition(builder, status);
+  const TF_Code code = TF_GetCode(status);
+  TF_DeleteStatus(status);
+  return code;
+}
+
+static void infer_nothing(TF_ShapeInferenceContext* context, TF_Status* status) {
+  (void)context;
+  (void)status;
+}
+
+CASE(a_definition_is_kept_as_its_line) {
+  TF_OpDefinitionBuilder* builder = add_builder("Scale", "T: {float, half} = DT_FLOAT");
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer_nothing);
+  CHECK(mtf_op_definition_count() == 0);
+  CHECK(register_it(builder) == TF_OK);
+  CHECK(mtf_op_definition_count() == 1);
+  CHECK_TEXT("Scale||T:type{float,half}=float|x:T|y:T", mtf_op_definition_line(0));
+  CHECK(mtf_op_definition_shape_function(0) == infer_nothing);
+}
+
+CASE(there_is_none_outside_of_the_list) {
+  CHECK(register_it(add_builder("Scale", "T: type")) == TF_OK);
+  CHECK(mtf_op_definition_shape_function(0) == NULL);
+  for (int32_t index = -1; index < 2; index += 2) {
+    CHECK(mtf_op_definition_line(index) == NULL);
+    CHECK(mtf_op_definition_shape_function(index) == NULL);
+  }
+}
+
+CASE(texts_are_copied_when_they_are_given) {
+  char name[] = "Scale", spec[] = "T: type";
+  TF_OpDefinitionBuilder* builder = add_builder(name, spec);
+  memset(name, 'x', 5);
+  memset(spec, 'x', 7);
+  CHECK(register_it(builder) == TF_OK);
+  CHECK_TEXT("Scale||T:type|x:T|y:T", mtf_op_definition_line(0));
+}
+
+CASE(flags_are_set_by_their_functions_whatever_the_value) {
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("Flagged");
+  TF_OpDefinitionBuilderDeprecated(builder, 8, "use Other");
+  TF_OpDefinitionBuilderSetAllowsUninitializedInput(builder, true);
+  TF_OpDefinitionBuilderSetIsAggregate(builder, false);
+  TF_OpDefinitionBuilderSetIsCommutative(builder, true);
+  TF_OpDefinitionBuilderSetIsStateful(builder, false);
+  TF_OpDefinitionBuilderSetIsStateful(builder, true);
+  CHECK(register_it(builder) == TF_OK);
+  CHECK_TEXT("Flagged|SCAUD|||", mtf_op_definition_line(0));
+}
+
+CASE(whether_an_op_is_stateful_is_known_of_registered_ones) {
+  TF_Status* status = TF_NewStatus();
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("Counter");
+  TF_OpDefinitionBuilderSetIsStateful(builder, true);
+  CHECK(register_it(builder) == TF_OK);
+  CHECK(register_it(TF_NewOpDefinitionBuilder("Plain")) == TF_OK);
+  CHECK(TF_OpIsStateful("Counter", status) == 1);
+  CHECK_CODE(TF_OK, status);
+  CHECK(TF_OpIsStateful("Plain", status) == 0);
+  CHECK_CODE(TF_OK, status);
+  CHECK(TF_OpIsStateful("Unknown", status) == 0);
+  CHECK_CODE(TF_NOT_FOUND, status);
+  CHECK(TF_OpIsStateful(NULL, status) == 0);
+  CHECK_CODE(TF_NOT_FOUND, status);
+  TF_DeleteStatus(status);
+}
+
+CASE(the_same_definition_is_accepted_again_and_another_is_not) {
+  TF_Status* status = TF_NewStatus();
+  CHECK(register_it(add_builder("Scale", "T: {float, half}")) == TF_OK);
+  CHECK(register_it(add_builder("Scale", "T:{float,half}")) == TF_OK);
+  CHECK(mtf_op_definition_count() == 1);
+  TF_RegisterOpDefinition(add_builder("Scale", "T: {float}"), status);
+  CHECK_CODE(TF_ALREADY_EXISTS, status);
+  CHECK_TEXT("op Scale is defined already, and differently", TF_Message(status));
+  CHECK(mtf_op_definition_count() == 1);
+  CHECK_TEXT("Scale||T:type{float,half}|x:T|y:T", mtf_op_definition_line(0));
+  TF_DeleteStatus(status);
+}
+
+CASE(a_fault_is_told_with_its_text_and_place) {
+  TF_Status* status = TF_NewStatus();
+  TF_RegisterOpDefinition(add_builder("Scale", "T: {float, quux}"), status);
+  CHECK_CODE(TF_INVALID_ARGUMENT, status);
+  CHECK_TEXT(
+      "op Scale, attribute \"T: {float, quux}\", character 12: expected the name of a type, such as "
+      "float or DT_FLOAT, found 'quux}'",
+      TF_Message(status));
+  CHECK(mtf_op_definition_count() == 0);
+  TF_DeleteStatus(status);
+}
+
+CASE(a_text_that_is_null_is_a_fault) {
+  TF_Status* status = TF_NewStatus();
+  TF_RegisterOpDefinition(TF_NewOpDefinitionBuilder(NULL), status);
+  CHECK_CODE(TF_INVALID_ARGUMENT, status);
+  TF_RegisterOpDefinition(add_builder("Scale", NULL), status);
+  CHECK_CODE(TF_INVALID_ARGUMENT, status);
+  CHECK_TEXT("op Scale: TF_OpDefinitionBuilderAddAttr was given NULL", TF_Message(status));
+  TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder("Scale");
+  TF_OpDefinitionBuilderAddOutput(builder, NULL);
+  CHECK(register_it(builder) == TF_INVALID_ARGUMENT);
+  builder = TF_NewOpDefinitionBuilder("Scale");
+  TF_OpDefinitionBuilderDeprecated(builder, 1, NULL);
+  CHECK(register_it(builder) == TF_OK);
+  TF_RegisterOpDefinition(TF_NewOpDefinitionBuilder("Other"), NULL);
+  TF_DeleteStatus(status);
+}
+
+CASE(a_builder_is_gone_after_its_registration) {
+  capture_log();
+  TF_OpDefinitionBuilder* builder = add_builder("Scale", "T: type");
+  CHECK(register_it(builder) == TF_OK);
+  CHECK(logged_lines == 0);
+  TF_OpDefinitionBuilderAddAttr(builder, "U: type");
+  CHECK(logged_lines == 1);
+  CHECK(strstr(last_logged, "TF_OpDefinitionBuilderAddAttr: ") == last_logged);
+  CHECK(strstr(last_logged, "is no TF_OpDefinitionBuilder in use") != NULL);
+  CHECK(register_it(builder) == TF_INVALID_ARGUMENT);
+  CHECK(logged_lines == 2);
+  TF_DeleteOpDefinitionBuilder(builder);
+  CHECK(logged_lines == 3);
+}
+
+CASE(a_refused_builder_is_gone_too) {
+  capture_log();
+  TF_OpDefinitionBuilder* builder = add_builder("Scale", "T: quux");
+  CHECK(register_it(builder) == TF_INVALID_ARGUMENT);
+  TF_DeleteOpDefinitionBuilder(builder);
+  CHECK(logged_lines == 1);
+}
+
+CASE(a_builder_is_deleted_once) {
+  capture_log();
+  TF_OpDefinitionBuilder* builder = add_builder("Scale", "T: type");
+  TF_DeleteOpDefinitionBuilder(NULL);
+  TF_DeleteOpDefinitionBuilder(builder);
+  CHECK(logged_lines == 0);
+  TF_DeleteOpDefinitionBuilder(builder);
+  CHECK(logged_lines == 1);
+}
+
+CASE(what_is_no_builder_is_found_out) {
+  capture_log();
+  char other[64] = "";
+  TF_OpDefinitionBuilder* no_builders[] = {NULL, (TF_OpDefinitionBuilder*)other,
+                                           (TF_OpDefinitionBuilder*)(uintptr_t)0x4D54000000000010};
+  for (int i = 0; i < 3; ++i) {
+    TF_OpDefinitionBuilderAddAttr(no_builders[i], "T: type");
+    TF_OpDefinitionBuilderAddInput(no_builders[i], "x: T");
+    TF_OpDefinitionBuilderAddOutput(no_builders[i], "y: T");
+    TF_OpDefinitionBuilderSetIsStateful(no_builders[i], true);
+    TF_OpDefinitionBuilderSetShapeInferenceFunction(no_builders[i], infer_nothing);
+    CHECK(register_it(no_builders[i]) == TF_INVALID_ARGUMENT);
+    CHECK(logged_lines == 6 * (i + 1));
+  }
+}
+
+enum { THREADS = 8, OPS = 200 };
+
+static void* register_ops(void* argument) {
+  const int thread = *(int*)argument;
+  for (int i = 0; i < OPS; ++i) {
+    char own[32], shared[32];
+    snprintf(own, sizeof(own), "Own%dOf%d", i, thread);
+    snprintf(shared, sizeof(shared), "Shared%d", i);
+    CHECK(register_it(add_builder(own, "T: type")) == TF_OK);
+    CHECK(register_it(add_builder(shared, "T: type")) == TF_OK);
+    const char* last = mtf_op_definition_line(mtf_op_definition_count() - 1);
+    CHECK(last != NULL && strstr(last, "||T:type|x:T|y:T") != NULL);
+  }
+  return NULL;
+}
+
+CASE(threads_register_at_once) {
+  pthread_t threads[THREADS];
+  int numbers[THREADS];
+  for (int i = 0; i < THREADS; ++i) {
+    numbers[i] = i;
+    CHECK(pthread_create(&threads[i], NULL, register_ops, &numbers[i]) == 0);
+  }
+  for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
+  CHECK(mtf_op_definition_count() == THREADS * OPS + OPS);
+}
+
+static void* register_same(void* builder) {
+  return (void*)(intptr_t)register_it((TF_OpDefinitionBuilder*)builder);
+}
+
+CASE(two_threads_register_one_builder_and_one_of_them_does) {
+  capture_log();
+  for (int i = 0; i < OPS; ++i) {
+    char name[32];
+    snprintf(name, sizeof(name), "Contested%d", i);
+    TF_OpDefinitionBuilder* builder = add_builder(name, "T: type");
+    pthread_t other;
+    void* others = NULL;
+    CHECK(pthread_create(&other, NULL, register_same, builder) == 0);
+    const TF_Code ours = register_it(builder);
+    pthread_join(other, &others);
+    CHECK((ours == TF_OK) + ((TF_Code)(intptr_t)others == TF_OK) == 1);
+  }
+  CHECK(mtf_op_definition_count() == OPS);
+}
