@@ -214,6 +214,22 @@ class Device:
         executor: Executor = executor_of(self.ordinal)
         return executor
 
+    @property
+    def native_handle(self) -> int:
+        """The address of the plugin's SP_Device, for code that knows the plugin's own structs.
+
+        It stays the plugin's, and is valid until the service, or the last one that uses the
+        platform, is closed; `Stream.native_handle` is the handle to queue work with.
+
+        Raises:
+            ClosedError: The device was closed.
+            ModularTFError: As `executor`.
+        """
+        executor = self.executor
+        if executor.closed:
+            raise executor.closed_error("the device")
+        return executor.device_address
+
     def allocate(self, n_bytes: int) -> DeviceMemory:
         """Return new device memory, out of an arena if the plugin wants one.
 

@@ -68,6 +68,7 @@ class Executor:
         name: The device's, for messages.
         plugin: The plugin's name for users.
         native: The native part.
+        device_address: Of the plugin's SP_Device, valid until the executor is closed.
         events: Calls functions when events are done.
         context: The streams that every device has.
         arenas: The arenas of its memory; None if the plugin allocates each piece.
@@ -113,6 +114,7 @@ class Executor:
         new, free = lib.mtf_executor_new, lib.mtf_executor_free
         arguments = *structs, named(plugin), encode(name)
         self.native = owned(new, free, arguments, self, "the executor")
+        self.device_address = device
         self._allocator = allocator  # has the struct that the plugin gets with each call
         if allocator is not None:
             self.check(allocator.attach_to(self.native), "the allocator")

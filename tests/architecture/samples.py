@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.architecture.document import Block, Reader, blocks
+from tests.contrib.built_plugin import built_plugin
+from tests.contrib.opencl_plugin import ON_POCL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.fixtures.emulators import Store
     from tests.fixtures.wild import WildPlugins
 
@@ -17,6 +22,7 @@ AUTHORS_PAGE = Path(__file__).parents[2] / "docs" / "start" / "plugin-authors.md
 SALES = b"city,items\nOslo,3\nLima,5\n"
 _INSTALLATION = "pip install --no-deps tensorflow-io"
 _PLUGIN = "libhello.so"
+_OPENCL = "opencl_device/libopencl_device.so"
 
 
 def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store: Store) -> None:
@@ -33,6 +39,8 @@ def run_samples(markdown: str, folder: Path, wild_plugins: WildPlugins, s3_store
     found = blocks(markdown)
     if _PLUGIN in markdown and not any(block.language == "c" for block in found):
         _build_plugin(reader)
+    if _OPENCL in markdown:
+        environment.update(_with_opencl(folder))
     for block, following in zip(found, [*found[1:], Block("", "", 0)], strict=True):
         if _INSTALLATION in block.text:  # the fixture has installed what is told here
             _install(wild_plugins, environment)
@@ -61,6 +69,14 @@ def _build_plugin(reader: Reader) -> None:
     found = blocks(AUTHORS_PAGE.read_text(encoding="utf-8"))
     reader.c(next(block for block in found if block.language == "c"))
     reader.console(next(block for block in found if _PLUGIN in block.text))
+
+
+def _with_opencl(folder: Path) -> Mapping[str, str]:
+    """Put the OpenCL plugin where its script does; return the environment that finds a driver."""
+    target = folder / _OPENCL
+    target.parent.mkdir()
+    shutil.copy(built_plugin(), target)
+    return ON_POCL
 
 
 def _of_a_user(home: Path) -> dict[str, str]:

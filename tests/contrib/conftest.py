@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contrib.opencl_plugin import ON_POCL, built_plugin
+from tests.contrib.built_plugin import built_plugin
+from tests.contrib.opencl_plugin import ON_POCL
 from tests.contrib.plugin_process import PluginProcess, installed_plugin
 from tests.contrib.world import World
 

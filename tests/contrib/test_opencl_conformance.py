@@ -12,7 +12,8 @@ from modular_tf.check.limits import Limits
 from modular_tf.check.outcome import Pass, Verdict
 from modular_tf.check.settings import CheckSettings
 from tests.check.device_runs import report_on
-from tests.contrib.opencl_plugin import TWO_DEVICES, built_plugin
+from tests.contrib.built_plugin import built_plugin
+from tests.contrib.opencl_plugin import TWO_DEVICES
 
 if TYPE_CHECKING:
     from modular_tf.check.report.report import PluginReport

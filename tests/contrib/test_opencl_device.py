@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contrib.opencl_plugin import CHECKOUT, ON_POCL, PLATFORM, TWO_DEVICES
+from tests.contrib.built_plugin import CHECKOUT
+from tests.contrib.opencl_plugin import ON_POCL, PLATFORM, TWO_DEVICES
 from tests.contrib.outcome import (
     FAILED_PRECONDITION,
     INVALID_ARGUMENT,
@@ -314,8 +315,9 @@ def test_building_all_leaves_it_out_where_opencl_is_not(tmp_path: Path, here: bo
         check=False,
     )
     made = {path.name for path in (tmp_path / "out").iterdir()}
-    others = {"host_device", "posix_filesystem", "ram_filesystem"}
+    others = {"host_device", "host_kernels", "posix_filesystem", "ram_filesystem"}
     assert done.returncode == 0, done.stderr
     assert made >= others
-    assert ("opencl_device" in made) == here
-    assert ("opencl_device is left out" in done.stderr) == (not here)
+    for name in ("opencl_device", "opencl_kernels"):
+        assert (name in made) == here
+        assert (f"{name} is left out" in done.stderr) == (not here)

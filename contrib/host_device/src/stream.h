@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "event.h"
+#include "host_device/stream.h"
 #include "modular_tf/status.h"
 
 namespace host {
@@ -70,6 +71,13 @@ class Stream {
 
 }  // namespace host
 
-struct SP_Stream_st {
+// For kernels in other libraries: SP_Stream_st::stream's waiting.
+namespace host {
+void wait_for_stream(SP_Stream stream, TF_Status* status);
+}
+
+// What other libraries know comes first: they have the address alone.
+struct SP_Stream_st : HostDeviceStream {
+  SP_Stream_st() : HostDeviceStream{HOST_DEVICE_STREAM_TAG, host::wait_for_stream} {}
   host::Stream stream;
 };

@@ -31,7 +31,7 @@ void get_stream_status(const SP_Device*, SP_Stream stream, TF_Status* status) {
 }
 
 void block_host_until_done(const SP_Device* device, SP_Stream stream, TF_Status* status) {
-  reported(status, [&] { stream->stream.mark()->wait(); });
+  wait_for_stream(stream, status);
   if (TF_GetCode(status) == TF_OK) get_stream_status(device, stream, status);
 }
 
@@ -61,6 +61,10 @@ TF_Bool host_callback(const SP_Device*, SP_Stream stream, SE_StatusCallbackFn ca
 }
 
 }  // namespace
+
+void wait_for_stream(SP_Stream stream, TF_Status* status) {
+  reported(status, [&] { stream->stream.mark()->wait(); });
+}
 
 void fill_stream_slots(SP_StreamExecutor& executor) {
   executor.create_stream = create_stream;

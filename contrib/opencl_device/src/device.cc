@@ -57,7 +57,7 @@ Device::Device(std::shared_ptr<const Context> context, cl_device_id id)
       copies_(make_queue(*context_, id)) {}
 
 std::unique_ptr<SP_Stream_st> Device::add_stream() {
-  std::unique_ptr<SP_Stream_st> stream(new SP_Stream_st{{context_, id_}});
+  auto stream = std::make_unique<SP_Stream_st>(context_, id_);
   const std::lock_guard lock(mutex_);
   streams_.insert(stream.get());
   return stream;

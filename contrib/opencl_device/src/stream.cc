@@ -4,8 +4,16 @@
 #include <utility>
 
 #include "queue.h"
+#include "reported.h"
 
 namespace opencl {
+namespace {
+
+void add_foreign(SP_Stream stream, cl_event event, TF_Status* status) {
+  reported(status, [&] { stream->stream.add_foreign(event); });
+}
+
+}  // namespace
 
 Stream::Stream(std::shared_ptr<const Context> context, cl_device_id device)
     : context_(std::move(context)), queue_(make_queue(*context_, device)) {}
@@ -67,12 +75,25 @@ void Stream::call(SE_StatusCallbackFn function, void* argument) {
   callbacks_.run_after(reached.get(), std::move(callback));
 }
 
+void Stream::add_foreign(cl_event event) {
+  check(clRetainEvent(event), "clRetainEvent");
+  Mark mark(event);
+  const std::lock_guard lock(mutex_);
+  collect();
+  running_.push_back(std::move(mark));
+  flush();
+}
+
 Failure Stream::failure() {
   {
     const std::lock_guard lock(mutex_);
     collect();
   }
   return failure_->get();
+}
+
+OpenCLDeviceStream shared_part(const Context& context, cl_device_id device, const Stream& stream) {
+  return {OPENCL_DEVICE_STREAM_TAG, context.get(), device, stream.queue(), add_foreign};
 }
 
 }  // namespace opencl

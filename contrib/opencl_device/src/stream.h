@@ -9,6 +9,7 @@
 #include "cl_error.h"
 #include "event.h"
 #include "opencl.h"
+#include "opencl_device/stream.h"
 
 namespace opencl {
 
@@ -26,6 +27,10 @@ class Stream {
     add(function, command);
     flush();
   }
+
+  // For commands that others have enqueued in the queue.
+  cl_command_queue queue() const { return queue_.get(); }
+  void add_foreign(cl_event event);
 
   // Reached when everything enqueued so far is done.
   Mark mark();
@@ -66,6 +71,16 @@ class Stream {
 
 }  // namespace opencl
 
-struct SP_Stream_st {
+namespace opencl {
+// What other libraries know of a stream.
+OpenCLDeviceStream shared_part(const Context& context, cl_device_id device, const Stream& stream);
+}  // namespace opencl
+
+// What other libraries know comes first: they have the address alone.
+struct SP_Stream_st : OpenCLDeviceStream {
+  SP_Stream_st(const std::shared_ptr<const opencl::Context>& context, cl_device_id device)
+      : OpenCLDeviceStream{}, stream(context, device) {
+    static_cast<OpenCLDeviceStream&>(*this) = opencl::shared_part(*context, device, stream);
+  }
   opencl::Stream stream;
 };

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.abi.status_codes import Code
+from modular_tf.device.memory.device_memory import DeviceMemory, HostMemory, held
 from modular_tf.device.native_object import usable
 from modular_tf.device.streams.event import SLICE_NS, Event, EventStatus, end_of, slice_ns
 from modular_tf.device.streams.host_callback import HostCallbacks, running_executor
@@ -18,6 +19,8 @@ from modular_tf.native.ffi import lib
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from modular_tf.device.arrays.array import DeviceArray
+    from modular_tf.device.arrays.array_memory import ArrayMemory
     from modular_tf.device.executor import Executor
     from modular_tf.device.streams.in_flight import InFlight, Used
 
@@ -101,6 +104,31 @@ class Stream(StreamCopies):
             in_flight.room -= COST
             if in_flight.room <= 0:
                 in_flight.end_batch(self)
+
+    @contextmanager
+    def native_handle(self, *used: DeviceArray | ArrayMemory) -> Iterator[int]:
+        """Lend the plugin's SP_Stream, as an address, to a block of code that queues work there.
+
+        Work that you queue in the block, by the functions of the plugin's vendor, is the stream's
+        from then on: it comes after what the stream holds and before what it gets later, and
+        whoever waits for the stream, closes it, or reads an array waits for it. The plugin need
+        not know when it fails; then `status` stays OK.
+
+        The plugin owns the handle: use it, and what it leads to, in the block only, and destroy
+        nothing. The stream may be closed meanwhile; it is destroyed when the block and the work
+        are done. Its device must stay open until the end of the block. Some plugins have the
+        handle NULL, which is 0.
+
+        Args:
+            used: The arrays and memories that the work reads or writes. They are kept until the
+                stream has passed it, also if they are closed; what another stream does with them
+                has to be ordered by events. Host memory must not be touched until then.
+
+        Raises:
+            ClosedError: The stream, or one of those used, was closed.
+        """
+        with self.work([_hold(each) for each in used]) as native:
+            yield int(lib.mtf_stream_handle(native))
 
     @property
     def may_have_work(self) -> bool:
@@ -211,3 +239,9 @@ class Stream(StreamCopies):
     @property
     def _callback_error(self) -> ModularTFError | None:
         return None if self._callbacks is None else self._callbacks.error
+
+
+def _hold(used: DeviceArray | ArrayMemory) -> object:
+    """Return what keeps a memory, or that of an array, whose exports wait from then on."""
+    memory = used if isinstance(used, (DeviceMemory, HostMemory)) else used.memory
+    return held(memory)[1] if isinstance(memory, DeviceMemory) else memory.view

@@ -40,29 +40,6 @@ bool is_of_kind(const Attribute& attribute, int32_t kind, bool is_list) {
   return attribute.kind == kind || (is_list && attribute.count() == 0);
 }
 
-// The attribute of a name if it is of that kind; otherwise NULL, and the status says why.
-const Attribute* find_attr(TF_OpKernelConstruction* handle, const char* name, int32_t kind,
-                           bool is_list, const char* function, TF_Status* status) {
-  const Construction* its = construction_of(handle, function);
-  if (its == nullptr) {
-    fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
-    return nullptr;
-  }
-  const Attribute* found = its->node->find(name);
-  if (found == nullptr) {
-    fail(status, code_of_missing(kind, is_list), "No attr named '%s' in NodeDef of operation '%s' (%s)", shown(name),
-         its->node->name.c_str(), its->node->op.c_str());
-    return nullptr;
-  }
-  if (!is_of_kind(*found, kind, is_list)) {
-    fail(status, TF_INVALID_ARGUMENT, "attr '%s' of operation '%s': expected %s%s, found %s%s",
-         shown(name), its->node->name.c_str(), is_list ? "list of " : "", kind_name(kind),
-         found->is_list ? "list of " : "", kind_name(found->kind));
-    return nullptr;
-  }
-  return found;
-}
-
 template <class Value, class Source>
 void copy_list(const std::vector<Source>& source, Value* values, int max_values) {
   const size_t most = max_values < 0 ? 0 : static_cast<size_t>(max_values);
@@ -111,6 +88,36 @@ void pack_strings(const Attribute& attribute, char** values, size_t* lengths, in
 }
 
 }  // namespace
+
+const mtf_kernel_node* node_of(TF_OpKernelConstruction* handle, const char* function,
+                               TF_Status* status) {
+  const Construction* its = construction_of(handle, function);
+  if (its == nullptr) fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
+  return its == nullptr ? nullptr : its->node;
+}
+
+const Attribute* find_attr(TF_OpKernelConstruction* handle, const char* name, int32_t kind,
+                           bool is_list, const char* function, TF_Status* status) {
+  const Construction* its = construction_of(handle, function);
+  if (its == nullptr) {
+    fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
+    return nullptr;
+  }
+  const Attribute* found = its->node->find(name);
+  if (found == nullptr) {
+    fail(status, code_of_missing(kind, is_list),
+         "No attr named '%s' in NodeDef of operation '%s' (%s)", shown(name),
+         its->node->name.c_str(), its->node->op.c_str());
+    return nullptr;
+  }
+  if (!is_of_kind(*found, kind, is_list)) {
+    fail(status, TF_INVALID_ARGUMENT, "attr '%s' of operation '%s': expected %s%s, found %s%s",
+         shown(name), its->node->name.c_str(), is_list ? "list of " : "", kind_name(kind),
+         found->is_list ? "list of " : "", kind_name(found->kind));
+    return nullptr;
+  }
+  return found;
+}
 
 void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
             mtf_kernel_failure* failure) {
