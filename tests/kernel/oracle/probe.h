@@ -42,11 +42,9 @@ void finish(TF_OpKernelContext* context);
 
 /* -- registration -- */
 
-/* Functions that only one of the hosts has are NULL in the other, and nothing is recorded there. */
-#define WEAK(function) extern __typeof__(function) function __attribute__((weak))
-WEAK(TF_OpKernelConstruction_GetAttrTensorShape);
-WEAK(TF_OpKernelConstruction_GetAttrFunction);
-WEAK(TF_OpKernelConstruction_GetNodeDef);
+/* TensorFlow 2.21 has it no more: NULL there, and nothing is recorded. */
+extern __typeof__(TF_OpKernelConstruction_GetAttrTensorShape)
+    TF_OpKernelConstruction_GetAttrTensorShape __attribute__((weak));
 
 typedef void* (*CreateKernel)(TF_OpKernelConstruction*);
 typedef void (*ComputeKernel)(void*, TF_OpKernelContext*);
