@@ -10,7 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
@@ -67,6 +66,9 @@ def search_distributions(installation: Installation, log: SearchLog, recall: Rec
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
     """Yield the paths in a RECORD that may be plugins, in its order, unchanged."""
+    # Imported where a RECORD is new: most starts know all of them.
+    from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415
+
     for row in rows_that_name(record, b".so"):
         if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
             yield row.path
