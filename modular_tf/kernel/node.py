@@ -109,7 +109,9 @@ def _converted(definition: OpDefinition, attrs: Mapping[str, Any]) -> dict[str, 
             text = f"attribute {name!r} does not exist; {definition.name} has {have}"
             raise _refused(definition, ATTRIBUTES_FIT, text)
     return {
-        name: convert_value(definition.name, known[name], value) for name, value in attrs.items()
+        name: convert_value(definition.name, known[name], value)
+        for name, value in attrs.items()
+        if not (value is None and known[name].may_be_absent)
     }
 
 
@@ -205,13 +207,8 @@ def _completed(definition: OpDefinition, known: dict[str, AttrValue]) -> dict[st
     return {
         attr.name: known[attr.name] if attr.name in known else _default(definition, attr)
         for attr in definition.attrs
-        if attr.name in known or not _may_be_absent(attr)
+        if attr.name in known or not attr.may_be_absent
     }
-
-
-def _may_be_absent(attr: AttrDefinition) -> bool:
-    """Return whether a node may lack an attribute: kernels ask whether a tensor is there."""
-    return attr.kind == "tensor" and not attr.has_default
 
 
 def _default(definition: OpDefinition, attr: AttrDefinition) -> AttrValue:

@@ -13,7 +13,7 @@ from modular_tf.kernel.aliases import alias_attrs, aliases_of
 from modular_tf.kernel.attributes import attr_key
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
-from modular_tf.kernel.selection import Candidate, candidates
+from modular_tf.kernel.selection import Candidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
 from modular_tf.rules import Violation
 from modular_tf.rules.kernel import INPUTS_FIT
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.kernel.inputs import Given
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.op_definition import ArgDefinition, OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
     from modular_tf.kernel.running import KernelRunner
 
 __all__ = ["Op"]
@@ -181,12 +182,12 @@ class Op:
     ) -> tuple[OpDefinition, Mapping[str, Any]]:
         """Return the operation that computes this one on a device, and its attributes."""
         registry = self._runner.registry
-        if any(each.device_type == device.device_type for each in registry.kernels_of(self.name)):
-            return self.definition, attrs
-        for alias in aliases_of(self.name):
-            own = registry.find_definition(alias.own)
-            if own is not None and registry.kernels_of(alias.own):
-                return own, alias_attrs(alias, self.definition, own, attrs)
+        types = device_types_of(device.device_type, is_pluggable=not device.is_host)
+        if not _has_kernel(registry.kernels_of(self.name), types):
+            for alias in aliases_of(self.name):
+                own = registry.find_definition(alias.own)
+                if own is not None and _has_kernel(registry.kernels_of(alias.own), types):
+                    return own, alias_attrs(alias, self.definition, own, attrs)
         return self.definition, attrs
 
     def _node(
@@ -211,10 +212,11 @@ class Op:
         return found
 
     def _result(self, node: Node, outputs: list[DeviceArray]) -> Any:
+        """Return the outputs; those that only the operation of an alias has are left out."""
         definition = self.definition
         values: list[Any] = [
             outputs[where.start : where.stop] if arg.is_list else outputs[where.start]
-            for arg, where in zip(definition.outputs, node.output_ranges.values(), strict=True)
+            for arg, where in zip(definition.outputs, node.output_ranges.values(), strict=False)
         ]
         if len(values) < 2:  # noqa: PLR2004  (no tuple)
             return values[0] if values else None
@@ -223,6 +225,10 @@ class Op:
     def __repr__(self) -> str:
         where = "" if self._device is None else f" on {self._device.name}"
         return f"<Op {self.definition!r}{where}>"
+
+
+def _has_kernel(kernels: Iterable[KernelRegistration], types: Sequence[str]) -> bool:
+    return any(each.device_type in types for each in kernels)
 
 
 def _result_type(definition: OpDefinition) -> Any:

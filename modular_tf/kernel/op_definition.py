@@ -126,6 +126,11 @@ class AttrDefinition:
     has_default: bool = False
 
     @property
+    def may_be_absent(self) -> bool:
+        """Whether a node may lack it: kernels ask whether a tensor is there."""
+        return self.kind == "tensor" and not self.has_default
+
+    @property
     def type_text(self) -> str:
         """What values may be, readable: "list(int) >= 2", "type in {float, half}"."""
         text = f"list({self.kind})" if self.is_list else self.kind
@@ -215,7 +220,7 @@ def _input_parameter(arg: ArgDefinition) -> inspect.Parameter:
 
 def _attr_parameter(attr: AttrDefinition) -> inspect.Parameter:
     name = parameter_name(attr.name)
-    default = attr.default if attr.has_default else inspect.Parameter.empty
+    default = attr.default if attr.has_default or attr.may_be_absent else inspect.Parameter.empty
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=_Text(attr.type_text))
 

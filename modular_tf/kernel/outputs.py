@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modular_tf.abi.data_types import by_number
 from modular_tf.device.arrays.array import DeviceArray
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from modular_tf.kernel.inputs import KernelInput
     from modular_tf.kernel.site import KernelSite
 
-__all__ = ["take_outputs"]
+__all__ = ["is_lent", "take_outputs"]
+
+
+class _Lent(NamedTuple):
+    """What keeps memory that a plugin has made itself; kernels may not have outputs in it."""
+
+    hold: Any
+
+
+def is_lent(given: KernelInput) -> bool:
+    """Return whether an input lies in memory that a plugin has made itself."""
+    hold = given.kept[1] if isinstance(given.kept, tuple) else None
+    return isinstance(hold, tuple) and isinstance(hold[1], _Lent)
 
 
 def take_outputs(
@@ -74,11 +86,13 @@ def _taken(result: Any, index: int, output: Any, site: KernelSite) -> DeviceArra
         memory = executor.allocate(0)
     else:
         hold = call_and_own(lib.mtf_kernel_take_buffer, (result, index), lib.mtf_kernel_buffer_free)
-        memory = _borrowed(site, address, output, hold)
+        memory = _borrowed(site, address, output, _Lent(hold))
     return DeviceArray(site.device, memory, shape, dtype, is_padded=_is_padded(kind))
 
 
-def _borrowed(site: KernelSite, address: int, output: Any, hold: Any) -> DeviceMemory | HostMemory:
+def _borrowed(
+    site: KernelSite, address: int, output: Any, hold: _Lent
+) -> DeviceMemory | HostMemory:
     executor = site.executor
     if output.is_on_host and not site.is_host:
         native = executor.borrow_native(address, output.size, 0)

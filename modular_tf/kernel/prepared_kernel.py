@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modular_tf.device.native_object import call_and_own
+from modular_tf.errors import InvalidArgumentError
 from modular_tf.kernel.native_node import native_node
 from modular_tf.native.ffi import ffi, lib
 from modular_tf.native.plugin_names import named
 from modular_tf.native.status import take_error
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import HOST_ARGUMENT_EXISTS
 
 if TYPE_CHECKING:
     from modular_tf.errors import ModularTFError
@@ -47,12 +50,13 @@ class PreparedKernel:
 
         Raises:
             ModularTFError: It says that it cannot, with its own code (rule KN-060).
+            InvalidArgumentError: It wants an argument in host memory that there is not (KN-014).
             ClosedError: The device was closed.
         """
         self.registration = registration
         self.node = node
         self.site = site
-        host_args = frozenset(registration.host_args)
+        host_args = _checked_host_args(registration, node)
         self.host_inputs = tuple(
             not kind.is_plain or _name_of(node, index) in host_args
             for index, kind in enumerate(node.input_types)
@@ -72,6 +76,22 @@ class PreparedKernel:
         failed = take_error(error, plugin=self.registration.plugin, operation=subject)
         failed.operation = self.node.op
         return failed
+
+
+def _checked_host_args(registration: KernelRegistration, node: Node) -> frozenset[str]:
+    """Return the arguments that a kernel wants in host memory.
+
+    Raises:
+        InvalidArgumentError: The operation lacks one of them (rule KN-014).
+    """
+    names = (*node.input_ranges, *node.output_ranges)
+    unknown = [name for name in registration.host_args if name not in names]
+    if unknown:
+        text = f"{node.op}: {registration.who} wants {unknown[0]!r} in host memory"
+        raise Violation(HOST_ARGUMENT_EXISTS, f"{text}; arguments are {', '.join(names)}").error(
+            InvalidArgumentError, plugin=registration.plugin, operation=node.op
+        )
+    return frozenset(registration.host_args)
 
 
 def _name_of(node: Node, index: int) -> str:

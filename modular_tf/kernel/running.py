@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import ClosedError
-from modular_tf.kernel.outputs import take_outputs
+from modular_tf.kernel.outputs import is_lent, take_outputs
 from modular_tf.kernel.prepared_kernel import PreparedKernel
 from modular_tf.kernel.retained_inputs import keep_for_good, keep_retained
 from modular_tf.kernel.selection import select
@@ -109,6 +109,8 @@ class KernelRunner:
             ModularTFError: The kernel failed, with its own code.
             ClosedError: The device was closed.
         """
+        if donated:
+            donated = frozenset(each for each in donated if not is_lent(inputs[each]))
         described = _described(inputs, donated)
         site = kernel.site
         if site.is_host:

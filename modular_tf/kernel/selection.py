@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modular_tf.kernel.node import Node
     from modular_tf.kernel.registration import KernelRegistration
 
-__all__ = ["Candidate", "candidates", "select"]
+__all__ = ["Candidate", "candidates", "device_types_of", "select"]
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ def select(
             is no type attribute of the operation (KN-013).
     """
     of_op = [each for each in registrations if each.op == node.op]
-    for stage in _stages(device_type, is_pluggable=is_pluggable):
+    for stage in device_types_of(device_type, is_pluggable=is_pluggable):
         matching = _matching(of_op, node, stage)
         if matching:
             return _best(matching, node, stage)
     raise _none_matches(of_op, node, device_type)
 
 
-def _stages(device_type: str, *, is_pluggable: bool) -> tuple[str, ...]:
+def device_types_of(device_type: str, *, is_pluggable: bool) -> tuple[str, ...]:
     """Return the device types whose kernels serve a device, the preferred first."""
     between = (DEVICE_PLUGGABLE,) if is_pluggable else ()
     return tuple(dict.fromkeys((device_type, *between, DEFAULT_DEVICE)))
@@ -183,7 +183,7 @@ def candidates(
         selected = select(of_op, node, device_type, is_pluggable=is_pluggable)
     except ModularTFError:
         selected = None
-    stages = _stages(device_type, is_pluggable=is_pluggable)
+    stages = device_types_of(device_type, is_pluggable=is_pluggable)
     return tuple(
         Candidate(each, each is selected, _reason(each, selected, node, stages)) for each in of_op
     )

@@ -65,9 +65,8 @@ def absent_function(name: str, library: str) -> int:
         name: The function that the plugin imports.
         library: The plugin's file.
     """
-    make = ffi.cast("void *", load_runtime().symbol("mtf_make_absent_function"))
-    made = lib.mtf_absent_function(make, encode(name), encode(library))
-    return int(ffi.cast("uintptr_t", made))
+    load_runtime()
+    return int(ffi.cast("uintptr_t", lib.mtf_absent_function(encode(name), encode(library))))
 
 
 def tensorflow_is_loaded() -> bool:

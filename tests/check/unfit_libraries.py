@@ -29,9 +29,9 @@ _VISIBLE = '__attribute__((visibility("default")))'
 _DATA = f"{_VISIBLE} int TF_InitPlugin = 1;"
 _KERNEL = f"{_VISIBLE} void TF_InitKernel(void) {{}}"
 _WITH_KERNELS = f"""
-    void TF_RegisterKernelBuilder(void);
+    void TF_LookUpOpDef(void);
     {_VISIBLE} void TF_InitPlugin(void* info) {{ (void)info; }}
-    {_VISIBLE} void SE_InitPlugin(void* params) {{ (void)params; TF_RegisterKernelBuilder(); }}
+    {_VISIBLE} void SE_InitPlugin(void* params) {{ (void)params; TF_LookUpOpDef(); }}
 """
 # What the file says is a function, and lies in memory that is not executable.
 _NO_CODE = """

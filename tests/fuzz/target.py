@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     import random
 
 TARGETS = (
-    "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding"
+    "elf", "probe", "uri", "config", "scan_cache", "quarantine_file", "record", "finding",
+    "op_definition",
 )  # fmt: skip
 """The modules of this package that are targets."""
 

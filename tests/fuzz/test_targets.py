@@ -24,7 +24,7 @@ from tests.fuzz.target import TARGETS
 _SEED = 4
 _COUNT = {
     "elf": 500, "probe": 300, "uri": 4000, "config": 1000, "scan_cache": 800,
-    "quarantine_file": 800, "record": 4000, "finding": 2000,
+    "quarantine_file": 800, "record": 4000, "finding": 2000, "op_definition": 2000,
 }  # fmt: skip
 
 # Kinds of answers without which a campaign would have fuzzed next to nothing.
@@ -37,6 +37,7 @@ _MUST_COME = {
     "quarantine_file": {"damaged, 0 recalled", "damaged, 3 recalled", "forged, 3 recalled"},
     "finding": {"clean", "refused", "not tried", "LD-060", "LD-062", "LD-066"},
     "record": {"quoted", "plain"},
+    "op_definition": {"accepted", "refused"},
 }
 
 

@@ -1,4 +1,4 @@
-"""Device plugins that bring kernels: nobody has the functions for those, and devices serve."""
+"""Plugins that import what the host does not offer: they serve, and a call of it is told."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from modular_tf.service.service import PluginService
 from tests.device.dialects.building import LAYOUTS, Build
 from tests.fixtures.compiler import compile_object, link_library
 
-KERNEL_FUNCTIONS = ["TF_GetStream", "TF_NewKernelBuilder", "TF_RegisterKernelBuilder"]
+GRAPH_FUNCTIONS = [
+    "TF_DeleteFunctionLibraryDefinition",
+    "TF_LookUpOpDef",
+    "TF_NewFunctionLibraryDefinition",
+]
 
 
 def library_of(dialect):
@@ -41,7 +45,7 @@ def test_its_devices_work(dialect, first_contact, tmp_path):
         assert (plugin.state, plugin.reasons) == (State.LOADED, ())
         told = {warning.rule: warning.message for warning in plugin.warnings}
         assert "needs 3 symbols" in told["LD-017"]
-        for name in KERNEL_FUNCTIONS:
+        for name in GRAPH_FUNCTIONS:
             assert name in told["LD-017"]
 
         [device, *_] = service.devices()
@@ -49,7 +53,7 @@ def test_its_devices_work(dialect, first_contact, tmp_path):
 
 
 def test_it_is_answered_and_no_kernel_is_registered():
-    library = bind(str(library_of(Dialect.DEVICE_V209)), [], frozenset(), KERNEL_FUNCTIONS)
+    library = bind(str(library_of(Dialect.DEVICE_V209)), [], frozenset(), GRAPH_FUNCTIONS)
     calls = ctypes.CFUNCTYPE(ctypes.c_char_p)(library.symbol("dialect_calls"))
 
     with load_device_platform(library, plugin_name="kernels"):
@@ -58,7 +62,7 @@ def test_it_is_answered_and_no_kernel_is_registered():
     assert "absent" in called
     assert "init_kernel" not in called
     assert library.symbol("TF_InitKernel")
-    assert library.symbol("TF_GetStream") is None
+    assert library.symbol("TF_LookUpOpDef") is None
 
 
 def test_without_what_stands_in_it_cannot_be_mapped(tmp_path):
@@ -66,7 +70,7 @@ def test_without_what_stands_in_it_cannot_be_mapped(tmp_path):
     shutil.copy(library_of(Dialect.DEVICE_V209), path)
 
     with pytest.raises(PluginError, match="undefined symbol: TF_") as refusal:
-        bind(str(path), [], frozenset(), KERNEL_FUNCTIONS[:1])
+        bind(str(path), [], frozenset(), GRAPH_FUNCTIONS[:1])
 
     assert refusal.value.rule == "LD-050"
 
@@ -75,8 +79,8 @@ def test_without_what_stands_in_it_cannot_be_mapped(tmp_path):
 def test_a_function_whose_name_is_no_utf_8_is_answered_too(first_contact, tmp_path):
     path = tmp_path / "libkernels.so"
     built = library_of(Dialect.DEVICE_V209).read_bytes()
-    assert built.count(b"\0TF_GetStream\0") >= 1
-    path.write_bytes(built.replace(b"\0TF_GetStream\0", b"\0TF_GetStrea\xff\0"))
+    assert built.count(b"\0TF_LookUpOpDef\0") >= 1
+    path.write_bytes(built.replace(b"\0TF_LookUpOpDef\0", b"\0TF_LookUpOpDe\xff\0"))
     config = Config(first_contact=first_contact)
 
     with PluginService(config=config, plugin_paths=[str(path)], bundled=False) as service:
@@ -85,7 +89,7 @@ def test_a_function_whose_name_is_no_utf_8_is_answered_too(first_contact, tmp_pa
 
     assert (plugin.state, plugin.reasons) == (State.LOADED, ())
     [warning] = plugin.warnings
-    assert "TF_GetStrea\udcff" in warning.message
+    assert "TF_LookUpOpDe\udcff" in warning.message
 
 
 QUUX = """
@@ -143,17 +147,17 @@ with mtf.PluginService(config=config, plugin_paths=[sys.argv[1]], bundled=False)
 
 def test_the_line_is_an_event_of_the_plugin(run_python, tmp_path):
     path = tmp_path / "libkernels.so"
-    built = library_of(Dialect.DEVICE_V209).read_bytes()
-    path.write_bytes(built.replace(b"\0TF_GetStream\0", b"\0TF_NoStreams\0"))
+    shutil.copy(library_of(Dialect.DEVICE_V209), path)
 
     child = run_python(SERVE, path)
 
     assert child.stdout.split() == ["LOADED", "kernels"]
     events = [json.loads(line) for line in child.stderr.splitlines()]
-    [said] = [event for event in events if event["event"] == "plugin.message"]
+    said = next(event for event in events if event["event"] == "plugin.message")
     assert (said["level"], said["plugin"], said["library"]) == ("error", "kernels", str(path))
     assert said["message"] == (
-        f"TF_NoStreams, which the host does not offer, was called by {path} (KN-100)"
+        "TF_NewFunctionLibraryDefinition, which the host does not offer, was called by "
+        f"{path} (KN-100)"
     )
 
 

@@ -79,7 +79,8 @@ TF_CAPI_EXPORT extern TF_Tensor* TF_NewTensor(TF_DataType type, const int64_t* d
                                               void (*deallocator)(void* data, size_t len, void* arg),
                                               void* deallocator_arg);
 
-/* New host memory, aligned and not cleared; the caller owns the tensor. NULL: no memory. */
+/* New host memory, aligned and not cleared; the caller owns the tensor. NULL: no memory, or `len` is too
+ * small for the elements. */
 TF_CAPI_EXPORT extern TF_Tensor* TF_AllocateTensor(TF_DataType type, const int64_t* dims,
                                                    int num_dims, size_t len);
 

@@ -180,6 +180,10 @@ const char* mtf_kernel_host_arg_at(const mtf_kernel_definition* kernel, int32_t 
   return host().host_arg_at(kernel, index);
 }
 
+void* mtf_absent_function(const char* name, const char* library) {
+  return host().make_absent_function(name, library);
+}
+
 int32_t mtf_op_definition_count(void) { return host().count_op_definitions(); }
 
 const char* mtf_op_definition_at(int32_t index) { return host().op_definition_line(index); }

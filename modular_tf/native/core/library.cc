@@ -15,7 +15,6 @@
 #include <memory>
 
 #include "guard.h"
-#include "kernels/absent_functions.h"
 
 namespace {
 
@@ -187,12 +186,6 @@ extern "C" int64_t mtf_try_strlen(const char* source, size_t limit) {
     done += to_boundary;
   }
   return -1;
-}
-
-extern "C" void* mtf_absent_function(void* make_absent_function, const char* name,
-                                     const char* library) {
-  const auto make = reinterpret_cast<decltype(&mtf_make_absent_function)>(make_absent_function);
-  return make(name, library);
 }
 
 extern "C" mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy) {

@@ -54,10 +54,6 @@ int mtf_try_read(const void* source, void* destination, size_t size);
  * longer. */
 int64_t mtf_try_strlen(const char* source, size_t limit);
 
-/* The function that replaces `name`, which is not defined anywhere, for the plugin `library`.
- * `make_absent_function` is the address of mtf_make_absent_function in the host runtime. [any thread] */
-void* mtf_absent_function(void* make_absent_function, const char* name, const char* library);
-
 /* Copies `size` bytes to fresh pages and write-protects them: a later write faults. */
 mtf_error* mtf_readonly_copy(const void* source, size_t size, void** copy);
 

@@ -209,14 +209,16 @@ static void spoil_slots(void) {
 }
 
 #if KERNELS
-// Functions that no host of devices alone has.
-void* TF_NewKernelBuilder(const char* operation, const char* device);
-void TF_RegisterKernelBuilder(const char* name, void* builder, Status* status);
-void* TF_GetStream(void* context, Status* status);
+// Functions of graphs, which no host of kernels alone has.
+void* TF_NewFunctionLibraryDefinition(const void* graph, Status* status);
+void TF_DeleteFunctionLibraryDefinition(void* library);
+void TF_LookUpOpDef(void* library, const char* name, void* buffer, Status* status);
 
 VISIBLE void TF_InitKernel(void) {
   called("init_kernel");
-  TF_RegisterKernelBuilder("Dialect", TF_NewKernelBuilder("Dialect", "DIALECT"), 0);
+  void* library = TF_NewFunctionLibraryDefinition(0, 0);
+  TF_LookUpOpDef(library, "Dialect", 0, 0);
+  TF_DeleteFunctionLibraryDefinition(library);
 }
 #endif
 
@@ -224,7 +226,7 @@ VISIBLE void SE_InitPlugin(Registration* params, Status* status) {
   (void)status;
   called("init");
 #if KERNELS
-  called(TF_GetStream(params, status) == 0 ? "absent" : "present");
+  called(TF_NewFunctionLibraryDefinition(params, status) == 0 ? "absent" : "present");
 #endif
   check_params(params->struct_size == sizeof(*params) && params->ext == NULL &&
                params->major_version == 0 && params->minor_version == 0 &&

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "cases.h"
+#include "kernels/host_table.h"
 #include "log_capture.h"
 
 typedef void* (*absent)(int, double, const char*, ...);
@@ -14,7 +15,7 @@ typedef struct {
 } view;
 
 static absent make(const char* name, const char* library) {
-  return (absent)(uintptr_t)mtf_make_absent_function(name, library);
+  return (absent)(uintptr_t)mtf_kernel_host_table.make_absent_function(name, library);
 }
 
 CASE(a_call_returns_0_and_is_logged_with_both_names) {
@@ -39,7 +40,7 @@ CASE(the_line_is_one_of_the_code_that_called) {
 
 CASE(two_words_are_returned_as_0) {
   capture_log();
-  view (*function)(void) = (view(*)(void))(uintptr_t)mtf_make_absent_function("TF_View", "lib.so");
+  view (*function)(void) = (view(*)(void))(uintptr_t)mtf_kernel_host_table.make_absent_function("TF_View", "lib.so");
   const view found = function();
   CHECK(found.data == NULL && found.size == 0);
 }

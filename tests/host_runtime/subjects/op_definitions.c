@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "cases.h"
-#include "kernels/op_definition.h"
+#include "kernels/host_table.h"
 #include "log_capture.h"
 #include "modular_tf/ops.h"
 
@@ -33,19 +33,19 @@ static void infer_nothing(TF_ShapeInferenceContext* context, TF_Status* status) 
 CASE(a_definition_is_kept_as_its_line) {
   TF_OpDefinitionBuilder* builder = add_builder("Scale", "T: {float, half} = DT_FLOAT");
   TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, infer_nothing);
-  CHECK(mtf_op_definition_count() == 0);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == 0);
   CHECK(register_it(builder) == TF_OK);
-  CHECK(mtf_op_definition_count() == 1);
-  CHECK_TEXT("Scale||T:type{float,half}=float|x:T|y:T", mtf_op_definition_line(0));
-  CHECK(mtf_op_definition_shape_function(0) == infer_nothing);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == 1);
+  CHECK_TEXT("Scale||T:type{float,half}=float|x:T|y:T", mtf_kernel_host_table.op_definition_line(0));
+  CHECK(mtf_kernel_host_table.op_definition_shape_function(0) == infer_nothing);
 }
 
 CASE(there_is_none_outside_of_the_list) {
   CHECK(register_it(add_builder("Scale", "T: type")) == TF_OK);
-  CHECK(mtf_op_definition_shape_function(0) == NULL);
+  CHECK(mtf_kernel_host_table.op_definition_shape_function(0) == NULL);
   for (int32_t index = -1; index < 2; index += 2) {
-    CHECK(mtf_op_definition_line(index) == NULL);
-    CHECK(mtf_op_definition_shape_function(index) == NULL);
+    CHECK(mtf_kernel_host_table.op_definition_line(index) == NULL);
+    CHECK(mtf_kernel_host_table.op_definition_shape_function(index) == NULL);
   }
 }
 
@@ -55,7 +55,7 @@ CASE(texts_are_copied_when_they_are_given) {
   memset(name, 'x', 5);
   memset(spec, 'x', 7);
   CHECK(register_it(builder) == TF_OK);
-  CHECK_TEXT("Scale||T:type|x:T|y:T", mtf_op_definition_line(0));
+  CHECK_TEXT("Scale||T:type|x:T|y:T", mtf_kernel_host_table.op_definition_line(0));
 }
 
 CASE(flags_are_set_by_their_functions_whatever_the_value) {
@@ -67,7 +67,7 @@ CASE(flags_are_set_by_their_functions_whatever_the_value) {
   TF_OpDefinitionBuilderSetIsStateful(builder, false);
   TF_OpDefinitionBuilderSetIsStateful(builder, true);
   CHECK(register_it(builder) == TF_OK);
-  CHECK_TEXT("Flagged|SCAUD|||", mtf_op_definition_line(0));
+  CHECK_TEXT("Flagged|SCAUD|||", mtf_kernel_host_table.op_definition_line(0));
 }
 
 CASE(whether_an_op_is_stateful_is_known_of_registered_ones) {
@@ -91,12 +91,12 @@ CASE(the_same_definition_is_accepted_again_and_another_is_not) {
   TF_Status* status = TF_NewStatus();
   CHECK(register_it(add_builder("Scale", "T: {float, half}")) == TF_OK);
   CHECK(register_it(add_builder("Scale", "T:{float,half}")) == TF_OK);
-  CHECK(mtf_op_definition_count() == 1);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == 1);
   TF_RegisterOpDefinition(add_builder("Scale", "T: {float}"), status);
   CHECK_CODE(TF_ALREADY_EXISTS, status);
   CHECK_TEXT("op Scale is defined already, and differently", TF_Message(status));
-  CHECK(mtf_op_definition_count() == 1);
-  CHECK_TEXT("Scale||T:type{float,half}|x:T|y:T", mtf_op_definition_line(0));
+  CHECK(mtf_kernel_host_table.count_op_definitions() == 1);
+  CHECK_TEXT("Scale||T:type{float,half}|x:T|y:T", mtf_kernel_host_table.op_definition_line(0));
   TF_DeleteStatus(status);
 }
 
@@ -108,7 +108,7 @@ CASE(a_fault_is_told_with_its_text_and_place) {
       "op Scale, attribute \"T: {float, quux}\", character 12: expected the name of a type, such as "
       "float or DT_FLOAT, found 'quux}'",
       TF_Message(status));
-  CHECK(mtf_op_definition_count() == 0);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == 0);
   TF_DeleteStatus(status);
 }
 
@@ -188,7 +188,7 @@ static void* register_ops(void* argument) {
     snprintf(shared, sizeof(shared), "Shared%d", i);
     CHECK(register_it(add_builder(own, "T: type")) == TF_OK);
     CHECK(register_it(add_builder(shared, "T: type")) == TF_OK);
-    const char* last = mtf_op_definition_line(mtf_op_definition_count() - 1);
+    const char* last = mtf_kernel_host_table.op_definition_line(mtf_kernel_host_table.count_op_definitions() - 1);
     CHECK(last != NULL && strstr(last, "||T:type|x:T|y:T") != NULL);
   }
   return NULL;
@@ -202,7 +202,7 @@ CASE(threads_register_at_once) {
     CHECK(pthread_create(&threads[i], NULL, register_ops, &numbers[i]) == 0);
   }
   for (int i = 0; i < THREADS; ++i) pthread_join(threads[i], NULL);
-  CHECK(mtf_op_definition_count() == THREADS * OPS + OPS);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == THREADS * OPS + OPS);
 }
 
 static void* register_same(void* builder) {
@@ -222,5 +222,5 @@ CASE(two_threads_register_one_builder_and_one_of_them_does) {
     pthread_join(other, &others);
     CHECK((ours == TF_OK) + ((TF_Code)(intptr_t)others == TF_OK) == 1);
   }
-  CHECK(mtf_op_definition_count() == OPS);
+  CHECK(mtf_kernel_host_table.count_op_definitions() == OPS);
 }

@@ -8,7 +8,6 @@
 
 #include "fork_lock.h"
 #include "misuse.h"
-#include "modular_tf/export.h"
 
 namespace mtf::kernels {
 namespace {
@@ -74,7 +73,7 @@ int number_for(const char* name, const char* library) noexcept {
 }  // namespace
 }  // namespace mtf::kernels
 
-TF_CAPI_EXPORT void* mtf_make_absent_function(const char* name, const char* library) {
+void* mtf_make_absent_function(const char* name, const char* library) {
   using namespace mtf::kernels;
   const auto number = static_cast<size_t>(number_for(name, library));
   return reinterpret_cast<void*>(kFunctions[number]);

@@ -40,6 +40,7 @@ void end_context(mtf_kernel_call* call) {
 }
 
 bool has_only_empty_inputs(const mtf_kernel_call* call) {
+  if (call->inputs.empty()) return false;
   return std::all_of(call->inputs.begin(), call->inputs.end(),
                      [](const CallInput& input) { return input.tensor.size() == 0; });
 }

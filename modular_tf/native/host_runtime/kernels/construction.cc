@@ -28,28 +28,16 @@ Construction* construction_of(const TF_OpKernelConstruction* handle, const char*
 
 const char* shown(const char* name) { return name == nullptr ? "(NULL)" : name; }
 
-// The attribute of a name if it is of that kind; otherwise NULL, and the status says why.
-const Attribute* find_attr(TF_OpKernelConstruction* handle, const char* name, int32_t kind,
-                           bool is_list, const char* function, TF_Status* status) {
-  const Construction* its = construction_of(handle, function);
-  if (its == nullptr) {
-    fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
-    return nullptr;
-  }
-  const Attribute* found = its->node->find(name);
-  if (found == nullptr) {
-    fail(status, is_list ? TF_INVALID_ARGUMENT : TF_NOT_FOUND,
-         "No attr named '%s' in NodeDef of operation '%s' (%s)", shown(name),
-         its->node->name.c_str(), its->node->op.c_str());
-    return nullptr;
-  }
-  if (found->kind != kind || found->is_list != is_list) {
-    fail(status, TF_INVALID_ARGUMENT, "attr '%s' of operation '%s': expected %s%s, found %s%s",
-         shown(name), its->node->name.c_str(), is_list ? "list of " : "", kind_name(kind),
-         found->is_list ? "list of " : "", kind_name(found->kind));
-    return nullptr;
-  }
-  return found;
+// TensorFlow asks for the size of a list first, and says so, but not of strings and tensors.
+TF_Code code_of_missing(int32_t kind, bool is_list) {
+  const bool asks_for_size = is_list && kind != MTF_ATTR_STRING && kind != MTF_ATTR_TENSOR;
+  return asks_for_size ? TF_INVALID_ARGUMENT : TF_NOT_FOUND;
+}
+
+// A list without elements passes for a list of every kind: TensorFlow keeps no kind with it.
+bool is_of_kind(const Attribute& attribute, int32_t kind, bool is_list) {
+  if (attribute.is_list != is_list) return false;
+  return attribute.kind == kind || (is_list && attribute.count() == 0);
 }
 
 template <class Value, class Source>
@@ -65,6 +53,7 @@ struct Sizes {
 };
 
 Sizes sizes_of(const Attribute& attribute) {
+  if (attribute.is_list && attribute.count() == 0) return {0, -1};  // of no kind
   int64_t total = -1;
   if (attribute.kind == MTF_ATTR_STRING) {
     total = 0;
@@ -76,7 +65,8 @@ Sizes sizes_of(const Attribute& attribute) {
                             !attribute.shapes.front().is_known;
     if (is_unknown) total = -1;
   }
-  const int64_t list = attribute.is_list ? attribute.count() : -1;
+  const int64_t count = attribute.kind == MTF_ATTR_FUNC ? 0 : attribute.count();  // as TensorFlow does
+  const int64_t list = attribute.is_list ? count : -1;
   return {static_cast<int32_t>(list), static_cast<int32_t>(total)};
 }
 
@@ -98,6 +88,36 @@ void pack_strings(const Attribute& attribute, char** values, size_t* lengths, in
 }
 
 }  // namespace
+
+const mtf_kernel_node* node_of(TF_OpKernelConstruction* handle, const char* function,
+                               TF_Status* status) {
+  const Construction* its = construction_of(handle, function);
+  if (its == nullptr) fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
+  return its == nullptr ? nullptr : its->node;
+}
+
+const Attribute* find_attr(TF_OpKernelConstruction* handle, const char* name, int32_t kind,
+                           bool is_list, const char* function, TF_Status* status) {
+  const Construction* its = construction_of(handle, function);
+  if (its == nullptr) {
+    fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", function);
+    return nullptr;
+  }
+  const Attribute* found = its->node->find(name);
+  if (found == nullptr) {
+    fail(status, code_of_missing(kind, is_list),
+         "No attr named '%s' in NodeDef of operation '%s' (%s)", shown(name),
+         its->node->name.c_str(), its->node->op.c_str());
+    return nullptr;
+  }
+  if (!is_of_kind(*found, kind, is_list)) {
+    fail(status, TF_INVALID_ARGUMENT, "attr '%s' of operation '%s': expected %s%s, found %s%s",
+         shown(name), its->node->name.c_str(), is_list ? "list of " : "", kind_name(kind),
+         found->is_list ? "list of " : "", kind_name(found->kind));
+    return nullptr;
+  }
+  return found;
+}
 
 void create(const mtf_kernel_definition* kernel, const mtf_kernel_node* node, void** object,
             mtf_kernel_failure* failure) {
@@ -136,7 +156,6 @@ void TF_OpKernelConstruction_GetAttrSize(TF_OpKernelConstruction* construction, 
                                          int32_t* list_size, int32_t* total_size,
                                          TF_Status* status) {
   *list_size = *total_size = -1;
-  if (TF_GetCode(status) != TF_OK) return;  // TensorFlow does not reset it either
   const Construction* its = construction_of(construction, __func__);
   if (its == nullptr) {
     return fail(status, TF_FAILED_PRECONDITION, "%s: the construction is over", __func__);
@@ -146,6 +165,7 @@ void TF_OpKernelConstruction_GetAttrSize(TF_OpKernelConstruction* construction, 
     return fail(status, TF_INVALID_ARGUMENT, "Operation '%s' has no attr named '%s'.",
                 its->node->name.c_str(), shown(name));
   }
+  if (TF_GetCode(status) != TF_OK) return;  // TensorFlow does not reset it either
   const Sizes sizes = sizes_of(*attr);
   *list_size = sizes.list;
   *total_size = sizes.total;

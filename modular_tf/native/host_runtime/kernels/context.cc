@@ -98,8 +98,9 @@ TF_Tensor* allocate_output(mtf_kernel_call* call, int index, const int64_t* dims
 bool may_forward(const mtf_kernel_call* call, int input_index, int output_index, const Dims& dims) {
   const CallInput& input = at(call->inputs, input_index);
   const Slot& output = at(call->node->outputs, output_index);
+  const bool is_same_memory = call->place->is_host || input.is_on_host == output.is_on_host;
   return input.is_donated && input.tensor.buffer && !input.tensor.buffer->is_shared() &&
-         input.tensor.type == output.type && input.is_on_host == output.is_on_host &&
+         input.tensor.type == output.type && is_same_memory &&
          input.tensor.dims.elements() == dims.elements();
 }
 
@@ -176,6 +177,7 @@ void TF_InputRange(TF_OpKernelContext* context, const char* name, TF_InputRange_
   if (call == nullptr) return;
   const Argument* found = find_argument(call->node->input_arguments, name);
   if (found == nullptr) {
+    args->start = args->stop = -1;
     return fail(args->status, TF_INVALID_ARGUMENT, "Unknown input name: %s",
                 name == nullptr ? "(NULL)" : name);
   }

@@ -1,5 +1,6 @@
 #include "host_table.h"
 
+#include "absent_functions.h"
 #include "buffer.h"
 #include "call.h"
 #include "construction.h"
@@ -19,11 +20,36 @@ size_t count_outputs(const mtf_kernel_node* node) { return node->outputs.size();
 using namespace mtf::kernels;
 
 const mtf_kernel_host mtf_kernel_host_table = {
-    sizeof(mtf_kernel_host), count_kernels,  kernel_at,       constraint_at,
-    host_arg_at, mtf_op_definition_count, mtf_op_definition_line,             count_handles_of, new_node,      free_node,
-    set_attr,                add_tensor_attr, add_input,      add_output,
+    sizeof(mtf_kernel_host),
+    count_kernels,
+    kernel_at,
+    constraint_at,
+    host_arg_at,
+    mtf_op_definition_count,
+    mtf_op_definition_line,
+    mtf_op_definition_shape_function,
+    mtf_infer_shapes,
+    mtf_make_absent_function,
+    count_handles_of,
+    new_node,
+    free_node,
+    set_attr,
+    add_tensor_attr,
+    add_input,
+    add_output,
     count_outputs,
-    create,                  delete_object,  new_call,        compute,
-    wait,                    take_failure,   finish,         free_call,       drop_buffer,
-    new_variable, free_variable, set_variable, read_variable, take_released_keepers,
+    create,
+    delete_object,
+    new_call,
+    compute,
+    wait,
+    take_failure,
+    finish,
+    free_call,
+    drop_buffer,
+    new_variable,
+    free_variable,
+    set_variable,
+    read_variable,
+    take_released_keepers,
 };

@@ -47,16 +47,16 @@ const OpDefinition* find_op_definition(std::string_view name) noexcept {
 
 using mtf::kernels::OpDefinition;
 
-TF_CAPI_EXPORT int32_t mtf_op_definition_count() {
+int32_t mtf_op_definition_count() {
   return mtf::kernels::count.load(std::memory_order_acquire);
 }
 
-TF_CAPI_EXPORT const char* mtf_op_definition_line(int32_t index) {
+const char* mtf_op_definition_line(int32_t index) {
   const OpDefinition* definition = mtf::kernels::definition_at(index);
   return definition == nullptr ? nullptr : definition->line.c_str();
 }
 
-TF_CAPI_EXPORT mtf_shape_function mtf_op_definition_shape_function(int32_t index) {
+mtf_shape_function mtf_op_definition_shape_function(int32_t index) {
   const OpDefinition* definition = mtf::kernels::definition_at(index);
   return definition == nullptr ? nullptr : definition->shape_function;
 }

@@ -95,6 +95,7 @@ TF_Tensor* TF_AllocateTensor(TF_DataType type, const int64_t* dims, int num_dims
     Tensor tensor{{}, static_cast<int32_t>(type), Dims(dims, num_dims)};
     size_t needed = 0;
     if (!size_of(tensor.dims, tensor.type, &needed)) return nullptr;
+    if (len < needed && TF_DataTypeSize(type) != 0) return nullptr;
     if (!allocate_on_host(&tensor, len > needed ? len : needed)) return nullptr;
     return new_tensor_handle(std::move(tensor));
   });

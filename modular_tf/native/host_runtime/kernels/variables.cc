@@ -104,6 +104,33 @@ bool is_locked_by(const mtf_kernel_call* call, const mtf_kernel_variable* variab
   });
 }
 
+// Variables that TF_TemporaryVariable has made, by name, until TF_DestroyTemporaryVariable.
+struct Temporaries {
+  Lock lock;
+  std::map<std::string, VariableRef> by_name;
+};
+
+Temporaries& temporaries() {
+  static auto* const made = new Temporaries;  // never destroyed: plugins' threads outlive destructors
+  return *made;
+}
+
+std::string text_of(const TF_StringView* text) {
+  return text == nullptr || text->data == nullptr ? std::string() : std::string(text->data, text->len);
+}
+
+// Lets an output refer to a variable; false and a status where it cannot.
+bool refer_to(mtf_kernel_call* call, size_t output, mtf_kernel_variable* variable,
+              TF_Status* status) {
+  if (output >= call->outputs.size() || !is_reference(call->node->outputs[output].type)) {
+    fail(status, TF_INVALID_ARGUMENT, "output %zu is no reference", output);
+    return false;
+  }
+  variable->retain();
+  call->outputs[output].variable.reset(variable);
+  return true;
+}
+
 // The lock of a variable, unless the call has it already.
 UniqueLock lock_unless_held(const mtf_kernel_call* call, mtf_kernel_variable* variable) {
   return is_locked_by(call, variable) ? UniqueLock() : UniqueLock(variable->lock);
@@ -245,6 +272,53 @@ void TF_ReleaseVariableInputLockHolder(TF_VariableInputLockHolder* holder) {
   auto* locks = static_cast<VariableLocks*>(end_handle(holder, HandleKind::kVariableLocks));
   if (locks == nullptr) return report_misuse(__func__, holder, HandleKind::kVariableLocks);
   locks->unlock();
+}
+
+void TF_TemporaryVariable(TF_OpKernelContext* context, TF_DataType type, const int64_t* dims,
+                          int num_dims, TF_StringView* name,
+                          void (*allocate)(TF_OpKernelContext*, TF_Tensor*, TF_DataType,
+                                           const int64_t*, int, TF_Status*),
+                          TF_Status* status) {
+  mtf_kernel_call* call = call_of(context, __func__, status);
+  if (call == nullptr) return;
+  with_status(status, [&] {
+    VariableRef variable(new_variable());
+    TF_Tensor* tensor = new_tensor_handle(
+        Tensor{{}, static_cast<int32_t>(type), Dims(dims, num_dims)});
+    if (tensor == nullptr) throw std::bad_alloc();
+    succeed(status);
+    allocate(context, tensor, type, dims, num_dims, status);
+    const std::unique_ptr<Tensor> made(
+        static_cast<Tensor*>(end_handle(tensor, HandleKind::kTensor)));
+    if (TF_GetCode(status) != TF_OK || made == nullptr) return;
+    variable->tensor = *made;
+    variable->is_initialized = true;
+    if (!refer_to(call, 0, variable.get(), status)) return;
+    const mtf::LockGuard guard(temporaries().lock);
+    const bool is_new = temporaries().by_name.emplace(text_of(name), std::move(variable)).second;
+    if (!is_new) {
+      fail(status, TF_ALREADY_EXISTS, "temporary variable '%s' exists", text_of(name).c_str());
+    }
+  });
+}
+
+void TF_DestroyTemporaryVariable(TF_OpKernelContext* context, int index, TF_StringView* name,
+                                 TF_Status* status) {
+  mtf_kernel_call* call = call_of(context, __func__, status);
+  if (call == nullptr) return;
+  with_status(status, [&] {
+    const mtf_kernel_variable* given = variable_of(call, index, status);
+    if (given == nullptr) return;
+    const mtf::LockGuard guard(temporaries().lock);
+    const auto found = temporaries().by_name.find(text_of(name));
+    if (found == temporaries().by_name.end() || found->second.get() != given) {
+      return fail(status, TF_NOT_FOUND, "no temporary variable '%s'", text_of(name).c_str());
+    }
+    if (call->outputs.empty()) return fail(status, TF_INVALID_ARGUMENT, "there is no output");
+    call->outputs[0] = {found->second->tensor, true, {}};
+    temporaries().by_name.erase(found);
+    succeed(status);
+  });
 }
 
 bool TF_IsRefInput(TF_OpKernelContext* context, int index, TF_Status* status) {
