@@ -149,7 +149,7 @@ def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin: Path
         ("other-machine.so", {"machine": 8}, "LD-008"),
         ("program.so", {"type": 2}, "LD-009"),
         ("no-init.so", {"exports": ("nothing",)}, "LD-010"),
-        ("kernel.so", {"exports": ("TF_InitKernel",)}, "LD-012"),
+        ("graph.so", {"exports": ("TF_InitGraph",)}, "LD-012"),
     ],
 )
 def test_what_its_bytes_refuse_is_remembered(tmp_path: Path, name, content, rule):
