@@ -87,8 +87,7 @@ INIT_SYMBOL_IS_FUNCTION = Rule(
 )
 KIND_SERVED = Rule(
     id="LD-012",
-    requirement="A plugin is of a kind that this host serves: a filesystem, a "
-    "device or kernels.",
+    requirement="A plugin is of a kind that this host serves: a filesystem, a device or kernels.",
     consequence="The candidate is listed with its kinds and not loaded.",
     remedy="Use this plugin with TensorFlow itself; this host runs no graph "
     "optimizers, profilers or PJRT devices.",

@@ -16,7 +16,6 @@ from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import OFFER_UNCHANGED
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.loaded_library import load_library
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.outcome import Outcome
 
@@ -215,6 +214,9 @@ class PluginLibrary:
         if self._loaded is not None:
             return self._loaded
         try:
+            # What loads libraries is imported where one is loaded; a list loads none.
+            from modular_tf.service.loaded_library import load_library  # noqa: PLC0415
+
             self._name()
         except OSError as error:  # also of an import
             raise_shortage(error)
