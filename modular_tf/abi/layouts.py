@@ -27,13 +27,17 @@ from modular_tf.abi.filesystem_layouts import (
     WRITABLE_FILE_SLOTS,
     filesystem_ops_layout,
 )
+from modular_tf.abi.kernel_layouts import KERNEL_LAYOUTS
 from modular_tf.abi.layout import Dialect, Field, Kind, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LAYOUTS: Mapping[tuple[str, Dialect | None], Layout] = MappingProxyType(
-    {(layout.name, layout.dialect): layout for layout in (*FILESYSTEM_LAYOUTS, *DEVICE_LAYOUTS)}
+    {
+        (layout.name, layout.dialect): layout
+        for layout in (*FILESYSTEM_LAYOUTS, *DEVICE_LAYOUTS, *KERNEL_LAYOUTS)
+    }
 )
 """All layouts, by C name and dialect; `None` for a struct that all dialects share."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import sys
+
+from modular_tf.events.event_log import CRITICAL, ROOT, EventLog
 
 VARIABLE = "MODULAR_TF_LOG"
 OUTPUTS = ("pretty", "json", "off")
@@ -19,7 +21,10 @@ def set_up(output: str | None, verbosity: int) -> None:
     from_environment = output is None and verbosity == 0
     if from_environment and not os.environ.get(VARIABLE):
         # What a user must know is in the result, and a log costs time.
-        logging.getLogger("modular_tf").setLevel(logging.CRITICAL)
+        if "logging" in sys.modules:
+            sys.modules["logging"].getLogger(ROOT).setLevel(CRITICAL)
+        else:
+            EventLog.default_level = CRITICAL
         return
     from modular_tf.service.log_output import configure_logging, follow_environment  # noqa: PLC0415  (likewise)
 

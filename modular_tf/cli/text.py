@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _WITHOUT_COLOUR = ("dumb", "unknown")
-
-_CONTROLS = {
-    code: chr(code).encode("unicode_escape").decode("ascii")
-    # Those that end a field or line, or that a terminal obeys; URIs of oss:// have the first ones.
-    for code in (0, *range(0x07, 0x20), *range(0x7F, 0xA0))
-}
 
 
 def printable(text: str) -> str:
@@ -35,12 +30,20 @@ def _written_out(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+@cache
+def _controls() -> dict[int, str]:
+    """Return how control characters are written out, by their codes."""
+    # Those that end a field or line, or that a terminal obeys; URIs of oss:// have the first ones.
+    codes = (0, *range(0x07, 0x20), *range(0x7F, 0xA0))
+    return {code: chr(code).encode("unicode_escape").decode("ascii") for code in codes}
+
+
 def without_controls(text: str) -> str:
     """Return `text` with control characters written out, so that a name stays one field.
 
     Bytes that are no text stay what they are: programs find the file by them.
     """
-    return text.translate(_CONTROLS)
+    return text.translate(_controls())
 
 
 def raw(text: str) -> bytes:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CPU = "CPU"
-_ENTRY = re.compile(r"(?:(?P<type>[A-Za-z][A-Za-z0-9_]*):)?(?P<ordinal>[0-9]{1,9})")
+_ENTRY = r"(?:(?P<type>[A-Za-z][A-Za-z0-9_]*):)?(?P<ordinal>[0-9]{1,9})"
 
 
 def parse_enabled_types(text: str | None) -> frozenset[str] | None:
@@ -56,7 +56,7 @@ class VisibleDevices:
         return cls(",".join(map(str, entries)), most)
 
     def _add(self, entry: str) -> None:
-        match = _ENTRY.fullmatch(entry)
+        match = re.fullmatch(_ENTRY, entry)
         if match is None:
             raise self._error(f"{entry!r} is neither TYPE:n nor n")
         ordinals = self._chosen.setdefault(match["type"], [])

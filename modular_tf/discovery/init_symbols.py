@@ -24,6 +24,9 @@ _INIT_SYMBOLS = tuple(
         ("GetPjrtApi", Kind.NEXT_DEVICE),
     )
 )
+# That of the first draft of kernels. The name is anybody's, so the library must register some.
+_EARLY_KERNEL_INIT = SymbolName("InitPlugin")
+_REGISTERS_KERNELS = "TF_RegisterKernelBuilder"
 
 
 def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
@@ -32,8 +35,13 @@ def init_symbols_of(elf: ElfFile) -> dict[str, tuple[Kind, Symbol]]:
     Raises:
         ElfError: Its tables are damaged.
     """
-    found = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS)
-    return {name.text: (kind, symbol) for name, kind, symbol in found if symbol is not None}
+    names = ((name, kind, elf.find(name)) for name, kind in _INIT_SYMBOLS)
+    found = {name.text: (kind, symbol) for name, kind, symbol in names if symbol is not None}
+    if not any(kind is Kind.KERNEL for kind, _ in found.values()):
+        early = elf.find(_EARLY_KERNEL_INIT)
+        if early is not None and any(it.name == _REGISTERS_KERNELS for it in elf.undefined()):
+            found[_EARLY_KERNEL_INIT.text] = Kind.KERNEL, early
+    return found
 
 
 def kinds_of(elf: ElfFile) -> frozenset[Kind]:

@@ -21,4 +21,4 @@ class Kind(Enum):
         return self.value
 
 
-SERVED_KINDS = frozenset((Kind.FILESYSTEM, Kind.DEVICE))
+SERVED_KINDS = frozenset((Kind.FILESYSTEM, Kind.DEVICE, Kind.KERNEL))

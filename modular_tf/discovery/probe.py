@@ -50,7 +50,8 @@ class Probe:
         kinds: The kinds of plugin that it is; empty if it is none or unreadable.
         elf: Facts of the library; None if it could not be read.
         problems: The rules that it breaks, the most significant first.
-        libraries: The libraries that will be loaded with it.
+        libraries: The libraries that will be loaded with it, and those that its code may open by
+            name and that need TensorFlow.
         missing_symbols: The symbols that it needs and that are not defined anywhere.
         passed_over: Paths at which other libraries would have been found instead.
         executable_stacks: Files, of the candidate and of those loaded with it, that ask for an
@@ -142,8 +143,8 @@ class Prober:
         elf.require_shared_object()
         found.problems += _init_symbol_problems(elf, init_symbols)
         if link and not found.problems:
-            is_device_plugin = Kind.DEVICE in found.kinds
-            found.link = check_link(elf, self._host, process, is_device_plugin=is_device_plugin)
+            takes_stand_ins = not found.kinds.isdisjoint((Kind.DEVICE, Kind.KERNEL))
+            found.link = check_link(elf, self._host, process, takes_stand_ins=takes_stand_ins)
             found.problems += found.link.problems
 
     def _scope(self) -> ProcessScope:

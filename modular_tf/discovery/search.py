@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.candidate import Candidate, Source, Twin
 from modular_tf.discovery.naming import plugin_names
-from modular_tf.discovery.sources.distributions import search_distributions
+from modular_tf.discovery.sources.distributions import read_distribution, search_distributions
 from modular_tf.discovery.sources.entry_points import search_entry_points
 from modular_tf.discovery.sources.installed import Installation, installed_distributions
 from modular_tf.discovery.sources.named_paths import (
@@ -34,6 +34,8 @@ from modular_tf.rules.shortage import SHORTAGE, ShortageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from modular_tf.discovery.sources.distributions import Recall
+
 __all__ = ["Discovery", "discover", "discover_named", "installed_among"]
 
 
@@ -55,7 +57,7 @@ class Discovery(NamedTuple):
 def discover(
     paths: SearchPaths,
     installation: Installation | None = None,
-    recall: Callable[[str, Callable[[str], bool]], bool] = lambda path, look: look(path),
+    recall: Recall = read_distribution,
 ) -> Discovery:
     """Find candidates in all places of `paths`; no code of a plugin is run. [any thread]
 
@@ -64,8 +66,8 @@ def discover(
     Args:
         paths: Where to search.
         installation: What was read of the installed distributions for this search already.
-        recall: Tells whether a library of a distribution is a plugin, by what it knows, or by the
-            look that it is given.
+        recall: Returns the plugins among the libraries of a distribution, by what it knows, or by
+            the two functions that it is given.
     """
     log = SearchLog()
     if installation is None or installation.python_path != paths.python_path:

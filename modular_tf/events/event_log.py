@@ -3,12 +3,12 @@
 An application that has configured structlog gets the events from the logger that
 `structlog.get_logger` makes, so its own factory, wrapper class, processors and bound context count.
 structlog is the slowest import of the package, so it is never loaded here: 150 ms of CPU time
-beside 161 ms for all of `modular-tf list` without a plugin (the best of 21 runs each).
+beside 161 ms for all of `modular-tf list` without a plugin (the best of 21 runs each). Nor is
+`logging`, which takes 6 ms: where nobody has imported it, nobody has a handler.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,17 +16,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from modular_tf.events.delivery import deliver
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Mapping
 
 ROOT = "modular_tf"
 """The logger above all of this package's."""
 
+# The levels of `logging`.
+DEBUG, INFO, WARNING, ERROR, CRITICAL = 10, 20, 30, 40, 50
+
 _METHODS = {  # of structlog's loggers; an application may give the levels of logging other names
-    logging.DEBUG: "debug",
-    logging.INFO: "info",
-    logging.WARNING: "warning",
-    logging.ERROR: "error",
-    logging.CRITICAL: "critical",
+    DEBUG: "debug",
+    INFO: "info",
+    WARNING: "warning",
+    ERROR: "error",
+    CRITICAL: "critical",
 }
 
 
@@ -45,39 +49,48 @@ class EventLog:
         name: The part, as `device.registry`.
     """
 
-    __slots__ = ("_bound", "_stdlib")
+    __slots__ = ("_bound", "_name")
 
     shown_by_us: ClassVar[bool] = False
     """Whether `modular_tf.log_output` shows the events, instead of the application's structlog."""
 
+    default_level: ClassVar[int] = 0
+    """The level of the logger `modular_tf` while nobody has given it one."""
+
     def __init__(self, name: str) -> None:
-        self._stdlib = logging.getLogger(f"{ROOT}.{name}")
+        self._name = f"{ROOT}.{name}"
         self._bound: dict[str, object] = {}
 
     def bind(self, **values: object) -> EventLog:
         """Return a log of the same part, whose events have these keys and values first."""
         log = object.__new__(EventLog)
-        log._stdlib, log._bound = self._stdlib, {**self._bound, **values}
+        log._name, log._bound = self._name, {**self._bound, **values}
         return log
 
     def is_enabled_for(self, level: int) -> bool:
         """Return whether an event of this level of `logging` would be handled."""
+        logging = sys.modules.get("logging")
+        if logging is None or not hasattr(logging, "captureWarnings"):  # its last function
+            return False
         # As `isEnabledFor`, without the lock of `logging`, under which handlers are configured.
-        logger = self._stdlib
-        enabled = not logger.disabled and logger.manager.disable < level
-        return enabled and logger.getEffectiveLevel() <= level
+        manager = logging.Logger.manager
+        if manager.disable >= level or getattr(
+            manager.loggerDict.get(self._name), "disabled", False
+        ):
+            return False
+        return _effective_level(manager, self._name) <= level
 
     def debug(self, event: str, **values: object) -> None:
         """Log a step at level DEBUG."""
-        self.write(logging.DEBUG, event, values)
+        self.write(DEBUG, event, values)
 
     def info(self, event: str, **values: object) -> None:
         """Log an outcome at level INFO."""
-        self.write(logging.INFO, event, values)
+        self.write(INFO, event, values)
 
     def warning(self, event: str, **values: object) -> None:
         """Log something that the user should act on."""
-        self.write(logging.WARNING, event, values)
+        self.write(WARNING, event, values)
 
     def write(
         self, level: int, event: str, values: Mapping[str, object], *, created: float | None = None
@@ -98,19 +111,24 @@ class EventLog:
         self, record: logging.LogRecord, event: str, values: Mapping[str, object]
     ) -> None:
         """Pass an event to the application's processors and handlers."""
+        import logging  # noqa: PLC0415  (it is: a level is enabled)
+
         try:
             structlog = _configured_structlog()
             if structlog is None:
-                self._stdlib.handle(record)
+                _require_handler()
+                logging.getLogger(self._name).handle(record)
             else:
-                log = structlog.get_logger(self._stdlib.name, **self._bound)
+                log = structlog.get_logger(self._name, **self._bound)
                 getattr(log, _METHODS[record.levelno])(event, **values)
         except Exception:  # noqa: BLE001  (of the application's code)
             if logging.lastResort is not None:
                 logging.lastResort.handle(record)
 
     def _record(self, level: int, told: Event, created: float | None) -> logging.LogRecord:
-        record = logging.LogRecord(self._stdlib.name, level, "", 0, told, None, None)
+        from logging import LogRecord  # noqa: PLC0415  (likewise)
+
+        record = LogRecord(self._name, level, "", 0, told, None, None)
         record.event = told
         if created is not None:
             record.created = created
@@ -140,5 +158,22 @@ def _shown(value: object) -> str:
     return text if plain else repr(value)
 
 
-# A library says nothing unless the application asks: a record that nobody handles is dropped.
-logging.getLogger(ROOT).addHandler(logging.NullHandler())
+def _effective_level(manager: logging.Manager, name: str) -> int:
+    """Return the level of a logger or of the next one above it that has one; none is made."""
+    while name:
+        level: int = getattr(manager.loggerDict.get(name), "level", 0)
+        if name == ROOT:
+            level = level or EventLog.default_level
+        if level:
+            return level
+        name = name.rpartition(".")[0]
+    return manager.root.level
+
+
+def _require_handler() -> None:
+    """Have the record dropped that nobody handles: a library says nothing until it is asked."""
+    import logging  # noqa: PLC0415  (likewise)
+
+    root = logging.getLogger(ROOT)
+    if not any(isinstance(handler, logging.NullHandler) for handler in root.handlers):
+        root.addHandler(logging.NullHandler())

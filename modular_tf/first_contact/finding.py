@@ -37,7 +37,7 @@ _STAGES = ("load", "init")
 _OF_TRIAL = frozenset({PROCESS_STATE_KEPT, NEIGHBOURS_LINKABLE})
 _NOTE = frozenset(("stage", "rule", "message", "scheme"))
 _PLATFORM = frozenset(("device_type", "platform", "priority"))
-_OFFER = frozenset(("schemes", "platform"))
+_OFFER = frozenset(("schemes", "platform", "kernels", "ops"))
 _INCIDENT = frozenset(("rule", "message", "signal", "last_call", "backtrace", "said"))
 _FINDING = frozenset(("incident", "offer", "notes", "opened", "lasting"))
 MOST_NOTES = 4096
@@ -45,6 +45,7 @@ _MOST_OPENED = 1024
 _MOST_OF_A_PATH = 4096
 _MOST_TO_READ = 1 << 33  # bytes of what was opened: each start may read them again
 _MOST_SCHEMES = 1024  # as FS-004
+_MOST_KERNELS = 1 << 20
 _MOST_OF_A_FRAME = 1020
 _MOST_OF_A_SCHEME = 1000
 _32_BITS = (-(1 << 31), (1 << 31) - 1)
@@ -122,15 +123,24 @@ class Offer(NamedTuple):
     Attributes:
         schemes: Those whose tables were accepted and whose `init` succeeded, in its order.
         platform: Its device platform, None for none.
+        kernels: How many kernels.
+        ops: How many definitions of operations.
     """
 
     schemes: tuple[str, ...] = ()
     platform: PlatformOffer | None = None
+    kernels: int = 0
+    ops: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
         platform = None if self.platform is None else self.platform.as_dict()
-        return {"schemes": list(self.schemes), "platform": platform}
+        return {
+            "schemes": list(self.schemes),
+            "platform": platform,
+            "kernels": self.kernels,
+            "ops": self.ops,
+        }
 
     @classmethod
     def from_dict(cls, value: Any) -> Offer:
@@ -145,7 +155,8 @@ class Offer(NamedTuple):
         schemes = tuple([_name(each, SCHEME) for each in listed(given["schemes"], _MOST_SCHEMES)])
         if len(schemes) > 1 and len(set(schemes)) < len(schemes):
             raise ValueError("expected each scheme once")
-        return cls(schemes, read)
+        counts = (number_in(given[name], 0, _MOST_KERNELS) for name in ("kernels", "ops"))
+        return cls(schemes, read, *counts)
 
 
 class _Incident(NamedTuple):

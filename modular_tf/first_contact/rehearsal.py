@@ -23,6 +23,7 @@ from modular_tf.loading.additional_libraries import opened_since
 from modular_tf.loading.bound_files import additional_libraries_of
 from modular_tf.loading.device_loader import RefusedDevicePluginError
 from modular_tf.loading.filesystem_tables import FilesystemTables, RefusedTables
+from modular_tf.loading.kernel_loader import KERNEL_INIT, KernelOffer, init_kernels
 from modular_tf.loading.loader import FILESYSTEM_INIT, init_filesystems, map_file
 from modular_tf.loading.unlinkable_neighbours import unlinkable_neighbours
 from modular_tf.native.device_calls import announce_calls
@@ -52,6 +53,7 @@ class Rehearsal:
         notes: The violations so far.
         schemes: The schemes that it would register.
         platform: The device platform that it would register.
+        kernels: The kernels that it would register.
         faults: Violations for which it is not mapped at all.
         opened: The libraries that its code opened, None where not all are known.
 
@@ -64,6 +66,7 @@ class Rehearsal:
         self.notes: list[Violation] = []
         self.schemes: list[str] = []
         self.platform: PlatformOffer | None = None
+        self.kernels = KernelOffer()
         self.faults: list[Violation] = []
         self.opened: tuple[SeenFile, ...] | None = ()
         self._task = task
@@ -71,7 +74,9 @@ class Rehearsal:
 
     def finding(self) -> Finding:
         """Return the finding."""
-        offer = Offer(tuple(self.schemes), self.platform)
+        kernels = self.kernels
+        counts = len(kernels.kernels), len(kernels.op_definitions)
+        offer = Offer(tuple(self.schemes), self.platform, *counts)
         notes = self._kept_notes()
         # The files beside the plugin may change, and the finding does not depend on them.
         is_lasting = all(note.rule != NEIGHBOURS_LINKABLE for note in notes)
@@ -108,6 +113,8 @@ class Rehearsal:
             self._rehearse_filesystems(library)
         if "device" in task.kinds:
             self._rehearse_devices(library)
+        if "kernel" in task.kinds:
+            self._rehearse_kernels(library)
         self.opened = opened_since(additional_libraries_of(library))
         if unmapped_count() != unmapped:  # it is unknown which library that was
             self.opened = None
@@ -179,6 +186,13 @@ class Rehearsal:
                 self._journal.enter("device_memory_usage")
                 executor.memory_usage()
         self._journal.device = None
+
+    # -- kernels --------------------------------------------------------------------------------
+
+    def _rehearse_kernels(self, library: Library) -> None:
+        self._journal.enter(KERNEL_INIT)
+        self.kernels = init_kernels(library, plugin=self._task.plugin)
+        self._note_violations(self.kernels.violations)
 
     # -- notes ----------------------------------------------------------------------------------
 

@@ -24,10 +24,10 @@ from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.trust.judge import TrustJudge
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.errors import ElfError, PluginError
-from modular_tf.loading.bound_files import by_init, own_paths, rejected_libraries
+from modular_tf.loading.bound_files import arrived_since, by_init, rejected_libraries
 from modular_tf.loading.opened_file import OpenDescriptor
 from modular_tf.loading.origin_folder import unmirrored_path
-from modular_tf.native.library import Library, mapped_objects, mapped_since
+from modular_tf.native.library import Library, mapped_objects
 from modular_tf.rules import Violation
 from modular_tf.rules import trust as rules
 from modular_tf.rules.shortage import raise_shortage
@@ -127,7 +127,7 @@ def judge_opened_by_init(
     Raises:
         PluginError: One of the libraries is not trusted (LD-098).
     """
-    since = [new for new in mapped_since(additional.stub) if new.path not in own_paths]
+    since = arrived_since(additional.stub)
     times = by_init.setdefault(additional.stub, [])
     if objects := tuple(new for new in since if new not in before):
         times.append(additional._replace(objects=objects))
@@ -148,7 +148,7 @@ def opened_since(additional: AdditionalLibraries) -> tuple[SeenFile, ...] | None
     Returns:
         None if a mapped library is not the file that is at its path now.
     """
-    since = [new for new in mapped_since(additional.stub) if new.path not in own_paths]
+    since = arrived_since(additional.stub)
     if not since:
         return ()
     imported = _imported(since)

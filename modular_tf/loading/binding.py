@@ -14,13 +14,15 @@ from modular_tf.errors import ModularTFError, PluginError
 from modular_tf.loading.bound_files import (
     AdditionalLibraries,
     Bound,
+    arrived_since,
     bound,
     file_key,
     is_single_threaded,
     own_paths,
 )
+from modular_tf.loading.opened_by_name import is_needed, opened_by_name
 from modular_tf.loading.opened_file import DESCRIPTORS, OpenedFile, changed_since
-from modular_tf.loading.origin_folder import mirrored_path
+from modular_tf.loading.origin_folder import shown_file
 from modular_tf.loading.private_copy import copy_for_host, in_memory
 from modular_tf.loading.stub_library import stub_library
 from modular_tf.loading.target import LinkNames, Target
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from modular_tf.discovery.file_identity import SeenFile
+    from modular_tf.loading.opened_by_name import OpenedByName
     from modular_tf.loading.opened_file import OpenDescriptor
 
 _STUB = "libmodular_tf_stub.so"
@@ -69,6 +72,7 @@ def bind(
     Args:
         path: The plugin's file.
         companions: Files of libraries that the plugin brings along, in the order of their needs.
+            Those that nobody needs are mapped when its code opens them by name.
         replaced_sonames: Names of libraries that the host runtime replaces.
         absent: Functions that are not defined anywhere. One that returns 0 and reports its call by
             name replaces each (KN-100).
@@ -84,15 +88,22 @@ def bind(
     """
     _require_proc(path)
     seen = None if checked is None else {file.path: file for file in checked}
-    with _lock, ExitStack() as opened:
+    with _lock, ExitStack() as opened, ExitStack() as copies:
         files = [_open(file, seen, opened) for file in (*companions, path)]
         identity = file_key(files[-1].identity)
         hashes = tuple(file.sha256() for file in files) if sealed else None
         key = hashes or identity
         known = bound.get(key)
         if known is None or not files[-1].may_be(known.sha256):
-            known = _map(_targets(files, replaced_sonames, opened, sealed=sealed), absent)
+            read = [(file, LinkNames.of(file.mapped_as, file.path)) for file in files]
+            needed = is_needed(read, replaced_sonames)
+            others = [found for found, is_now in zip(read, needed, strict=True) if not is_now]
+            read = [found for found, is_now in zip(read, needed, strict=True) if is_now]
+            by_name = opened_by_name(others, replaced_sonames, copies)
+            targets = _targets(read, replaced_sonames, by_name, opened, sealed=sealed)
+            known = _map(targets, absent, by_name)
             bound[key] = bound[identity] = known
+            copies.pop_all()
         if known.library.path == path:
             return known.library
         show_as(known.mapped_as, path)
@@ -113,7 +124,7 @@ def _open(path: str, seen: Mapping[str, SeenFile] | None, opened: ExitStack) -> 
     return file
 
 
-def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
+def _map(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName) -> Bound:
     """Map files, the plugin last, and record the paths that the dynamic linker knows them by.
 
     Raises:
@@ -125,20 +136,23 @@ def _map(targets: Sequence[Target], absent: Sequence[str]) -> Bound:
         own_paths.add(target.mapped_as)
     load_runtime()
     single_threaded = is_single_threaded()
-    stub = _map_stub(targets, absent)
-    arrived = tuple(new for new in mapped_since(stub) if new.path not in own_paths)
+    stub = _map_stub(targets, absent, by_name)
+    for new in mapped_since(stub) if by_name.shown else ():
+        show_as(new.path, shown_file(new.path) or new.path)
     wanted = {target.file.path: target.names.linked for target in targets}
     library = Library.find(mapped_as)
     if library is None:
         path = plugin.path
         raise Violation(MAPPABLE, f"{path}: mapped, but not found again").error(PluginError)
-    additional = AdditionalLibraries(stub, arrived, wanted, single_threaded)
-    return Bound(Library(plugin.path, library.handle), mapped_as, plugin.known_sha256, additional)
+    additional = AdditionalLibraries(stub, tuple(arrived_since(stub)), wanted, single_threaded)
+    library = Library(plugin.path, library.handle)
+    return Bound(library, mapped_as, plugin.known_sha256, additional, by_name)
 
 
 def _targets(
-    files: Sequence[OpenedFile],
+    files: Sequence[tuple[OpenedFile, LinkNames]],
     replaced_sonames: frozenset[str],
+    by_name: OpenedByName,
     opened: ExitStack,
     *,
     sealed: bool,
@@ -150,36 +164,37 @@ def _targets(
             search path (LD-097) cannot be changed.
     """
     # A plugin that other code has mapped is not bound to the host runtime.
-    is_elsewhere = Library.find(files[-1].mapped_as) is not None
-    read = [LinkNames.of(file.mapped_as, file.path) for file in files]
+    is_elsewhere = Library.find(files[-1][0].mapped_as) is not None
     levels: dict[str, int] = {}
-    for file, names in zip(files, read, strict=True):
+    for file, names in files:
         if names.levels is not None:
             folder = os.path.dirname(file.path)
             levels[folder] = max(names.levels, levels.get(folder, 0))
     targets = []
-    for file, names in zip(files, read, strict=True):
+    for file, names in files:
         source: OpenDescriptor = file
-        must_differ = names.must_differ(replaced_sonames) or (is_elsewhere and file is files[-1])
+        must_differ = names.must_differ(replaced_sonames) or (is_elsewhere and file is files[-1][0])
         if sealed or must_differ or file.must_be_copied:
             source = copy_for_host(file, replaced_sonames)
             opened.callback(source.close)
-        mapped_as = _place(file, source, levels.get(os.path.dirname(file.path)))
+        mapped_as = _place(file, source, levels.get(os.path.dirname(file.path)), by_name)
         targets.append(Target(file, mapped_as, source is not file, names))
     return targets
 
 
-def _place(file: OpenedFile, source: OpenDescriptor, levels: int | None) -> str:
+def _place(
+    file: OpenedFile, source: OpenDescriptor, levels: int | None, by_name: OpenedByName
+) -> str:
     """Return the path to map a file by: in a mirror of its folder if a library there needs one."""
     if sanitizer_of_process() is not None:
         source.keep()  # it reads the file again by that path, to name functions in its report
     if levels is None:
         return source.mapped_as
-    placed = mirrored_path(file.path, source, levels)
+    placed = by_name.mirrored_path(file.path, source, levels)
     return placed or source.mapped_as
 
 
-def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
+def _map_stub(targets: Sequence[Target], absent: Sequence[str], by_name: OpenedByName) -> str:
     """Map a stub that needs the host runtime and these targets, and defines absent functions.
 
     Returns the path of the stub. Companions are named in it, since an open file has no folder to
@@ -205,7 +220,10 @@ def _map_stub(targets: Sequence[Target], absent: Sequence[str]) -> str:
 
         needed += [make(name, [path], {}) for name, path in unresolved_names(targets).items()]
         soname = f"{_STUB}.{next(_stub_numbers)}"
-        stub = make(soname, needed, {name: absent_function(name, plugin.path) for name in absent})
+        functions = {name: absent_function(name, plugin.path) for name in absent}
+        if by_name.shown:  # which are no part of what is mapped with the stub
+            needed.append(make(by_name.host_name, [load_runtime().path], functions))
+        stub = make(soname, needed, functions)
         for target in targets:
             if not target.is_copy:
                 target.file.require_unwritten()

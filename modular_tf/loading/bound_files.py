@@ -6,8 +6,11 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import FileIdentity
+from modular_tf.loading.origin_folder import shown_file
+from modular_tf.native.library import mapped_since
 
 if TYPE_CHECKING:
+    from modular_tf.loading.opened_by_name import OpenedByName
     from modular_tf.native.library import Library, MappedObject
 
 
@@ -38,12 +41,14 @@ class Bound(NamedTuple):
         mapped_as: The path by which it, or a copy of it, was mapped.
         sha256: The hash of its bytes when it was checked, None if unknown.
         additional: The libraries that were mapped with it.
+        by_name: The libraries that its code may open by name.
     """
 
     library: Library
     mapped_as: str
     sha256: str | None
     additional: AdditionalLibraries
+    by_name: OpenedByName
 
 
 bound: dict[tuple[int, ...] | tuple[str, ...], Bound] = {}
@@ -60,10 +65,25 @@ own_paths: set[str] = set()
 """The paths of all libraries that `binding` has mapped, stubs included."""
 
 
+def arrived_since(stub: str) -> list[MappedObject]:
+    """Return the libraries that were mapped after a stub and are not of `binding`. [any thread]"""
+    since = mapped_since(stub)
+    return [new for new in since if new.path not in own_paths and shown_file(new.path) is None]
+
+
+def close_unopened(library: Library) -> None:
+    """Close what the code of a library of `binding` could have opened by name and did not."""
+    _bound(library).by_name.close_unopened()
+
+
 def additional_libraries_of(library: Library) -> AdditionalLibraries:
     """Return the libraries that were mapped with a library of `binding`."""
+    return _bound(library).additional
+
+
+def _bound(library: Library) -> Bound:
     found = list(bound.values())  # a copy: other threads add to it
-    return next(one.additional for one in found if one.library.handle == library.handle)
+    return next(one for one in found if one.library.handle == library.handle)
 
 
 def is_single_threaded() -> bool:

@@ -46,8 +46,13 @@ class OpenDescriptor:
 
     def __init__(self, file: FileIO) -> None:
         self._file = _off_standard_streams(file)
-        self.fd = self._file.fileno()
+        self.fd = self._number = self._file.fileno()
         self.mapped_as = _unique_path(self.fd)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the descriptor is open; one that is kept always is."""
+        return not self._file.closed or self.fd != self._number
 
     def keep(self) -> None:
         """Keep the file open for the life of the process, with another descriptor and path.
@@ -55,7 +60,7 @@ class OpenDescriptor:
         The first one ends with its owner, at the latest with the interpreter, before a sanitizer
         writes its report.
         """
-        if self.fd == self._file.fileno():
+        if self.fd == self._number:
             self.fd = fcntl.fcntl(self.fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
             self.mapped_as = _unique_path(self.fd)
 

@@ -14,14 +14,14 @@ import itertools
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.concurrency.owned_file import open_owned
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from io import FileIO
 
     from modular_tf.discovery.elf import ElfFile
@@ -33,7 +33,8 @@ _UNLOCKED_LIFE_S = 60.0  # a process that has just made its folder has not locke
 _MOST_LEVELS = 8
 
 _numbers = itertools.count(1)
-_mirrors: dict[tuple[int, str, int], _Mirror] = {}
+_mirrors: dict[tuple[int, str, int, str], _Mirror] = {}
+_shown_files: dict[str, str] = {}  # by their places in mirrors
 _root: tuple[int, str, FileIO] | None = None  # process, path, lock
 
 
@@ -54,13 +55,34 @@ def origin_levels(elf: ElfFile, file: str) -> int | None:
     return 0 if elf.dynamic.strings.mentions(b"dladdr") else None
 
 
-def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
+class ShownLibrary(NamedTuple):
+    """A library that stands in mirrors for the file of that name.
+
+    Attributes:
+        file: The file.
+        source: What is mapped when somebody opens it by name.
+    """
+
+    file: str
+    source: OpenDescriptor
+
+
+def mirrored_path(
+    file: str,
+    source: OpenDescriptor,
+    levels: int,
+    shown: Sequence[ShownLibrary] = (),
+    *,
+    shown_for: str = "",
+) -> str | None:
     """Return a path to an open file in a mirror of the folder of `file`.
 
     Args:
         file: The library's file.
         source: The open file that is mapped for it; it stays open from now on.
         levels: How many parent folders are mirrored as well.
+        shown: Libraries that the mirror shows in the places of their files.
+        shown_for: The plugin that they are shown to, which has mirrors of its own.
 
     Returns:
         None if no mirror can be made.
@@ -68,11 +90,13 @@ def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
     folder, name = os.path.split(file)
     if is_privileged():  # the user controls where temporary files go
         return None
-    key = (os.getpid(), os.path.realpath(folder), levels)
+    key = (os.getpid(), os.path.realpath(folder), levels, shown_for if shown else "")
     try:
         mirror = _mirrors.get(key)
         if mirror is None or not mirror.has_room(name, source):
             mirror = _mirrors[key] = _Mirror(key[1], levels)
+            for library in shown:
+                mirror.show(library)
         placed = mirror.place(name, source)
     except OSError as error:
         raise_shortage(error)
@@ -83,8 +107,14 @@ def mirrored_path(file: str, source: OpenDescriptor, levels: int) -> str | None:
 
 def unmirrored_path(path: str) -> str:
     """Return the file that a path in a mirror leads to; any other path unchanged."""
-    is_ours = _root is not None and path.startswith(f"{_root[1]}/")
-    return os.path.realpath(path) if is_ours else path
+    if _root is None or not path.startswith(f"{_root[1]}/"):
+        return path
+    return shown_file(path) or os.path.realpath(path)
+
+
+def shown_file(path: str) -> str | None:
+    """Return the file in whose place a mirror shows another at a path; None for any other path."""
+    return _shown_files.get(os.path.normpath(path)) if _shown_files else None
 
 
 def remove_mirrors() -> None:
@@ -95,6 +125,7 @@ def remove_mirrors() -> None:
         with root[2]:
             if root[0] == os.getpid():
                 _mirrors.clear()
+                _shown_files.clear()
                 _remove(root[1])
 
 
@@ -106,6 +137,7 @@ class _Mirror:
 
     def __init__(self, folder: str, levels: int) -> None:
         self._folder = folder
+        self._levels = levels
         self._shown: set[str] = set()
         self._mapped: dict[str, tuple[int, int]] = {}
         at = os.path.join(_own_root(), str(next(_numbers)))
@@ -140,6 +172,41 @@ class _Mirror:
             self._shown.add(name)
             self._mapped[name] = _inode(source)
         return link
+
+    def show(self, library: ShownLibrary) -> None:
+        """Show a library in the place of a file, if that is in a folder that is mirrored."""
+        folder, name = os.path.split(library.file)
+        way = os.path.relpath(os.path.realpath(folder), self._folder)
+        steps = [step for step in way.split("/") if step != "."]
+        if steps.count("..") > self._levels:
+            return
+        at = self._path
+        for step in steps:
+            at = os.path.normpath(os.path.join(at, step))
+            _make_folder_of_link(at)
+        link = os.path.join(at, name)
+        with suppress(FileNotFoundError):
+            os.unlink(link)
+        os.symlink(f"/proc/self/fd/{library.source.fd}", link)
+        _shown_files[link] = library.file
+        if not steps:
+            self._shown.add(name)
+
+
+def _make_folder_of_link(link: str) -> None:
+    """Replace a link to a folder by a folder of links to what is in it; leave any other as it is.
+
+    Raises:
+        OSError: There is no such folder.
+    """
+    if not os.path.islink(link):
+        return
+    folder = os.readlink(link)
+    names = os.listdir(folder)
+    os.unlink(link)
+    os.mkdir(link, 0o700)
+    for name in names:
+        os.symlink(os.path.join(folder, name), os.path.join(link, name))
 
 
 def _inode(source: OpenDescriptor) -> tuple[int, int]:

@@ -44,7 +44,9 @@ def in_memory(data: bytes, name: str) -> OpenDescriptor:
     return memory
 
 
-def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDescriptor:
+def copy_for_host(
+    file: OpenedFile, replaced_sonames: frozenset[str], host_name: str = SONAME
+) -> OpenDescriptor:
     """Return a sealed copy of a library that needs the host runtime instead of TensorFlow's.
 
     Its search path has no relative directories.
@@ -52,6 +54,7 @@ def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDes
     Args:
         file: The library.
         replaced_sonames: Names of libraries that the host runtime replaces.
+        host_name: The name of the library that replaces them.
 
     Raises:
         PluginError: A name or a search path cannot be changed in place (LD-053, LD-097); the bytes
@@ -66,7 +69,7 @@ def copy_for_host(file: OpenedFile, replaced_sonames: frozenset[str]) -> OpenDes
         if file.known_sha256 is not None:
             require_same(file.path, sha256_of(copy.fd), file.known_sha256)
         with ElfFile(copy.mapped_as) as elf:
-            patches = _patches(elf, replaced_sonames, file.path)
+            patches = _patches(elf, replaced_sonames, file.path, host_name)
         for offset, data in patches:
             os.pwrite(copy.fd, data, offset)
         fcntl.fcntl(copy.fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -96,12 +99,14 @@ def _copy_file(source: int, target: int) -> None:
         copied += n_bytes
 
 
-def _patches(elf: ElfFile, replaced_sonames: frozenset[str], path: str) -> list[tuple[int, bytes]]:
+def _patches(
+    elf: ElfFile, replaced_sonames: frozenset[str], path: str, host_name: str
+) -> list[tuple[int, bytes]]:
     """Return file offsets and the bytes to write there."""
     entries = list(_dynamic_entries(elf))
     table = next(value for _, tag, value in entries if tag == _DT_STRTAB)
     return [
-        *_need_patches(elf, replaced_sonames, path, entries, table),
+        *_need_patches(elf, replaced_sonames, path, host_name, entries, table),
         *_search_path_patches(elf, path, entries, table),
     ]
 
@@ -110,6 +115,7 @@ def _need_patches(
     elf: ElfFile,
     replaced_sonames: frozenset[str],
     path: str,
+    host_name: str,
     entries: list[tuple[int, int, int]],
     table: int,
 ) -> list[tuple[int, bytes]]:
@@ -121,17 +127,17 @@ def _need_patches(
     for at, value, name in needs:
         if name not in replaced_sonames:
             continue
-        if len(name) >= len(SONAME):
+        if len(name) >= len(host_name):
             # Versions are required of a library by the same string, so they follow.
             offset = elf.image.offset_of(table + value, len(name), "a name")
-            patches.append((offset, SONAME.encode().ljust(len(name), b"\0")))
+            patches.append((offset, host_name.encode().ljust(len(name), b"\0")))
         elif harmless is not None and name not in versioned:
             # Needing another library twice does nothing; the stub brings the host runtime.
             patches.append((at, _ENTRY.pack(_DT_NEEDED, harmless)))
         else:
             message = (
                 f"{path}: its need of {name!r} cannot be led to the host runtime: the name is"
-                f" too short to hold {SONAME!r}"
+                f" too short to hold {host_name!r}"
             )
             raise Violation(NEED_REDIRECTABLE, message).error(PluginError, plugin=path)
     return patches

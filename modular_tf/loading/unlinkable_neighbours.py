@@ -1,8 +1,9 @@
 """Warnings about libraries beside a plugin that need TensorFlow and so cannot be opened here.
 
-What a plugin names as needed is led to the host runtime. What its code opens later is the dynamic
-linker's alone: where that library needs one of TensorFlow's, it is not opened, and a plugin that
-goes on without it offers less than it could.
+What a plugin names as needed is led to the host runtime, and so is what the probe finds that its
+code may open by name. Any other library that needs one of TensorFlow's is not opened, such as one
+that needs more than TensorFlow's C API; and a plugin that goes on without it offers less than it
+could.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from modular_tf.discovery.elf import ElfFile
 from modular_tf.discovery.linking.host_exports import HOST_RUNTIME, REPLACED_SONAMES
+from modular_tf.discovery.linking.opened_by_name import file_mentions
 from modular_tf.discovery.sources.search_log import is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.native.library import mapped_objects
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _OF_TENSORFLOW = REPLACED_SONAMES - {HOST_RUNTIME}
-_BLOCK_BYTES = 1 << 20
 
 
 def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Violation]:
@@ -37,7 +38,7 @@ def unlinkable_neighbours(path: str, companions: Sequence[str]) -> Iterator[Viol
     for folder in dict.fromkeys(map(os.path.dirname, files)):
         for neighbour in _libraries_in(folder):
             missing = [] if neighbour in mapped else _needs_of_tensorflow(neighbour)
-            if missing and any(_names(file, os.path.basename(neighbour)) for file in files):
+            if missing and any(file_mentions(file, os.path.basename(neighbour)) for file in files):
                 yield Violation(
                     NEIGHBOURS_LINKABLE,
                     f"{neighbour}, which the plugin may open by itself, needs "
@@ -59,17 +60,3 @@ def _needs_of_tensorflow(path: str) -> list[str]:
             return sorted(_OF_TENSORFLOW.intersection(elf.dynamic.needed))
     except ElfError:
         return []
-
-
-def _names(path: str, name: str) -> bool:
-    """Return whether the bytes of a file contain a name."""
-    wanted, end = os.fsencode(name), b""
-    try:
-        with open(path, "rb") as stream:
-            while block := stream.read(_BLOCK_BYTES):
-                if wanted in end + block:
-                    return True
-                end = block[-len(wanted) :]
-    except OSError:
-        return False
-    return False

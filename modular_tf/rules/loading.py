@@ -74,8 +74,8 @@ INIT_SYMBOL = Rule(
     id="LD-010",
     requirement="A plugin exports at least one of TensorFlow's init symbols.",
     consequence="The candidate is rejected: it has no function to call.",
-    remedy="Export TF_InitPlugin (filesystem) or SE_InitPlugin (device) with default visibility, "
-    'as extern "C".',
+    remedy="Export TF_InitPlugin (filesystem), SE_InitPlugin (device) or TF_InitKernel (kernels) "
+    'with default visibility, as extern "C".',
     source="tensorflow/c/experimental/filesystem and stream_executor headers",
 )
 INIT_SYMBOL_IS_FUNCTION = Rule(
@@ -87,9 +87,9 @@ INIT_SYMBOL_IS_FUNCTION = Rule(
 )
 KIND_SERVED = Rule(
     id="LD-012",
-    requirement="A plugin is of a kind that this host serves: a filesystem or a device.",
+    requirement="A plugin is of a kind that this host serves: a filesystem, a device or kernels.",
     consequence="The candidate is listed with its kinds and not loaded.",
-    remedy="Use this plugin with TensorFlow itself; this host runs no kernels, graph "
+    remedy="Use this plugin with TensorFlow itself; this host runs no graph "
     "optimizers, profilers or PJRT devices.",
     source="design §1 and §3",
 )
@@ -126,8 +126,8 @@ SYMBOL_VERSIONS_OFFERED = Rule(
 )
 KERNEL_FUNCTIONS_OFFERED = Rule(
     id="LD-017",
-    requirement="The functions for kernels, operations and graphs that a device plugin asks for "
-    "are offered.",
+    requirement="The functions for kernels, operations and graphs that a plugin with devices or "
+    "kernels asks for are offered.",
     consequence="Its devices are served and its kernels are not. A function in the place of the "
     "missing ones does nothing and returns 0.",
     remedy="Nothing, to use the devices; use the plugin with TensorFlow for its kernels.",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.file_identity import SeenFile
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.kernel.registry import PluginKernels
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
@@ -42,6 +43,7 @@ class LoadedLibrary(NamedTuple):
         tables: Its accepted filesystem tables, by scheme, served or not.
         filesystems: Those that were opened.
         platform: Its devices, None for none.
+        kernels: Its kernels and definitions of operations, None for none.
         outcome: What is wrong with it, and what trying it would have found; nothing is registered.
         failure: The first error, None where nothing failed.
     """
@@ -50,6 +52,7 @@ class LoadedLibrary(NamedTuple):
     tables: Mapping[str, FilesystemTables]
     filesystems: tuple[PluginFilesystem, ...]
     platform: DevicePlatform | None
+    kernels: PluginKernels | None
     outcome: Outcome
     failure: ModularTFError | None
 
@@ -94,6 +97,7 @@ class _Loading:
     ) -> None:
         self.filesystems: list[PluginFilesystem] = []
         self.platform: DevicePlatform | None = None
+        self.kernels: PluginKernels | None = None
         self._plugin = plugin
         self._config = config
         self._trust = trust
@@ -107,6 +111,7 @@ class _Loading:
 
     def run(self) -> LoadedLibrary:
         # The native core, which many processes that only list plugins never need.
+        from modular_tf.loading.bound_files import close_unopened  # noqa: PLC0415
         from modular_tf.loading.loader import map_file  # noqa: PLC0415
 
         plugin = self._plugin
@@ -129,6 +134,7 @@ class _Loading:
             self._initialise_judged(self._library, plugin.checked)
         else:
             self._initialise(self._library)
+        close_unopened(self._library)
         return self._result()
 
     def _initialise(self, library: Library) -> None:
@@ -136,6 +142,8 @@ class _Loading:
             self._load_filesystems(library)
         if Kind.DEVICE in self._plugin.facts.kinds:
             self._load_devices(library)
+        if Kind.KERNEL in self._plugin.facts.kinds:
+            self._load_kernels(library)
 
     def _initialise_judged(self, library: Library, checked: Sequence[SeenFile]) -> None:
         """Initialise it; where its code opened what is not to be trusted, close all of it again."""
@@ -159,6 +167,7 @@ class _Loading:
         except PluginError as error:
             close_served(self.filesystems, self.platform, [], at_exit=False)
             self.filesystems, self.platform, self._tables = [], None, {}
+            self.kernels = None
             self._fail("load", error)
 
     def _result(self) -> LoadedLibrary:
@@ -167,6 +176,7 @@ class _Loading:
             self._tables,
             tuple(self.filesystems),
             self.platform,
+            self.kernels,
             Outcome((), (), tuple(self._reasons), tuple(self._warnings), self._finding()),
             self._failure,
         )
@@ -177,8 +187,13 @@ class _Loading:
             for reason in (*self._reasons, *self._warnings)
             if reason.stage in {"load", "init"}
         ]
+        return Finding(None, self._offer(), tuple(notes))
+
+    def _offer(self) -> Offer:
         schemes = tuple(scheme for scheme in self._tables if scheme not in self._failed)
-        return Finding(None, Offer(schemes, self._offered_platform()), tuple(notes))
+        found = self.kernels
+        counts = (0, 0) if found is None else (len(found.kernels), len(found.definitions))
+        return Offer(schemes, self._offered_platform(), *counts)
 
     def _offered_platform(self) -> PlatformOffer | None:
         found = self.platform
@@ -251,6 +266,16 @@ class _Loading:
                 self._fail("init", error)
         else:
             self._note("init", self.platform.warnings)
+
+    # -- kernels ----------------------------------------------------------------------------------
+
+    def _load_kernels(self, library: Library) -> None:
+        from modular_tf.kernel.plugin_kernels import plugin_kernels  # noqa: PLC0415
+        from modular_tf.loading.kernel_loader import init_kernels  # noqa: PLC0415
+
+        offer = init_kernels(library, plugin=self._plugin.name)
+        self._note("init", offer.violations)
+        self.kernels = plugin_kernels(offer, self._plugin.name)
 
     # -- notes ------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from modular_tf.filesystem.deferred import DeferredFilesystem
 from modular_tf.rules import Violation
 from modular_tf.rules.mapping import OFFER_UNCHANGED
 from modular_tf.rules.shortage import raise_shortage
-from modular_tf.service.loaded_library import load_library
 from modular_tf.service.log_output.plugin_names import name_library
 from modular_tf.service.outcome import Outcome
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.policy import TrustPolicy
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
     from modular_tf.first_contact.finding import Finding, Offer, PlatformOffer
+    from modular_tf.kernel.registry import PluginKernels
     from modular_tf.loading.filesystem_tables import FilesystemTables
     from modular_tf.native.library import Library
     from modular_tf.service.configuration import Config
@@ -109,7 +109,9 @@ class PluginLibrary:
         platform = self.registrations.platform
         types = () if platform is None else (platform.device_type,)
         schemes = tuple(self.registrations.scheme_places)
-        return Outcome(schemes, types, (*reasons,), (*warnings,), found)
+        kernels = self.registrations.kernel_place
+        counts = (0, 0) if kernels is None else (len(kernels.kernels), len(kernels.definitions))
+        return Outcome(schemes, types, (*reasons,), (*warnings,), found, *counts)
 
     # -- what is known of it, and not mapped ------------------------------------------------------
 
@@ -122,7 +124,10 @@ class PluginLibrary:
             refused = list(self._serve(*deferred))
             reasons = [*[note for note in notes if note.is_error], *refused]
             warnings = [note for note in notes if not note.is_error]
+            if offer.kernels or offer.ops:
+                self.registrations.promise_kernels(self.open_now)
             outcome = self._registered(reasons, warnings)
+            outcome = outcome._replace(kernels=offer.kernels, ops=offer.ops)
             # A signal handler in the middle of that may have mapped it, which counts more.
             self._change(
                 lambda plugin: (
@@ -185,15 +190,18 @@ class PluginLibrary:
             if self._is_open:  # by a signal handler in the middle of that
                 return
             try:
-                refused = tuple(self._serve(loaded.filesystems, loaded.platform))
+                refused = list(self._serve(loaded.filesystems, loaded.platform))
+                notes = self._serve_kernels(loaded.kernels)
                 self.registrations.give_back_deferred()
                 found = loaded.outcome
-                differences = tuple(self._differences(found.finding))
+                refused += [note for note in notes if note.is_error]
+                differences = [note for note in notes if not note.is_error]
+                differences += self._differences(found.finding)
                 outcome = self._registered(
-                    found.reasons + refused, found.warnings + differences, found.finding
+                    [*found.reasons, *refused], [*found.warnings, *differences], found.finding
                 )
                 # What could not be registered shall not live on here.
-                left = loaded._replace(filesystems=(), platform=None)
+                left = loaded._replace(filesystems=(), platform=None, kernels=None)
                 self._change(lambda plugin: plugin.registered(outcome, "mapped"))
                 # No call between these: what was interrupted before is repeated as a whole.
                 self._loaded = left
@@ -206,6 +214,9 @@ class PluginLibrary:
         if self._loaded is not None:
             return self._loaded
         try:
+            # What loads libraries is imported where one is loaded; a list loads none.
+            from modular_tf.service.loaded_library import load_library  # noqa: PLC0415
+
             self._name()
         except OSError as error:  # also of an import
             raise_shortage(error)
@@ -257,6 +268,15 @@ class PluginLibrary:
             except ModularTFError as error:
                 yield Violation.of_error(error, "register")
 
+    def _serve_kernels(self, kernels: PluginKernels | None) -> list[Violation]:
+        """Register kernels; return what is wrong with single ones, or why they cannot be."""
+        if kernels is None:
+            return []
+        try:
+            return [note.at("register") for note in self.registrations.add_kernels(kernels)]
+        except ModularTFError as error:
+            return [Violation.of_error(error, "register")]
+
     def _differences(self, found: Finding | None) -> Iterator[Violation]:
         """Tell of any difference between what was promised and what there is."""
         promised = self._promised
@@ -288,4 +308,6 @@ def _described(offer: Offer | None) -> str:
         return "nothing"
     platform = offer.platform
     devices = [] if platform is None else [f"{platform.device_type} ({platform.platform})"]
-    return ", ".join([f"scheme {scheme!r}" for scheme in offer.schemes] + devices) or "nothing"
+    kernels = [f"{offer.kernels} kernels"] if offer.kernels else []
+    found = [f"scheme {scheme!r}" for scheme in offer.schemes] + devices + kernels
+    return ", ".join(found) or "nothing"

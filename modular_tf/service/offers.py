@@ -12,12 +12,13 @@ from modular_tf.filesystem.registry import SchemeRegistration
 from modular_tf.rules.filesystem import scheme_pinned, scheme_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from modular_tf.device.device import Device
     from modular_tf.device.platform import DevicePlatform
     from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.plugin_filesystem import PluginFilesystem
+    from modular_tf.kernel.registry import PluginKernels
     from modular_tf.rules import Violation
     from modular_tf.service.configuration import Config
     from modular_tf.service.registries import Registries
@@ -39,6 +40,7 @@ class Registrations:
         registries: Where it registers.
         scheme_places: Its registrations, by scheme.
         device_place: The registration of its platform, None for none.
+        kernel_place: Its kernels, None for none.
 
     Args:
         plugin: As above.
@@ -52,6 +54,7 @@ class Registrations:
         self.registries = registries
         self.scheme_places: dict[str, SchemeRegistration] = {}
         self.device_place: Registration | None = None
+        self.kernel_place: PluginKernels | None = None
 
     @property
     def filesystems(self) -> dict[str, _Served]:
@@ -150,6 +153,31 @@ class Registrations:
             self.registries.devices.leave(self.device_place)
         self.device_place = None
 
+    # -- kernels ----------------------------------------------------------------------------------
+
+    def add_kernels(self, kernels: PluginKernels) -> tuple[Violation, ...]:
+        """Register kernels and definitions of operations; return what is wrong with single ones.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        place = self.kernel_place = self.kernel_place or kernels
+        return self.enter_kernels(place)
+
+    def enter_kernels(self, place: PluginKernels) -> tuple[Violation, ...]:
+        """Let kernels serve from now on; raises as `KernelRegistry.enter`."""
+        return self.registries.operations.registry.enter(place)
+
+    def promise_kernels(self, open_now: Callable[[], None]) -> None:
+        """Have kernels registered by a call when somebody asks for any."""
+        self.registries.operations.promise(self, open_now)
+
+    def _give_kernels_back(self) -> None:
+        self.registries.operations.take_back(self)
+        place = self.kernel_place
+        if place is not None:
+            self.registries.operations.registry.leave(place)
+
     # -- the end ----------------------------------------------------------------------------------
 
     def give_back_deferred(self) -> None:
@@ -160,6 +188,7 @@ class Registrations:
                 self.scheme_places.pop(scheme, None)
         if isinstance(self.platform, DeferredFactory):
             self._give_devices_back()
+        self.registries.operations.take_back(self)
 
     def withdraw(self) -> None:
         """Give everything back; what is open goes on. [any thread]"""
@@ -167,12 +196,14 @@ class Registrations:
             place.undo()
         if self.device_place is not None:
             self.registries.devices.leave(self.device_place)
+        self._give_kernels_back()
 
     def forget(self) -> None:
         """Give everything back, and let go of it. [any thread]"""
         self.withdraw()
         self.scheme_places.clear()
         self.device_place = None
+        self.kernel_place = None
 
     def close(self, failures: list[ModularTFError], *, at_exit: bool) -> None:
         """Give everything back, and close it; add what went wrong to `failures`. [any thread]"""

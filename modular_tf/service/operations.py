@@ -9,6 +9,8 @@ from modular_tf.errors import ClosedError, NotFoundError
 from modular_tf.rules import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from modular_tf.device.device import Device
     from modular_tf.device.registry import DeviceRegistry
     from modular_tf.kernel.op import Op
@@ -31,11 +33,34 @@ class ServiceOperations:
         self._runner: KernelRunner | None = None
         self._lock = ForkLock()
         self._closed = False
+        self._promised: dict[object, Callable[[], None]] = {}
 
     @property
     def registry(self) -> KernelRegistry:
         """What plugins have registered, beside the standard definitions."""
         return self._running().registry
+
+    def promise(self, owner: object, open_now: Callable[[], None]) -> None:
+        """Have a library mapped when somebody first asks for an operation.
+
+        Args:
+            owner: Who takes the promise back.
+            open_now: Maps the library, which registers its kernels.
+        """
+        self._promised[owner] = open_now
+
+    def take_back(self, owner: object) -> None:
+        """Forget a promise; does nothing where there is none."""
+        self._promised.pop(owner, None)
+
+    def open_promised(self) -> None:
+        """Map the libraries that have kernels and are not mapped yet.
+
+        Raises:
+            ShortageError: One cannot be mapped now; the next use tries again.
+        """
+        for open_now in list(self._promised.values()):
+            open_now()
 
     def _running(self) -> KernelRunner:
         if self._runner is not None:
@@ -73,6 +98,7 @@ class ServiceOperations:
     def _op(self, name: str, device: Device | None, label: str) -> Op:
         from modular_tf.kernel.op import Op  # noqa: PLC0415  (as the class says)
 
+        self.open_promised()
         running = self._running()
         return Op(running, running.registry.definition(name), device, self._device_for, label)
 

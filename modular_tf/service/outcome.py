@@ -31,6 +31,8 @@ class Outcome(NamedTuple):
         reasons: Why it, or a part of it, does not serve.
         warnings: Rules that it broke without being refused.
         finding: What loading the library found; None while it is not mapped.
+        kernels: How many kernels it registered, or will when it is mapped.
+        ops: How many operations of its own it defines, likewise.
     """
 
     schemes: tuple[str, ...] = ()
@@ -38,6 +40,8 @@ class Outcome(NamedTuple):
     reasons: tuple[Violation, ...] = ()
     warnings: tuple[Violation, ...] = ()
     finding: Finding | None = None
+    kernels: int = 0
+    ops: int = 0
 
 
 class Lost(NamedTuple):
@@ -69,10 +73,10 @@ def state_of(ended: State | None, outcome: Outcome | None, lost: Lost = NOTHING_
         return ended
     if outcome is None:
         return State.FOUND
-    if outcome.reasons and not (outcome.schemes or outcome.device_types):
+    if outcome.reasons and not (outcome.schemes or outcome.device_types or outcome.kernels):
         is_shadowed = all(reason.rule == SCHEME_FREE for reason in outcome.reasons)
         return State.SHADOWED if is_shadowed else State.FAILED
-    if lost is NOTHING_LOST or not set(outcome.schemes).issubset(lost.schemes):
+    if lost is NOTHING_LOST or outcome.kernels or not set(outcome.schemes).issubset(lost.schemes):
         return State.LOADED
     if outcome.device_types:
         return lost.devices or State.LOADED
@@ -83,7 +87,7 @@ def without(record: PluginRecord, lost: Lost) -> PluginRecord:
     """Return the record of a plugin that has lost something since it registered that."""
     if lost is NOTHING_LOST:
         return record
-    registered = Outcome(record.schemes, record.device_types)
+    registered = Outcome(record.schemes, record.device_types, kernels=record.kernels)
     serves_devices = lost.devices in (None, State.LOADED)
     return record._replace(
         state=state_of(None, registered, lost),

@@ -203,6 +203,8 @@ class Plugin(NamedTuple):
             self.reasons,
             self.remarks if outcome is None else self.remarks + outcome.warnings,
             self.decisions,
+            outcome.kernels if outcome else 0,
+            outcome.ops if outcome else 0,
         )
 
     # -- steps ----------------------------------------------------------------------------------

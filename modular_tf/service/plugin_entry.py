@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING
 
 from modular_tf.device.deferred import DeferredFactory
 from modular_tf.events import EventLog
+from modular_tf.events.event_log import INFO
 from modular_tf.service.report import State
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
     if after.is_on_its_way or not (before is None or before.is_on_its_way):
         return
     state = after.state
-    if state in _AS_INTENDED and not _log.is_enabled_for(logging.INFO):
+    if state in _AS_INTENDED and not _log.is_enabled_for(INFO):
         return
     reason = after.reasons[0] if after.reasons else None
     write = after.log.info if state in _AS_INTENDED else after.log.warning
@@ -226,7 +226,7 @@ def log_step(before: Plugin | None, after: Plugin) -> None:
 
 
 def _log_decisions(plugin: Plugin, already: int) -> None:
-    if len(plugin.decisions) == already or not _log.is_enabled_for(logging.INFO):
+    if len(plugin.decisions) == already or not _log.is_enabled_for(INFO):
         return
     bound_log = plugin.log
     for stage, passed, rule, text in plugin.decisions[already:]:

@@ -94,7 +94,7 @@ class KnownPlugins:
     def begin_search(self, paths: SearchPaths, installation: Installation) -> Search:
         """Find candidates; what is known already goes on."""
         self.retry_postponed()
-        found = discover(paths, installation, self.cache.recall_whether_plugin)
+        found = discover(paths, installation, self.cache.installed_plugins)
         made = Scan(self._new_among(found), self._config, self.cache)
         return Search(found, made, made.recall(made.candidates))
 

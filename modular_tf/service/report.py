@@ -70,6 +70,8 @@ class PluginRecord(NamedTuple):
         reasons: All of them.
         warnings: Rules that it broke without being refused.
         decisions: The steps that were decided, in order.
+        kernels: How many kernels it brings.
+        ops: How many operations of its own it defines.
     """
 
     name: str
@@ -82,6 +84,8 @@ class PluginRecord(NamedTuple):
     reasons: tuple[Violation, ...] = ()
     warnings: tuple[Violation, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    kernels: int = 0
+    ops: int = 0
 
     @property
     def reason(self) -> Violation | None:
@@ -98,6 +102,8 @@ class PluginRecord(NamedTuple):
             "state": self.state.value,
             "schemes": list(self.schemes),
             "device_types": list(self.device_types),
+            "kernels": self.kernels,
+            "ops": self.ops,
             "reason": self.reason.as_dict() if self.reason else None,
         }
 

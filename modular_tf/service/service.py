@@ -26,18 +26,15 @@ from modular_tf.service.python_objects import PythonContributions
 from modular_tf.service.registries import Registries
 from modular_tf.service.reload.hot_reload import HotReload
 from modular_tf.service.report import Report
+from modular_tf.service.served import Served
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from typing_extensions import Self
 
-    from modular_tf.device.device import Device
-    from modular_tf.device.registered_platform import RegisteredPlatform
-    from modular_tf.device.registry import DeviceRegistry
     from modular_tf.discovery.sources.search_paths import SearchPaths
     from modular_tf.errors import ModularTFError
-    from modular_tf.filesystem.filesystem import Filesystem
     from modular_tf.service.plugin_entry import PluginEntry
     from modular_tf.service.reload.plugin_watch import Watch
     from modular_tf.service.report import PluginChange, PluginRecord
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 _PATIENCE_AT_EXIT_S = 5.0
 
 
-class PluginService:
+class PluginService(Served):
     """Everything that one application does with plugins. [any thread]
 
     There is no global state: two services do not see each other. Closing one ends what it serves;
@@ -217,57 +214,6 @@ class PluginService:
     def _one_named(self, name: str) -> PluginEntry:
         with self._lock:
             return self._known.one_named(name)
-
-    def schemes(self) -> dict[str, str]:
-        """Return the name of the plugin that serves each scheme, sorted by scheme."""
-        return {s: fs.plugin for s, fs in sorted(dict(self._registries.schemes.view).items())}
-
-    def devices(self, device_type: str | None = None) -> list[Device]:
-        """Return the visible devices, of one type or all."""
-        self._lock.check_open()
-        return self._registries.devices.devices(device_type)
-
-    @property
-    def device_registry(self) -> DeviceRegistry:
-        """Every factory and what became of it."""
-        return self._registries.devices
-
-    def device(self, name: str) -> Device:
-        """Return the device of that name, in any of TensorFlow's forms.
-
-        Raises:
-            NotFoundError: No visible device has it.
-            InvalidArgumentError: It is no device name.
-            ClosedError: The service is closed.
-        """
-        self._lock.check_open()
-        return self._registries.devices.device(name)
-
-    def platform(self, name: str) -> RegisteredPlatform:
-        """Return the device platform of that name, in any case, whether it serves or not.
-
-        Raises:
-            NotFoundError: No registered platform has it.
-        """
-        return self._registries.devices.platform(name)
-
-    def filesystem(self, scheme: str) -> Filesystem:
-        """Return the filesystem of a scheme, "" for plain paths.
-
-        Raises:
-            UnimplementedError: None serves it; the message lists those that are served.
-            ClosedError: The service is closed.
-        """
-        return self._registries.schemes.get(scheme)
-
-    def filesystem_for(self, uri: str) -> Filesystem:
-        """Return the filesystem of a URI's scheme.
-
-        Raises:
-            UnimplementedError: None serves it.
-            ClosedError: The service is closed.
-        """
-        return self._registries.schemes.for_uri(uri)
 
     def why(self, name: str | os.PathLike[str]) -> Explanation:
         """Explain a plugin, file, scheme or device type, present or absent."""

@@ -37,6 +37,7 @@ SIZE_MACROS = {
     "SP_CustomAllocator": "SP_CUSTOM_ALLOCATOR_STRUCT_SIZE",
     "SP_CustomAllocatorFns": "SP_CUSTOM_ALLOCATOR_FNS_STRUCT_SIZE",
     "SE_CreateAllocatorParams": "SE_CREATE_ALLOCATOR_PARAMS_STRUCT_SIZE",
+    "TF_AllocatorAttributes": "TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE",
     "SE_CreateCustomAllocatorParams": "SE_CREATE_CUSTOM_ALLOCATOR_PARAMS_STRUCT_SIZE",
 }
 EVERYTHING = "modular_tf.h"

@@ -11,6 +11,14 @@ HEAVY = {
     "tensorflow",
 }  # fmt: skip
 
+# What a start needs for what is new to it, or for an application that listens.
+FOR_WHAT_IS_NEW = {
+    "dataclasses", "inspect", "logging", "modular_tf.discovery.probe",
+    "modular_tf.discovery.record_rows", "modular_tf.discovery.trust.record",
+    "modular_tf.first_contact.trials",
+    "modular_tf.service.loaded_library",
+}  # fmt: skip
+
 SUBJECT = """
     import json, sys
     before = set(sys.modules)
@@ -46,3 +54,18 @@ def test_discovery_maps_no_native_code(run_python):
             assert not [line for line in maps if "modular_tf" in line]
     """
     run_python(subject)
+
+
+def test_a_list_imports_nothing_for_what_is_known(run_python):
+    listed = """
+        import sys
+        from modular_tf.cli.main import run
+        run(["--no-bundled", "list", "--json"])  # which may have been installed right now
+        print(*sys.modules, sep="\\n", file=sys.stderr)
+    """
+    first = set(run_python(listed).stderr.splitlines())
+    again = set(run_python(listed).stderr.splitlines())
+
+    assert "modular_tf.discovery.record_rows" in first
+    assert "modular_tf.service.service" in again
+    assert FOR_WHAT_IS_NEW & again == set()

@@ -27,7 +27,7 @@ _DAMAGES = {
 _M68K = 4
 _VISIBLE = '__attribute__((visibility("default")))'
 _DATA = f"{_VISIBLE} int TF_InitPlugin = 1;"
-_KERNEL = f"{_VISIBLE} void TF_InitKernel(void) {{}}"
+_GRAPH = f"{_VISIBLE} void TF_InitGraph(void) {{}}"
 _WITH_KERNELS = f"""
     void TF_LookUpOpDef(void);
     {_VISIBLE} void TF_InitPlugin(void* info) {{ (void)info; }}
@@ -112,7 +112,7 @@ _MAKERS: Mapping[str, Callable[[Path], Path]] = {
     "LD-007": _foreign(order=">"),
     "LD-008": _foreign(machine=_M68K),
     "LD-011": _compiled(_DATA),
-    "LD-012": _compiled(_KERNEL),
+    "LD-012": _compiled(_GRAPH),
     "LD-015": _versioned("libc.so.6", "GLIBC_2.999"),
     "LD-016": _versioned("libm.so.6", "GLIBCXX_3.4.999"),
     "LD-017": _compiled(_WITH_KERNELS),
@@ -129,7 +129,7 @@ _MAKERS: Mapping[str, Callable[[Path], Path]] = {
     "LD-120": _misdeed("NO_FILE_SIZE"),
     "LD-121": _misdeed("ALARM"),
     "LD-122": _misdeed("FILTER_OPEN"),
-    "SE-001": _compiled(_KERNEL),
+    "SE-001": _compiled(_GRAPH),
 }
 UNFIT = frozenset({*_DAMAGES, *_MAKERS})
 """The checks that find such a file wanting."""

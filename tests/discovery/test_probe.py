@@ -81,7 +81,7 @@ def test_kinds(compile_library: LibraryCompiler, prober: Prober, symbol: str, ki
     result = prober.probe(make_candidate(compile_library("libx.so", f"void {symbol}(void) {{}}")))
 
     assert result.kinds == {kind}
-    served = kind in {Kind.FILESYSTEM, Kind.DEVICE}
+    served = kind in {Kind.FILESYSTEM, Kind.DEVICE, Kind.KERNEL}
     assert result.loadable is served
     assert rules_of(result) == ([] if served else ["LD-012"])
     if not served:

@@ -29,7 +29,10 @@ def put_plugin(place, variant="count-0"):
 
 def put_backend(place, needed=OF_TENSORFLOW):
     options = ["-Wl,--no-as-needed", str(framework_stub(needed))] if needed else []
-    return Path(shutil.copy(link_library(BACKEND, [compile_object(SOURCE)], options), place))
+    macros = ["NEEDS_INSIDE"] if needed else []
+    return Path(
+        shutil.copy(link_library(BACKEND, [compile_object(SOURCE, macros)], options), place)
+    )
 
 
 def warnings_of(plugin):

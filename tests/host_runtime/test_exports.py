@@ -12,6 +12,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 import modular_tf
+from tests.kernel.oracle.building import build_probe
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +27,7 @@ PROGRAMS = sorted(
     source.stem for source in (HERE / "subjects").glob("*.c*") if "CASE(" in source.read_text()
 )
 HEADERS = Path(modular_tf.__file__).parent / "include" / "modular_tf"
-DEFINED_BY_PLUGINS = {"TF_InitPlugin", "SE_InitPlugin"}
+DEFINED_BY_PLUGINS = {"TF_InitPlugin", "SE_InitPlugin", "TF_InitKernel"}
 SYSTEM_LIBRARIES = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|libpthread|libdl|ld-linux.*)\.so.*")
 
 
@@ -98,9 +99,10 @@ def test_every_exported_symbol_is_driven_by_a_subject(
     subject_program: Callable[[str], Path],
 ) -> None:
     used = set()
-    for subject in PROGRAMS:
+    # What only kernels can call is called by the probe that TensorFlow's answers were recorded with.
+    for file in (*map(subject_program, PROGRAMS), build_probe()):
         listing = subprocess.run(
-            ["nm", "--undefined-only", "--format=posix", str(subject_program(subject))],
+            ["nm", "--undefined-only", "--format=posix", str(file)],
             text=True,
             capture_output=True,
             check=True,

@@ -37,7 +37,7 @@ DIFFERENCES: list[dict[str, Any]] = tomllib.loads(
 def answers(run_python: PythonRunner, tmp_path: Path) -> records.Answers:
     """What this host answers, in one process for all scenarios."""
     log = tmp_path / "answers.txt"
-    run_python(FOLDER / "in_this_host.py", build_probe(), log, env={"MTF_PROBE_LOG": str(log)})
+    run_python(FOLDER / "in_this_host.py", build_probe(), log)
     return records.read(log)
 
 

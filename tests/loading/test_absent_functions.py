@@ -88,7 +88,7 @@ def test_a_function_whose_name_is_no_utf_8_is_answered_too(first_contact, tmp_pa
         [plugin] = service.plugins()
 
     assert (plugin.state, plugin.reasons) == (State.LOADED, ())
-    [warning] = plugin.warnings
+    [warning] = [found for found in plugin.warnings if found.rule == "LD-017"]
     assert "TF_LookUpOpDe\udcff" in warning.message
 
 

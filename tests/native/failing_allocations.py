@@ -7,9 +7,11 @@ success or an error of the package raises.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 from modular_tf.device.memory.arena import Arena
 from modular_tf.device.memory.arena_source import HostMemory
@@ -17,8 +19,10 @@ from modular_tf.errors import ModularTFError
 from modular_tf.native.ffi import lib
 from modular_tf.native.library import Library
 from modular_tf.native.readonly_memory import ReadOnlyCopy
+from modular_tf.native.runtime_library import absent_function
 from modular_tf.service.service import PluginService
 from tests.fixtures.native_errors import none_is_left
+from tests.fixtures.op_definitions import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -197,7 +201,34 @@ def library_steps(plugin: str) -> Iterator[tuple[str, Step]]:
         yield name, (nothing, lambda _nothing, call=call: call())
 
 
-_PARTS = {"filesystem": filesystem_steps, "device": device_steps, "library": library_steps}
+def op_steps(_plugin: str) -> Iterator[tuple[str, Step]]:
+    """Yield what plugins do to define ops."""
+    names = (f"Op{number}".encode() for number in itertools.count())
+    for name, attr in {
+        "list": b"T: list({float, int32}) >= 2 = [DT_FLOAT, DT_INT32]",
+        "string": b"s: string = '" + b"x" * 100 + b"'",
+        "number": b"f: float = 0.1",
+        "shape": b"s: shape = {dim {size: 2}}",
+        "fault": b"s: quux",
+    }.items():
+        yield name, (partial(next, names), partial(define, attr))
+    yield "absent function", (nothing, lambda _nothing: absent_function("TF_Quux", "x" * 100))
+
+
+def define(attr: bytes, name: object) -> None:
+    """Register an op with two attributes, which is kept with both or not at all."""
+    found = register(cast("bytes", name), [attr, attr.replace(b":", b"2:", 1)], [b"x: float"])
+    assert found.code in (0, 3, 8)  # 3: where there was no memory for a builder, too
+    assert (found.line is not None) == (found.code == 0)
+    assert found.line is None or found.line.split("|")[2].count(";") == 1
+
+
+_PARTS = {
+    "filesystem": filesystem_steps,
+    "device": device_steps,
+    "library": library_steps,
+    "ops": op_steps,
+}
 
 
 def main() -> None:

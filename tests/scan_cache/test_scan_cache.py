@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from modular_tf.discovery import file_identity
 from modular_tf.discovery.file_identity import see
 from modular_tf.discovery.kinds import Kind
-from modular_tf.errors import ElfError
 from modular_tf.service.kept.scan_cache import CacheEntry, ScanCache, cache_entry
 from modular_tf.service.kept.scan_cache import cache as cache_module
 from tests.scan_cache.conftest import (
@@ -149,7 +147,7 @@ def test_a_library_that_changed_since_it_was_seen_is_not_remembered(plugin: Path
         ("other-machine.so", {"machine": 8}, "LD-008"),
         ("program.so", {"type": 2}, "LD-009"),
         ("no-init.so", {"exports": ("nothing",)}, "LD-010"),
-        ("kernel.so", {"exports": ("TF_InitKernel",)}, "LD-012"),
+        ("graph.so", {"exports": ("TF_InitGraph",)}, "LD-012"),
     ],
 )
 def test_what_its_bytes_refuse_is_remembered(tmp_path: Path, name, content, rule):
@@ -392,55 +390,3 @@ def test_seeing_comes_before_probing(plugin: Path):
 
 
 # -- libraries that are no plugins ---------------------------------------------------------------
-
-
-@pytest.fixture
-def all_is_settled(monkeypatch):
-    """Let files count as old that were written right now."""
-    monkeypatch.setattr(file_identity, "SETTLED_AFTER_NS", -3_600_000_000_000)
-
-
-@pytest.mark.usefixtures("all_is_settled")
-def test_a_library_that_is_no_plugin_is_read_once(tmp_path: Path):
-    library = write_library(tmp_path / "liba.so", exports=())
-    looked: list[str] = []
-
-    def look(path: str) -> bool:
-        looked.append(path)
-        return False
-
-    for _ in range(3):
-        cache = ScanCache.of_process()
-        assert not cache.recall_whether_plugin(str(library), look)
-        cache.save()
-    assert looked == [str(library)]
-
-
-@pytest.mark.usefixtures("all_is_settled")
-def test_a_library_that_becomes_a_plugin_is_one(tmp_path: Path):
-    library = write_library(tmp_path / "liba.so", exports=())
-    cache = ScanCache.of_process()
-    assert not cache.recall_whether_plugin(str(library), lambda _: False)
-    write_library(library, exports=("TF_InitPlugin",))
-    assert cache.recall_whether_plugin(str(library), lambda _: True)
-    assert cache.recall_whether_plugin(str(library), lambda _: True)
-
-
-def test_a_library_that_cannot_be_read_is_read_again(tmp_path: Path):
-    library = write_library(tmp_path / "liba.so")
-
-    def fail(path: str) -> bool:
-        raise ElfError("it cannot be read", path=path)
-
-    cache = ScanCache.of_process()
-    with pytest.raises(ElfError):
-        cache.recall_whether_plugin(str(library), fail)
-    assert cache.recall_whether_plugin(str(library), lambda _: True)
-
-
-@pytest.mark.parametrize("value", [1, [], ["x"], [[1, 2], None, 1, ""], [None, None, 1, ""]])
-def test_what_is_damaged_says_nothing_of_a_library(value, tmp_path: Path):
-    library = write_library(tmp_path / "liba.so")
-    cache = ScanCache.of_process()
-    cache._records.put(f"no plugin {library}", value)
-    assert cache.recall_whether_plugin(str(library), lambda _: True)

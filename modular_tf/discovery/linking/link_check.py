@@ -10,7 +10,9 @@ from modular_tf.discovery.elf import parse_glibc
 from modular_tf.discovery.library_bounds import MOST_BYTES
 from modular_tf.discovery.linking.library_search import LinkedLibrary
 from modular_tf.discovery.linking.link_scope import LinkScope, MissingLibrary, ProcessScope
+from modular_tf.discovery.linking.opened_by_name import libraries_opened_by_name
 from modular_tf.discovery.linking.symbol_families import SymbolFamily, family_of, readable_name
+from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
 from modular_tf.rules import loading as rules
 
@@ -31,6 +33,8 @@ __all__ = [
 
 _ABSOLUTE_SYMBOLS_SINCE = (2, 28)
 _MAX_LOOK_UPS = 2_000_000  # 20 000 symbols in each of a hundred libraries
+_KERNEL_API = frozenset((SymbolFamily.KERNEL_API,))
+_C_API = _KERNEL_API | {SymbolFamily.PLUGIN_API}
 _SHOWN = 5  # symbols named in a message; the probe keeps them all
 
 
@@ -60,18 +64,21 @@ class ResolvedLibrary(NamedTuple):
         path: Where it was found.
         is_companion: Whether it was found where a library pointed to, not in the system; or needs
             what the host stands in for, to which only a copy of it can be led.
+        is_opened: Whether it is not needed: code may open it by its name.
     """
 
     name: str
     path: str
     is_companion: bool
+    is_opened: bool = False
 
 
 class LinkCheck(NamedTuple):
     """The result of a link check.
 
     Attributes:
-        libraries: What will be loaded with the library, as far as it is not loaded already.
+        libraries: What will be loaded with the library, as far as it is not loaded already; then
+            what its code may open by name and needs TensorFlow.
         missing_libraries: Needed libraries that were not found.
         missing_symbols: Needed symbols that no library defines.
         problems: The broken rules.
@@ -89,7 +96,7 @@ class LinkCheck(NamedTuple):
 
 
 def check_link(
-    elf: ElfFile, host: HostExports, process: ProcessScope, *, is_device_plugin: bool = False
+    elf: ElfFile, host: HostExports, process: ProcessScope, *, takes_stand_ins: bool = False
 ) -> LinkCheck:
     """Return whether a library can be linked with this process, this system and the host.
 
@@ -100,8 +107,8 @@ def check_link(
         elf: The library.
         host: What the host offers to plugins.
         process: What this process and this system offer.
-        is_device_plugin: Its devices are served, whatever kernels it has; it may ask for functions
-            for kernels that are not defined anywhere.
+        takes_stand_ins: It brings devices or kernels, which are served also where it asks for
+            functions for kernels, operations and graphs that are not defined anywhere.
 
     Raises:
         ElfError: The tables of the library or of one that it needs are damaged.
@@ -115,28 +122,99 @@ def check_link(
             message = f"linking {name} takes {excess}"
             return LinkCheck((), (), (), (Violation(rules.LINKING_BOUNDED, message),), ())
         symbols = tuple(_missing_symbols(own, scope, host))
+        opened = _opened_by_name(own, scope, process, host)
         return LinkCheck(
-            libraries=tuple(
-                ResolvedLibrary(found.name, found.elf.path, _is_companion(found, host))
-                for found in scope.others
+            libraries=(
+                *(
+                    ResolvedLibrary(found.name, found.elf.path, _is_companion(found, host))
+                    for found in scope.others
+                ),
+                *opened.libraries,
             ),
             missing_libraries=tuple(scope.missing),
-            missing_symbols=symbols,
+            missing_symbols=(*symbols, *opened.missing_symbols),
             problems=(
                 *_library_problems(scope.missing),
                 *size_problems(library.elf for library in scope.others),
                 *_version_problems(own, scope, host),
-                *_symbol_problems(symbols, is_device_plugin=is_device_plugin),
+                *_symbol_problems(symbols, _KERNEL_API if takes_stand_ins else frozenset()),
+                *_symbol_problems(opened.missing_symbols, _C_API),
             ),
-            passed_over=scope.passed_over,
-            executable_stacks=tuple(
-                found.elf.path
-                for found in scope.libraries
-                if found.elf.image.wants_executable_stack
-            ),
+            passed_over=(*scope.passed_over, *opened.passed_over),
+            executable_stacks=(*_executable_stacks(scope), *opened.executable_stacks),
         )
     finally:
         scope.close()
+
+
+class _OpenedByName(NamedTuple):
+    """What is known of the libraries that a plugin's code may open by name.
+
+    Attributes:
+        libraries: Those that need TensorFlow, with what they bring along.
+        missing_symbols: Functions of TensorFlow's C API that they need and no library defines.
+        passed_over: Paths at which other libraries would have been found instead.
+        executable_stacks: Files of theirs that ask for an executable stack.
+    """
+
+    libraries: tuple[ResolvedLibrary, ...] = ()
+    missing_symbols: tuple[MissingSymbol, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    executable_stacks: tuple[str, ...] = ()
+
+
+def _opened_by_name(
+    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: HostExports
+) -> _OpenedByName:
+    """Return what there is of them; those that cannot be linked here are left out."""
+    if not _can_define_stand_ins():
+        return _OpenedByName()
+    libraries: dict[str, ResolvedLibrary] = {}
+    symbols: dict[MissingSymbol, None] = {}
+    passed_over: dict[str, None] = {}
+    stacks: dict[str, None] = {}
+    for opened in libraries_opened_by_name(own, scope, process, host):
+        passed_over.update(dict.fromkeys(opened.passed_over))
+        ours = [library for library in opened.libraries if library.is_companion]
+        missing = _missing_of_opened(ours, opened, host)
+        if missing is not None:
+            symbols.update(dict.fromkeys(missing))
+            stacks.update(dict.fromkeys(_executable_stacks(opened)))
+            libraries.update(_led_to_host(ours, host))
+    return _OpenedByName(
+        tuple(libraries.values()), tuple(symbols), tuple(passed_over), tuple(stacks)
+    )
+
+
+def _missing_of_opened(
+    ours: Sequence[LinkedLibrary], opened: LinkScope, host: HostExports
+) -> tuple[MissingSymbol, ...] | None:
+    """Return the missing functions of the C API; None if it cannot be linked, or is damaged.
+
+    What other libraries define may be there by then, if the code opens these before.
+    """
+    if opened.missing or opened.excess or any(library.elf.size > MOST_BYTES for library in ours):
+        return None
+    try:
+        missing = tuple(_missing_symbols(ours, opened, host))
+    except ElfError:
+        return None
+    if any(lost.family not in _C_API | {SymbolFamily.OTHER} for lost in missing):
+        return None
+    return tuple(lost for lost in missing if lost.family in _C_API)
+
+
+def _led_to_host(
+    ours: Sequence[LinkedLibrary], host: HostExports
+) -> Iterator[tuple[str, ResolvedLibrary]]:
+    for found in ours:
+        if not host.sonames.isdisjoint(found.elf.dynamic.needed):
+            path = found.elf.path
+            yield path, ResolvedLibrary(found.name, path, is_companion=True, is_opened=True)
+
+
+def _executable_stacks(scope: LinkScope) -> list[str]:
+    return [found.elf.path for found in scope.libraries if found.elf.image.wants_executable_stack]
 
 
 def _is_companion(library: LinkedLibrary, host: HostExports) -> bool:
@@ -236,9 +314,14 @@ def _is_excused(family: SymbolFamily, scope: LinkScope) -> bool:
 
 
 def _symbol_problems(
-    missing: Sequence[MissingSymbol], *, is_device_plugin: bool
+    missing: Sequence[MissingSymbol], replaced: frozenset[SymbolFamily]
 ) -> Iterator[Violation]:
-    """Yield one problem for each library and family, which have remedies of their own."""
+    """Yield one problem for each library and family, which have remedies of their own.
+
+    Args:
+        missing: The symbols.
+        replaced: Families whose missing functions are replaced.
+    """
     groups: defaultdict[tuple[str, SymbolFamily], list[MissingSymbol]] = defaultdict(list)
     for symbol in missing:
         groups[symbol.needed_by, symbol.family].append(symbol)
@@ -247,13 +330,13 @@ def _symbol_problems(
         names = ", ".join(_shown(symbol) for symbol in group[:_SHOWN])
         more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
         message = f"{needed_by} needs {count} {family.words} that no library defines: {names}{more}"
-        if is_device_plugin and family is SymbolFamily.KERNEL_API and _takes_stand_ins():
+        if family in replaced and _can_define_stand_ins():
             yield Violation(rules.KERNEL_FUNCTIONS_OFFERED, message)
         else:
             yield Violation(rules.SYMBOLS_OFFERED, message, remedy=family.remedy)
 
 
-def _takes_stand_ins() -> bool:
+def _can_define_stand_ins() -> bool:
     """Return whether a stub library can define functions here (`loading.stub_library`)."""
     return (parse_glibc(f"GLIBC_{running_glibc()}") or ()) >= _ABSOLUTE_SYMBOLS_SINCE
 

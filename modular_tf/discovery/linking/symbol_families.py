@@ -28,8 +28,8 @@ class SymbolFamily(Enum):
     KERNEL_API = (
         "of TensorFlow's C API for kernels, operations and graphs",
         (
-            "The plugin also brings kernels or graph optimizers, which this host does not run: "
-            "use it with TensorFlow, or a build of it without them."
+            "The plugin asks for functions of kernels or graph optimizers that this host does not "
+            "have: use it with TensorFlow, or a build of it without them."
         ),
     )
     TENSORFLOW_CXX = (

@@ -10,7 +10,6 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from modular_tf.discovery.candidate import Source
-from modular_tf.discovery.record_rows import rows_that_name
 from modular_tf.discovery.sources.search_log import Sighting, is_plugin_file_name
 from modular_tf.errors import ElfError
 from modular_tf.rules import Violation
@@ -18,14 +17,21 @@ from modular_tf.rules import loading as rules
 from modular_tf.rules.shortage import raise_shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from modular_tf.discovery.sources.installed import Installation, InstalledDistribution
     from modular_tf.discovery.sources.search_log import SearchLog
 
-    Look = Callable[[str], bool]
+    Recall = Callable[
+        [str, Callable[[], Iterable[str]], Callable[[str], "bool | None"]], Iterable[str]
+    ]
 
-__all__ = ["OWN_DISTRIBUTION", "libraries_in_record", "search_distributions"]
+__all__ = [
+    "OWN_DISTRIBUTION",
+    "libraries_in_record",
+    "read_distribution",
+    "search_distributions",
+]
 
 OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
 # Names by which Python finds extension modules. One could export an init symbol as well, but
@@ -33,15 +39,14 @@ OWN_DISTRIBUTION = "modular-tf"  # its plugins are source 9
 _MODULE_TAGS = (".cpython-", ".abi3.so", ".pypy")
 
 
-def search_distributions(
-    installation: Installation, log: SearchLog, recall: Callable[[str, Look], bool]
-) -> None:
+def search_distributions(installation: Installation, log: SearchLog, recall: Recall) -> None:
     """Search the shared libraries that installed distributions list in their RECORD.
 
     Args:
         installation: The distributions.
         log: Takes what is found.
-        recall: Returns whether a library is a plugin, from what it knows or by reading it.
+        recall: Returns the plugins of a distribution, by what it knows or by reading; takes what
+            `read_distribution` takes.
     """
     hits: Counter[str] = Counter()
     for distribution in installation.distributions:
@@ -61,16 +66,38 @@ def search_distributions(
 
 def libraries_in_record(record: bytes) -> Iterator[str]:
     """Yield the paths in a RECORD that may be plugins, in its order, unchanged."""
+    # Imported where a RECORD is new: most starts know all of them.
+    from modular_tf.discovery.record_rows import rows_that_name  # noqa: PLC0415
+
     for row in rows_that_name(record, b".so"):
         if is_plugin_file_name(row.path) and not any(tag in row.path for tag in _MODULE_TAGS):
             yield row.path
 
 
+def read_distribution(
+    record: str,  # noqa: ARG001  (for those who know something of it)
+    libraries: Callable[[], Iterable[str]],
+    is_plugin: Callable[[str], bool | None],
+) -> list[str]:
+    """Return the libraries of a distribution that are plugins, by reading all of them.
+
+    Args:
+        record: Its RECORD.
+        libraries: Returns the libraries that RECORD lists and that may be plugins.
+        is_plugin: Tells whether a library is one; None where it cannot be read.
+    """
+    return [path for path in libraries() if is_plugin(path)]
+
+
 def _plugins_of(
-    distribution: InstalledDistribution, log: SearchLog, recall: Callable[[str, Look], bool]
+    distribution: InstalledDistribution, log: SearchLog, recall: Recall
 ) -> list[Sighting]:
-    try:
+    def libraries() -> list[str]:
         record = distribution.read("RECORD")
+        return [os.path.join(distribution.location, p) for p in libraries_in_record(record)]
+
+    try:
+        paths = recall(distribution.path_of("RECORD"), libraries, _is_plugin)
     except OSError as error:
         raise_shortage(error)
         message = f"RECORD of distribution {distribution.label} cannot be read: {error.strerror}"
@@ -79,23 +106,21 @@ def _plugins_of(
             Violation(rules.RECORD_READABLE, message, path=path, origin=distribution.label)
         )
         return []
-    paths = (os.path.join(distribution.location, path) for path in libraries_in_record(record))
     return [
         Sighting(os.path.normpath(path), Source.DISTRIBUTION, distribution.label, distribution.name)
         for path in paths
-        if _is_plugin(path, recall)
     ]
 
 
-def _is_plugin(path: str, recall: Callable[[str, Look], bool]) -> bool:
-    """Return whether a library is a plugin; what cannot be read is none.
+def _is_plugin(path: str) -> bool | None:
+    """Return whether a library is a plugin; None for what cannot be read, which is none now.
 
     If a library that is no plugin is missing or damaged, that is not reported.
     """
     try:
-        return recall(path, _exports_init_symbol)
+        return _exports_init_symbol(path)
     except ElfError:
-        return False
+        return None
 
 
 def _exports_init_symbol(path: str) -> bool:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["GROUP", "search_entry_points"]
 
 GROUP = "modular_tf.plugins"
-_VALUE = re.compile(r"(?P<package>\w+(?:\.\w+)*)\s*(?::\s*(?P<path>[^\[]*?)\s*)?(?:\[.*\])?\s*")
+# Not compiled here: hardly any distribution has such an entry point.
+_VALUE = r"(?P<package>\w+(?:\.\w+)*)\s*(?::\s*(?P<path>[^\[]*?)\s*)?(?:\[.*\])?\s*"
 
 
 class _UnusableEntryPointError(Exception):
@@ -100,7 +101,7 @@ def _real_places(distribution: InstalledDistribution, root: str) -> tuple[str, s
 
 def _resolve(distribution: InstalledDistribution, value: str) -> tuple[str, str]:
     """Return the path that an entry point names, and the directory of its top-level package."""
-    match = _VALUE.fullmatch(value.strip())
+    match = re.fullmatch(_VALUE, value.strip())
     if match is None:
         raise _UnusableEntryPointError(
             rules.ENTRY_POINT_RESOLVES, "it is not of the form 'package:relative/path'"

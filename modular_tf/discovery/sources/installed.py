@@ -41,6 +41,10 @@ class InstalledDistribution(NamedTuple):
         """Name and version, for reports."""
         return f"{self.name} {self.version}".rstrip()
 
+    def path_of(self, file: str) -> str:
+        """Return the path of a metadata file."""
+        return os.path.join(self.metadata_directory, file)
+
     def read(self, file: str) -> bytes:
         """Return the bytes of a metadata file; none if it is not there.
 
@@ -48,7 +52,7 @@ class InstalledDistribution(NamedTuple):
             OSError: It is there and cannot be read.
         """
         try:
-            with open(os.path.join(self.metadata_directory, file), "rb") as stream:
+            with open(self.path_of(file), "rb") as stream:
                 return stream.read()
         except (FileNotFoundError, NotADirectoryError):
             return b""

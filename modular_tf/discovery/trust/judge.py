@@ -8,12 +8,12 @@ import stat
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from modular_tf.concurrency.computed_once import computed_once
 from modular_tf.discovery.candidate import Source
 from modular_tf.discovery.linking.environment_libraries import VARIABLES, environment_libraries
 from modular_tf.discovery.linking.system_libraries import is_of_system
 from modular_tf.discovery.trust.judged_file import JudgedFile
 from modular_tf.discovery.trust.paths import PathJudge
-from modular_tf.discovery.trust.record import Records
 from modular_tf.discovery.trust.rights import Rights
 from modular_tf.discovery.trust.verdict import TrustVerdict
 from modular_tf.discovery.trust.writers import trusted_writers
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from modular_tf.discovery.trust.judged_file import KnownHash
     from modular_tf.discovery.trust.lock import Lock
     from modular_tf.discovery.trust.policy import TrustPolicy
+    from modular_tf.discovery.trust.record import Records
     from modular_tf.discovery.trust.writers import TrustedWriters
 
 __all__ = ["TrustJudge"]
@@ -64,7 +65,8 @@ class TrustJudge:
         self._paths = PathJudge(rights)
         self._known_sha256 = known_sha256
         self._allow_executable_stack = policy.allow_executable_stack
-        self._records = Records(python_path, self._paths, required=policy.require_record)
+        self._python_path = tuple(python_path)
+        self._requires_record = policy.require_record
         self._lock = _lock(policy.lock or lock, self._paths) if policy.frozen else None
         self._unchanged_by_others = TrustVerdict(
             rules.OWNER, f"nobody can change it but {rights.writers}"
@@ -295,7 +297,15 @@ class TrustJudge:
     ) -> TrustVerdict:
         if offence is not None:
             return TrustVerdict.of_problem(offence)
+        if distribution is None and not self._requires_record:
+            return self._unchanged_by_others
         return self._records.verdict(file, distribution, self._unchanged_by_others)
+
+    @computed_once
+    def _records(self) -> Records:
+        from modular_tf.discovery.trust.record import Records  # noqa: PLC0415  (most need none)
+
+        return Records(self._python_path, self._paths, required=self._requires_record)
 
 
 def _lock(path: str | None, paths: PathJudge) -> Lock:

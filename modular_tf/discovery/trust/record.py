@@ -75,8 +75,6 @@ class Records:
         Raises:
             OSError: The file's bytes cannot be read.
         """
-        if distribution is None and not self._required:
-            return otherwise
         compared = None
         remarks = []
         for recorded in self._hashes_of(file, distribution):

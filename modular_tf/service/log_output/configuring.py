@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -10,23 +9,23 @@ from typing import TYPE_CHECKING
 from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.discovery.privileges import is_privileged
 from modular_tf.events import EventLog
-from modular_tf.events.event_log import ROOT
+from modular_tf.events.event_log import DEBUG, ERROR, INFO, ROOT, WARNING
 from modular_tf.service.log_output.listener import listener
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Mapping
     from typing import TextIO
 
 VARIABLE = "MODULAR_TF_LOG"
 OUTPUTS = ("pretty", "json", "records", "off")
 LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
+    "debug": DEBUG,
+    "info": INFO,
+    "warning": WARNING,
+    "error": ERROR,
 }
 _log = EventLog("log_output")
-_logger = logging.getLogger(ROOT)
 _lock = ForkLock()
 _own_handlers: list[logging.Handler] = []  # one, or none
 _decided: list[str] = []  # the environment is followed once, and never after a call
@@ -69,14 +68,17 @@ def configure_logging(
 
 def _show(output: str, level: int, stream: TextIO) -> None:
     """Replace or remove this package's handler."""
+    import logging  # noqa: PLC0415  (6 ms; most commands show no log)
+
+    logger = logging.getLogger(ROOT)
     while _own_handlers:
-        _logger.removeHandler(_own_handlers.pop())
+        logger.removeHandler(_own_handlers.pop())
     EventLog.shown_by_us = output in {"pretty", "json"}
-    _logger.propagate = not EventLog.shown_by_us
-    _logger.setLevel(logging.NOTSET if output == "off" else level)
+    logger.propagate = not EventLog.shown_by_us
+    logger.setLevel(logging.NOTSET if output == "off" else level)
     if EventLog.shown_by_us:
         _own_handlers.append(_handler(output, stream))
-        _logger.addHandler(_own_handlers[0])
+        logger.addHandler(_own_handlers[0])
 
 
 def _check(name: str, value: str, known: tuple[str, ...] | Mapping[str, int]) -> None:
@@ -85,9 +87,11 @@ def _check(name: str, value: str, known: tuple[str, ...] | Mapping[str, int]) ->
 
 
 def _handler(output: str, stream: TextIO) -> logging.Handler:
+    from logging import StreamHandler  # noqa: PLC0415  (likewise)
+
     from modular_tf.service.log_output.formats import JsonLines, PrettyLines  # noqa: PLC0415  (likewise)
 
-    handler = logging.StreamHandler(stream)
+    handler = StreamHandler(stream)
     colours = output == "pretty" and stream.isatty() and "NO_COLOR" not in os.environ
     handler.setFormatter(JsonLines() if output == "json" else PrettyLines(colours=colours))
     return handler

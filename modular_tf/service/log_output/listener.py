@@ -6,7 +6,6 @@ in the child, so that no process is forked while the thread is running.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -17,6 +16,7 @@ from modular_tf.concurrency.fork_lock import ForkLock
 from modular_tf.concurrency.threads import start_thread
 from modular_tf.errors import ResourceExhaustedError
 from modular_tf.events import EventLog
+from modular_tf.events.event_log import CRITICAL, DEBUG, ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
     from modular_tf.native.plugin_messages import PluginMessage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _log = EventLog("plugin_messages")
 _PATIENCE_S = 2.0  # with a handler of the application's that blocks; what is left goes to stderr
 
-_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)  # by the host runtime's
+_LEVELS = (INFO, WARNING, ERROR, CRITICAL)  # by the host runtime's
 
 
 class Listener:
@@ -154,7 +154,7 @@ def _native() -> Any:
 
 def _least_level(level: int) -> int:
     """Return the lowest of the host runtime's levels that is at least a level of `logging`."""
-    if level <= logging.DEBUG:
+    if level <= DEBUG:
         return int(_native().ALL)
     return next((ours for ours, its in enumerate(_LEVELS) if its >= level), len(_LEVELS) - 1)
 
@@ -180,8 +180,8 @@ def _log_message(message: PluginMessage) -> None:
 
 def _level(severity: int) -> int:
     if severity < 0:
-        return logging.DEBUG
-    return _LEVELS[severity] if severity < len(_LEVELS) else logging.ERROR
+        return DEBUG
+    return _LEVELS[severity] if severity < len(_LEVELS) else ERROR
 
 
 def _severity(level: int) -> str:

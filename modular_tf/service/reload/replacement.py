@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from modular_tf.device.ranking import Registration
     from modular_tf.filesystem.registry import SchemeRegistration
+    from modular_tf.kernel.registry import PluginKernels
 
 
 class StagedRegistrations(Registrations):
@@ -51,6 +52,10 @@ class StagedRegistrations(Registrations):
             super().enter_platform(place)
         else:
             self.registries.devices.check_room(place, instead_of=self._old.device_place)
+
+    def enter_kernels(self, place: PluginKernels) -> tuple[Violation, ...]:
+        """Wait for the swap."""
+        return super().enter_kernels(place) if self._old is None else ()
 
     # -- the swap ---------------------------------------------------------------------------------
 
@@ -91,5 +96,8 @@ class StagedRegistrations(Registrations):
         if self.device_place is not None:
             with suppress(AlreadyExistsError):
                 self.registries.devices.enter(self.device_place, instead_of=old.device_place)
+        if self.kernel_place is not None:
+            operations = self.registries.operations.registry
+            operations.enter(self.kernel_place, instead_of=old.kernel_place)
         old.withdraw()
         self._old = None

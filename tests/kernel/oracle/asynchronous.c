@@ -1,6 +1,5 @@
 /* Kernels that end after `compute` has returned. */
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -61,17 +60,20 @@ static void fails_on_thread(Work work) { start(fail_late, work); }
 
 static void unset(Work work) { TF_RunAsyncOpKernelDoneCallback(work.done); }
 
-static const ProbeCase kNames[] = {
-    {"inside", NULL}, {"thread", NULL}, {"failure inside", NULL}, {"failure on thread", NULL}, {"unset", NULL}};
-static void (*const kRuns[])(Work) = {done_inside, done_on_thread, fails_inside, fails_on_thread, unset};
-enum { kCount = sizeof kNames / sizeof *kNames };
+typedef void (*RunWork)(Work);
 
-static void* create(TF_OpKernelConstruction* node) {
-  return (void*)(intptr_t)case_of(node, kNames, kCount);
-}
+static const ProbeCase kNames[] = {{"inside", NULL},
+                                   {"thread", NULL},
+                                   {"failure inside", NULL},
+                                   {"failure on thread", NULL},
+                                   {"unset", NULL},
+                                   {NULL, NULL}};
+static const RunWork kRuns[] = {done_inside, done_on_thread, fails_inside, fails_on_thread, unset};
+
+static void* create(TF_OpKernelConstruction* node) { return find_case(node, kNames); }
 
 static void compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
-  kRuns[(intptr_t)kernel]((Work){context, done});
+  kRuns[(const ProbeCase*)kernel - kNames]((Work){context, done});
 }
 
 void register_async_probe(void) {

@@ -153,7 +153,6 @@ static void get_tensors(const Question* ask) {
 }
 
 static void get_function(const Question* ask) {
-  if (!TF_OpKernelConstruction_GetAttrFunction) return;
   TF_Buffer* value = TF_OpKernelConstruction_GetAttrFunction(ask->node, ask->attr, ask->status);
   record_status(ask->key, ask->status, "%s", value ? "a buffer" : "NULL");
   TF_DeleteBuffer(value);
@@ -236,7 +235,6 @@ static void ask_after_failures(TF_OpKernelConstruction* node) {
 }
 
 static void probe_node_definition(TF_OpKernelConstruction* node) {
-  if (!TF_OpKernelConstruction_GetNodeDef) return;
   TF_Status* status = TF_NewStatus();
   TF_Buffer* definition = TF_OpKernelConstruction_GetNodeDef(node, status);
   record_status("GetNodeDef", status, "%s", definition && definition->length ? "bytes" : "none");

@@ -30,23 +30,31 @@ void register_kernel(const char* op, CreateKernel create, ComputeKernel compute,
   TF_DeleteStatus(status);
 }
 
-int case_of(TF_OpKernelConstruction* construction, const ProbeCase* cases, int count) {
+void* find_case(TF_OpKernelConstruction* construction, const ProbeCase* cases) {
   char name[64] = "";
   TF_Status* status = TF_NewStatus();
   TF_OpKernelConstruction_GetAttrString(construction, "case", name, sizeof name - 1, status);
   TF_DeleteStatus(status);
-  for (int i = 0; i < count; ++i) {
-    if (strcmp(cases[i].name, name) == 0) return i;
+  for (; cases->name; ++cases) {
+    if (strcmp(cases->name, name) == 0) return (void*)cases;
   }
-  record("case", "there is no case '%s'", name);
-  return -1;
+  return NULL;
+}
+
+void compute_case(void* found, TF_OpKernelContext* context) {
+  if (found) {
+    ((const ProbeCase*)found)->run(context);
+  } else {
+    record("case", "there is none of this name");
+  }
 }
 
 static void set_to_zero(TF_OpKernelContext* context, int index) {
   const int64_t dims[] = {1};
   TF_Status* status = TF_NewStatus();
   TF_DataType type = TF_ExpectedOutputDataType(context, index);
-  TF_Tensor* output = TF_AllocateOutput(context, index, type, dims, 1, TF_DataTypeSize(type), status);
+  TF_Tensor* output =
+      TF_AllocateOutput(context, index, type, dims, 1, TF_DataTypeSize(type), status);
   if (output) memset(TF_TensorData(output), 0, TF_TensorByteSize(output));
   TF_DeleteTensor(output);
   TF_DeleteStatus(status);

@@ -1,6 +1,4 @@
 /* When an output gets the memory of an input. */
-#include <stdint.h>
-
 #include "probe.h"
 
 static const int64_t kTwoByThree[] = {2, 3};
@@ -60,17 +58,10 @@ static const ProbeCase kSources[] = {{"output", give_output},
                                      {"temporary", give_temporary},
                                      {"allocated", give_allocated},
                                      {"new", give_new},
-                                     {"copied", give_copied}};
-enum { kSourceCount = sizeof kSources / sizeof *kSources };
+                                     {"copied", give_copied},
+                                     {NULL, NULL}};
 
-static void* create_source(TF_OpKernelConstruction* node) {
-  return (void*)(intptr_t)case_of(node, kSources, kSourceCount);
-}
-
-static void compute_source(void* kernel, TF_OpKernelContext* context) {
-  const int index = (int)(intptr_t)kernel;
-  if (index >= 0) kSources[index].run(context);
-}
+static void* create_source(TF_OpKernelConstruction* node) { return find_case(node, kSources); }
 
 /* -- what becomes of it -- */
 
@@ -190,17 +181,10 @@ static const ProbeCase kCases[] = {
     {"outside", forward_outside},
     {"negative", forward_negative},
     {"allocated", forward_allocated},
+    {NULL, NULL},
 };
-enum { kCount = sizeof kCases / sizeof *kCases };
 
-static void* create(TF_OpKernelConstruction* node) {
-  return (void*)(intptr_t)case_of(node, kCases, kCount);
-}
-
-static void compute(void* kernel, TF_OpKernelContext* context) {
-  const int index = (int)(intptr_t)kernel;
-  if (index >= 0) kCases[index].run(context);
-}
+static void* create(TF_OpKernelConstruction* node) { return find_case(node, kCases); }
 
 void register_forwarding_probe(void) {
   const char* const attrs[] = {"case: string", NULL};
@@ -208,7 +192,7 @@ void register_forwarding_probe(void) {
   const char* const inputs[] = {"a: float", "b: float", "i: int32", NULL};
   const char* const output[] = {"y: float", NULL};
   define_op("MtfProbeSource", attrs, none, output);
-  register_kernel("MtfProbeSource", create_source, compute_source, NULL);
+  register_kernel("MtfProbeSource", create_source, compute_case, NULL);
   define_op("MtfProbeForward", attrs, inputs, output);
-  register_kernel("MtfProbeForward", create, compute, NULL);
+  register_kernel("MtfProbeForward", create, compute_case, NULL);
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
 import threading
 from pathlib import Path
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
     from modular_tf.device.device import Device
 
 
+_DESCRIPTOR = 900  # that no other process has open
+
+
 def main(probe: str, log: Path) -> None:
+    _open_log(log)
     with PluginService() as service:
         service.discover()
         service.load("host_device")
@@ -30,6 +36,14 @@ def main(probe: str, log: Path) -> None:
             records.append(log, records.SCENARIO + scenario.name)
             _run(device, scenario, log)
         records.append(log, records.SCENARIO + records.END)
+
+
+def _open_log(log: Path) -> None:
+    """Have the probe record what it is answered in this process, not where it is tried before."""
+    opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    own = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, _DESCRIPTOR)
+    os.close(opened)
+    os.environ["MTF_PROBE_LOG"] = f"/proc/self/fd/{own}"
 
 
 def _run(device: Device, scenario: scenarios.Scenario, log: Path) -> None:

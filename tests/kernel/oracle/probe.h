@@ -34,19 +34,20 @@ typedef struct ProbeCase {
   void (*run)(TF_OpKernelContext* context);
 } ProbeCase;
 
-/* The index of a node's case; records a case that is missing. */
-int case_of(TF_OpKernelConstruction* construction, const ProbeCase* cases, int count);
+/* The case of a node, which is its kernel object; NULL where there is none. A table ends with a case
+ * without a name. */
+void* find_case(TF_OpKernelConstruction* construction, const ProbeCase* cases);
+/* Runs it. */
+void compute_case(void* found, TF_OpKernelContext* context);
 
 /* Makes each output that is not set a vector of one zero; errors are not recorded. */
 void finish(TF_OpKernelContext* context);
 
 /* -- registration -- */
 
-/* Functions that only one of the hosts has are NULL in the other, and nothing is recorded there. */
-#define WEAK(function) extern __typeof__(function) function __attribute__((weak))
-WEAK(TF_OpKernelConstruction_GetAttrTensorShape);
-WEAK(TF_OpKernelConstruction_GetAttrFunction);
-WEAK(TF_OpKernelConstruction_GetNodeDef);
+/* TensorFlow 2.21 has it no more: NULL there, and nothing is recorded. */
+extern __typeof__(TF_OpKernelConstruction_GetAttrTensorShape)
+    TF_OpKernelConstruction_GetAttrTensorShape __attribute__((weak));
 
 typedef void* (*CreateKernel)(TF_OpKernelConstruction*);
 typedef void (*ComputeKernel)(void*, TF_OpKernelContext*);
@@ -67,6 +68,7 @@ void register_tensor_probe(void);
 void register_async_probe(void);
 void register_lifetime_probe(void);
 
+extern const ProbeCase kOutputCases[];
 void throw_from_compute(TF_OpKernelContext* context);
 
 #ifdef __cplusplus

@@ -15,8 +15,9 @@ static void* create_something(TF_OpKernelConstruction* construction) {
 }
 
 static void probe_type_constraints(void) {
-  static const int kTypes[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14,  15, 16,
-                               17, 18, 19, 20, 21, 22, 23, 24, 25, 28, 29, 32, 33, 34, 100, 101, 120, 200};
+  static const int kTypes[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,  11,  12,  13,  14,
+                               15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,  28,  29,  32,  33,
+                               34, 100, 101, 120, 200};
   TF_Status* status = TF_NewStatus();
   TF_KernelBuilder* builder =
       TF_NewKernelBuilder("MtfProbeNoSuchOp", "CPU", NULL, compute_nothing, NULL);

@@ -79,7 +79,8 @@ static void register_defaults(void) {
   offer("MtfProbeTwoDefaults", (Offer){"DEFAULT", compute_first, 1, NULL, {{0}}});
   offer("MtfProbeTwoDefaults", (Offer){"DEFAULT", compute_second, 2, NULL, {{0}}});
   define("MtfProbeDefaultConstraint");
-  offer("MtfProbeDefaultConstraint", (Offer){"DEFAULT", compute_default, 0, NULL, {{"T", TF_INT32}}});
+  offer("MtfProbeDefaultConstraint",
+        (Offer){"DEFAULT", compute_default, 0, NULL, {{"T", TF_INT32}}});
   define("MtfProbeDefaultLabel");
   offer("MtfProbeDefaultLabel", (Offer){"DEFAULT", compute_default, 0, "fast", {{0}}});
   offer("MtfProbeDefaultLabel", (Offer){"CPU", compute_first, 0, NULL, {{0}}});

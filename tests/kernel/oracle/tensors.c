@@ -1,5 +1,4 @@
 /* What the functions of tensors answer; they need no kernel. */
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +84,8 @@ static void probe_allocate_strings(void) {
   TF_Tensor* made = TF_AllocateTensor(TF_STRING, kTwoByThree, 2, 6 * sizeof(TF_TString));
   for (int i = 0; i < 6; ++i) TF_StringInit((TF_TString*)TF_TensorData(made) + i);
   record("TF_AllocateTensor string", "%s", described(made));
-  record("TF_TensorMaybeMove of allocated, string", "%s", TF_TensorMaybeMove(made) ? "moved" : "NULL");
+  record("TF_TensorMaybeMove of allocated, string", "%s",
+         TF_TensorMaybeMove(made) ? "moved" : "NULL");
   TF_DeleteTensor(made);
 }
 
@@ -108,7 +108,8 @@ static void bitcast(const char* key, TF_DataType from_type, TF_DataType type, co
   TF_Tensor* to = TF_AllocateTensor(TF_UINT8, NULL, 0, 1);
   TF_TensorBitcastFrom(from, type, to, dims, count, status);
   const bool shared = TF_TensorData(to) == TF_TensorData(from);
-  record_status(text("TF_TensorBitcastFrom %s", key), status, "%s shared=%d", described(to), shared);
+  record_status(text("TF_TensorBitcastFrom %s", key), status, "%s shared=%d", described(to),
+                shared);
   record(text("TF_TensorMaybeMove after bitcast, %s", key), "%s",
          TF_TensorMaybeMove(to) ? "moved" : "NULL");
   TF_DeleteTensor(to);
@@ -183,22 +184,15 @@ static const ProbeCase kCases[] = {
     {"dims", probe_dims},         {"bitcast", probe_bitcast},
     {"strings", probe_strings},   {"buffers", probe_buffers},
     {"negative", probe_negative_dims}, {"dim outside", probe_dim_outside},
+    {NULL, NULL},
 };
-enum { kCount = sizeof kCases / sizeof *kCases };
 
-static void* create(TF_OpKernelConstruction* node) {
-  return (void*)(intptr_t)case_of(node, kCases, kCount);
-}
-
-static void compute(void* kernel, TF_OpKernelContext* context) {
-  const int index = (int)(intptr_t)kernel;
-  if (index >= 0) kCases[index].run(context);
-}
+static void* create(TF_OpKernelConstruction* node) { return find_case(node, kCases); }
 
 void register_tensor_probe(void) {
   const char* const attrs[] = {"case: string", NULL};
   const char* const none[] = {NULL};
   const char* const output[] = {"y: float", NULL};
   define_op("MtfProbeTensors", attrs, none, output);
-  register_kernel("MtfProbeTensors", create, compute, NULL);
+  register_kernel("MtfProbeTensors", create, compute_case, NULL);
 }

@@ -1,7 +1,7 @@
 // Values of attributes, as specifications write them, read into their canonical texts.
 //
-// Equal values have equal texts: `1` and `0x1` are "1", `'a'` and `"\141"` are "\"a\"", DT_FLOAT and
-// float are "float".
+// Equal values have equal texts: `1` and `0x1` are "1", `'a'` and `"\141"` are "\"a\"", DT_FLOAT
+// and float are "float".
 #ifndef MODULAR_TF_HOST_RUNTIME_KERNELS_ATTR_VALUES_H_
 #define MODULAR_TF_HOST_RUNTIME_KERNELS_ATTR_VALUES_H_
 

@@ -37,8 +37,8 @@ class MisuseRecord {
   MisuseRecord* const outer_;
 };
 
-// Keeps a misuse for the innermost call of this thread; writes it to the log where there is none, as a
-// line of the code that `caller` is an address in.
+// Keeps a misuse for the innermost call of this thread; writes it to the log where there is none, as
+// a line of the code that `caller` is an address in.
 void report_misuse_text(int32_t rule, const char* text, const void* caller = nullptr) noexcept;
 
 }  // namespace mtf::kernels

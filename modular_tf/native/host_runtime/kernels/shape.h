@@ -26,7 +26,8 @@ struct ShapeError {
 // Which ranks a function accepts.
 enum class RankBound { kEqual, kAtLeast, kAtMost };
 
-// The shape with what is known by then: an unknown one gets a rank that must be equal. Throws ShapeError.
+// The shape with what is known by then: an unknown one gets a rank that must be equal. Throws
+// ShapeError.
 Shape with_rank(const Shape& shape, RankBound bound, int64_t rank);
 
 // From `start` to before `end`, each from the end where it is negative. Throws ShapeError.

@@ -36,8 +36,8 @@ typedef struct mtf_shape_request {
   int32_t num_inputs, num_type_attrs, num_outputs;
 } mtf_shape_request;
 
-/* Runs a shape function. The outputs are those of a status that is OK; else it says why, also for an
- * exception and for the misuse of a handle. [any thread, several at once] */
+/* Runs a shape function. The outputs are those of a status that is OK; else it says why, also for
+ * an exception and for the misuse of a handle. [any thread, several at once] */
 void mtf_infer_shapes(mtf_shape_function function, const mtf_shape_request* request,
                       TF_Status* status);
 

@@ -1,7 +1,7 @@
 /* TF_TString: the 24 bytes of a string in a tensor.
  *
- * Plugins may have functions of their own for the same layout, so memory comes from malloc and goes to
- * free, whichever side did it. A string that is NULL is empty, and cannot be changed. */
+ * Plugins may have functions of their own for the same layout, so memory comes from malloc and goes
+ * to free, whichever side did it. A string that is NULL is empty, and cannot be changed. */
 #include <stdlib.h>
 #include <string.h>
 

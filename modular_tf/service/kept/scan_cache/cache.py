@@ -8,9 +8,9 @@ such as a missing library, is not kept.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modular_tf.discovery.file_identity import SeenFile, see, see_again
+from modular_tf.discovery.file_identity import SeenFile, see_again
 from modular_tf.discovery.host_fingerprint import host_fingerprint, linking_parts
 from modular_tf.discovery.linking.linker_cache import LINKER_CACHE
 from modular_tf.discovery.load_facts import LoadFacts
@@ -21,11 +21,12 @@ from modular_tf.rules.shortage import ShortageError
 from modular_tf.service.kept.claims import Claims
 from modular_tf.service.kept.scan_cache.cache_entry import CacheEntry, entry_from_json
 from modular_tf.service.kept.scan_cache.dependencies import Dependencies
+from modular_tf.service.kept.scan_cache.installed_libraries import installed_plugins
 from modular_tf.service.kept.storage.private_directory import PrivateDirectory
 from modular_tf.service.kept.storage.record_file import RecordFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from modular_tf.discovery.host_fingerprint import HostFingerprint
     from modular_tf.discovery.probe import Probe
@@ -37,7 +38,6 @@ __all__ = ["ScanCache"]
 # 2: before, the finding of a plugin whose loading was under way could be kept, as one of nothing.
 _TITLE = "modular_tf scan cache 2"
 _PREFIX, _SUFFIX = "scan-", ".records"
-_NO_PLUGIN = "no plugin "  # before a path, which begins with a slash
 _MOST_HOSTS = 32
 # Of the rules that refuse a library, those that nothing but its bytes can break.
 _BY_BYTES = frozenset(
@@ -136,31 +136,14 @@ class ScanCache:
             return finding
         return None if opened is None else finding._replace(opened=opened)
 
-    def recall_whether_plugin(self, path: str, look: Callable[[str], bool]) -> bool:
-        """Return whether a library that is installed for another use is a plugin as well.
-
-        That it is none is kept: distributions bring hundreds, and each start asks for all of them.
-
-        Args:
-            path: The library.
-            look: Tells by reading it; what it raises says nothing that lasts.
-        """
-        key = _NO_PLUGIN + path
-        if self._is_as_seen(path, self._records.get(key)):
-            return False
-        seen = see(path, read=False)
-        if look(path):
-            return True
-        if seen is not None and seen.identity is not None and see_again(seen) is seen:
-            self._records.put(key, seen.as_row()[1:])
-        return False
-
-    def _is_as_seen(self, path: str, row: Any) -> bool:
-        try:
-            seen = SeenFile.from_row([path, *row])
-        except (TypeError, ValueError):  # nothing, or damaged
-            return False
-        return seen.identity is not None and see_again(seen) is seen
+    def installed_plugins(
+        self,
+        record: str,
+        libraries: Callable[[], Iterable[str]],
+        is_plugin: Callable[[str], bool | None],
+    ) -> list[str]:
+        """Return the libraries of a distribution that are plugins; see `installed_libraries`."""
+        return installed_plugins(self._records, record, libraries, is_plugin)
 
     def describe(self, probe: Probe, seen: SeenFile) -> CacheEntry:
         """Return the new entry for a probe.

@@ -1,0 +1,116 @@
+"""Libraries that a plugin's code may open by name, and that need one of TensorFlow's.
+
+A plugin may choose a library for this processor in a constructor and open it with dlopen. Where
+that library needs one of TensorFlow's, only a copy of it can be led to the host. So such libraries
+are found before: in the folders where the linker, or the plugin's code, looks from the plugin's own
+folder, those that need a library of TensorFlow and whose file name is part of the plugin's bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from modular_tf.discovery.elf import ElfFile
+from modular_tf.discovery.linking.host_exports import HOST_RUNTIME
+from modular_tf.discovery.linking.library_search import LinkedLibrary, expand
+from modular_tf.discovery.linking.link_scope import MAX_LIBRARIES, LinkScope
+from modular_tf.discovery.linking.system_libraries import is_of_system
+from modular_tf.discovery.sources.search_log import is_plugin_file_name
+from modular_tf.errors import ElfError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from modular_tf.discovery.linking.host_exports import HostExports
+    from modular_tf.discovery.linking.link_scope import ProcessScope
+
+__all__ = ["file_mentions", "libraries_opened_by_name"]
+
+_BLOCK_BYTES = 1 << 20
+
+
+def libraries_opened_by_name(
+    own: Sequence[LinkedLibrary], scope: LinkScope, process: ProcessScope, host: HostExports
+) -> Iterator[LinkScope]:
+    """Yield a scope for each library that code may open by name and that needs TensorFlow.
+
+    Each scope begins with that library, and has what comes with it beside what is mapped before. It
+    is closed when the next one is asked for.
+
+    Args:
+        own: The plugin and the libraries that it brings along.
+        scope: The plugin's scope.
+        process: What this process offers.
+        host: What the host offers to plugins.
+    """
+    needed = {library.elf.identity for library in scope.libraries}
+    replaced = host.sonames - {HOST_RUNTIME}
+    for path in _neighbours(own):
+        elf = _open(path, process.target)
+        if elf is None:
+            continue
+        with elf:
+            if elf.identity in needed or replaced.isdisjoint(elf.dynamic.needed):
+                continue
+            name = os.path.basename(path)
+            if any(file_mentions(library.elf.path, name) for library in own):
+                root = LinkedLibrary(name, elf, own[0], is_companion=True)
+                found = LinkScope(root, process.search, offered=host.sonames, outer=scope)
+                with closing(found):
+                    yield found
+
+
+def _neighbours(own: Sequence[LinkedLibrary]) -> Iterator[str]:
+    """Yield libraries in the folders that are searched from the folders of these libraries."""
+    folders: dict[str, str] = {}
+    for library in own:
+        for folder in _folders(library):
+            folders.setdefault(os.path.realpath(folder), folder)
+    for folder in folders.values():
+        yield from islice(_libraries_in(folder), MAX_LIBRARIES)
+
+
+def _folders(library: LinkedLibrary) -> Iterator[str]:
+    dynamic = library.elf.dynamic
+    for template in (*dynamic.rpath, *dynamic.runpath):
+        if "$ORIGIN" in template or "${ORIGIN}" in template:
+            yield from expand(template, library.origin)
+    if dynamic.strings.mentions(b"dladdr"):
+        yield library.origin
+
+
+def _libraries_in(folder: str) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = (os.path.join(folder, name) for name in sorted(names) if is_plugin_file_name(name))
+    return [path for path in found if not is_of_system(path)]
+
+
+def _open(path: str, target: tuple[int, str, int]) -> ElfFile | None:
+    try:
+        elf = ElfFile(path)
+    except ElfError:
+        return None
+    if elf.target == target and elf.is_shared_object:
+        return elf
+    elf.close()
+    return None
+
+
+def file_mentions(path: str, name: str) -> bool:
+    """Return whether the bytes of a file contain a name; False if it cannot be read."""
+    wanted, end = os.fsencode(name), b""
+    try:
+        with open(path, "rb") as stream:
+            while block := stream.read(_BLOCK_BYTES):
+                if wanted in end + block:
+                    return True
+                end = block[-len(wanted) :]
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,149 @@
+"""Reading what a plugin's `TF_InitKernel` registers: kernels, and definitions of operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from modular_tf.concurrency.fork_lock import ForkLock
+from modular_tf.native.ffi import ffi, lib
+from modular_tf.native.library import is_executable
+from modular_tf.native.plugin_names import named
+from modular_tf.native.status import take_error
+from modular_tf.native.strings import decode_pointer
+from modular_tf.rules import Violation
+from modular_tf.rules.kernel import KERNEL_INIT_RETURNS, KERNELS_REGISTERED
+from modular_tf.rules.mapping import INIT_SYMBOL_IS_CODE
+
+if TYPE_CHECKING:
+    from modular_tf.native.library import Library
+
+KERNEL_INIT = "TF_InitKernel"
+_ENTRIES = (KERNEL_INIT, "InitPlugin")  # the second is that of the first draft of kernels
+
+
+class NativeKernel(NamedTuple):
+    """One kernel that a plugin has registered.
+
+    Attributes:
+        native: Its definition in the native core, which lives as long as the process.
+        op: The operation that it computes.
+        device_type: The type of the devices that it runs on.
+        name: The plugin's name for it.
+        constraints: Attributes, each with the number of the type that it must have.
+        host_args: The inputs and outputs that it wants in host memory.
+        label: What a call asks for by name, "" for ordinary kernels.
+        priority: Of several that match, the highest is used.
+        asynchronous: Whether it may end after its function has returned.
+    """
+
+    native: Any
+    op: str
+    device_type: str
+    name: str
+    constraints: tuple[tuple[str, int], ...]
+    host_args: tuple[str, ...]
+    label: str
+    priority: int
+    asynchronous: bool
+
+
+class KernelOffer(NamedTuple):
+    """What a plugin has registered in `TF_InitKernel`.
+
+    Attributes:
+        kernels: In the plugin's order.
+        op_definitions: Canonical lines of the operations that it defined, and of those that another
+            plugin had defined alike and that its kernels compute.
+        violations: Rules that concern the plugin as a whole; an error among them leaves no kernel.
+    """
+
+    kernels: tuple[NativeKernel, ...] = ()
+    op_definitions: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+
+
+class _Begun(NamedTuple):
+    """How much was registered in this process before a library was initialised."""
+
+    kernels: int
+    definitions: int
+
+
+_lock = ForkLock()
+_begun: dict[int, _Begun] = {}
+_offers: dict[int, KernelOffer] = {}
+_attributed = _Begun(0, 0)
+
+
+def init_kernels(library: Library, *, plugin: str) -> KernelOffer:
+    """Return what a mapped library registers; its `TF_InitKernel` is called once. [any thread]
+
+    A second call would register all kernels again, and some plugins end the process then. So the
+    first result counts for all services of the process, also where an interrupt cut it short. What
+    the library's constructors registered belongs to it as well.
+
+    Args:
+        library: The library; its devices were registered before, if it has any.
+        plugin: The plugin's name.
+    """
+    handle = int(ffi.cast("uintptr_t", library.handle))
+    with _lock:
+        offer = _offers.get(handle)
+        if offer is None:
+            offer = _offers[handle] = _init(library, handle, plugin)
+    return offer
+
+
+def _init(library: Library, handle: int, plugin: str) -> KernelOffer:
+    global _attributed  # noqa: PLW0603  (what was registered is registered for the process)
+    error = None
+    if handle not in _begun:
+        _begun[handle] = _attributed
+        entry = next(filter(None, map(library.symbol, _ENTRIES)), None)
+        if entry is None or not is_executable(entry):
+            message = f"{library.path}: {KERNEL_INIT} is not a function"
+            return KernelOffer(violations=(Violation(INIT_SYMBOL_IS_CODE, message),))
+        error = lib.mtf_init_kernels(ffi.cast("void *", entry), named(plugin))
+    begun = _begun[handle]
+    _attributed = _Begun(lib.mtf_kernel_count(), lib.mtf_op_definition_count())
+    if error:
+        cause = take_error(error, plugin=plugin, operation=KERNEL_INIT)
+        return KernelOffer(violations=(Violation(KERNEL_INIT_RETURNS, cause.message),))
+    return _registered(begun, _attributed)
+
+
+def _registered(begun: _Begun, until: _Begun) -> KernelOffer:
+    kernels = tuple(_kernel_at(index) for index in range(begun.kernels, until.kernels))
+    if not kernels:
+        message = f"{KERNEL_INIT} has registered no kernel"
+        return KernelOffer((), (), (Violation(KERNELS_REGISTERED, message),))
+    ops = {kernel.op for kernel in kernels}
+    lines = [decode_pointer(lib.mtf_op_definition_at(at)) or "" for at in range(until.definitions)]
+    wanted = (
+        line
+        for at, line in enumerate(lines)
+        if at >= begun.definitions or line.partition("|")[0] in ops
+    )
+    return KernelOffer(kernels, tuple(wanted))
+
+
+def _kernel_at(index: int) -> NativeKernel:
+    facts = ffi.new("mtf_kernel_facts *")
+    native = lib.mtf_kernel_at(index, facts)
+    number = ffi.new("int32_t *")
+    constraints = []
+    for at in range(facts.n_constraints):
+        name = decode_pointer(lib.mtf_kernel_constraint_at(native, at, number)) or ""
+        constraints.append((name, int(number[0])))
+    host_args = (lib.mtf_kernel_host_arg_at(native, at) for at in range(facts.n_host_args))
+    return NativeKernel(
+        native,
+        decode_pointer(facts.op) or "",
+        decode_pointer(facts.device_type) or "",
+        decode_pointer(facts.name) or "",
+        tuple(constraints),
+        tuple(decode_pointer(name) or "" for name in host_args),
+        decode_pointer(facts.label) or "",
+        int(facts.priority),
+        bool(facts.is_asynchronous),
+    )

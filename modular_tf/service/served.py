@@ -1,0 +1,134 @@
+"""What a service serves, by name: filesystems, devices, kernels and operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from modular_tf.device.device import Device
+    from modular_tf.device.registered_platform import RegisteredPlatform
+    from modular_tf.device.registry import DeviceRegistry
+    from modular_tf.filesystem.filesystem import Filesystem
+    from modular_tf.kernel.op import Op
+    from modular_tf.kernel.op_definition import OpDefinition
+    from modular_tf.kernel.registration import KernelRegistration
+    from modular_tf.kernel.registry import KernelRegistry
+    from modular_tf.service.lifetime import ServiceLock
+    from modular_tf.service.registries import Registries
+
+
+class Served:
+    """The part of a service that looks up what is registered. [any thread]"""
+
+    _lock: ServiceLock
+    _registries: Registries
+
+    # -- filesystems and devices ----------------------------------------------------------------
+
+    def schemes(self) -> dict[str, str]:
+        """Return the name of the plugin that serves each scheme, sorted by scheme."""
+        return {s: fs.plugin for s, fs in sorted(dict(self._registries.schemes.view).items())}
+
+    def devices(self, device_type: str | None = None) -> list[Device]:
+        """Return the visible devices, of one type or all."""
+        self._lock.check_open()
+        return self._registries.devices.devices(device_type)
+
+    @property
+    def device_registry(self) -> DeviceRegistry:
+        """Every factory and what became of it."""
+        return self._registries.devices
+
+    def device(self, name: str) -> Device:
+        """Return the device of that name, in any of TensorFlow's forms.
+
+        Raises:
+            NotFoundError: No visible device has it.
+            InvalidArgumentError: It is no device name.
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._registries.devices.device(name)
+
+    def platform(self, name: str) -> RegisteredPlatform:
+        """Return the device platform of that name, in any case, whether it serves or not.
+
+        Raises:
+            NotFoundError: No registered platform has it.
+        """
+        return self._registries.devices.platform(name)
+
+    def filesystem(self, scheme: str) -> Filesystem:
+        """Return the filesystem of a scheme, "" for plain paths.
+
+        Raises:
+            UnimplementedError: None serves it; the message lists those that are served.
+            ClosedError: The service is closed.
+        """
+        return self._registries.schemes.get(scheme)
+
+    def filesystem_for(self, uri: str) -> Filesystem:
+        """Return the filesystem of a URI's scheme.
+
+        Raises:
+            UnimplementedError: None serves it.
+            ClosedError: The service is closed.
+        """
+        return self._registries.schemes.for_uri(uri)
+
+    # -- kernels and operations -----------------------------------------------------------------
+
+    @property
+    def kernel_registry(self) -> KernelRegistry:
+        """The kernels of all plugins; libraries that bring some are mapped now.
+
+        Raises:
+            ClosedError: The service is closed.
+            ShortageError: One cannot be mapped now; the next use tries again.
+        """
+        self._lock.check_open()
+        self._registries.operations.open_promised()
+        return self._registries.operations.registry
+
+    def kernels(
+        self, op: str | None = None, device_type: str | None = None, plugin: str | None = None
+    ) -> tuple[KernelRegistration, ...]:
+        """Return the kernels that plugins have registered, in order of registration.
+
+        Args:
+            op: Those of one operation; of all by default.
+            device_type: Those for one type of devices.
+            plugin: Those of one plugin, by its name.
+
+        Raises:
+            ClosedError: The service is closed.
+        """
+        return self.kernel_registry.kernels(op, device_type, plugin)
+
+    def op_definitions(self, name: str | None = None) -> tuple[OpDefinition, ...]:
+        """Return the definitions of operations, TensorFlow's and plugins' own, by name.
+
+        Args:
+            name: That of one operation; all by default.
+
+        Raises:
+            NotFoundError: Nobody defines an operation of this name (rule KN-040).
+            ClosedError: The service is closed.
+        """
+        registry = self.kernel_registry
+        names = registry.op_names() if name is None else (name,)
+        return tuple(registry.definition(each) for each in names)
+
+    def op(self, name: str, label: str = "") -> Op:
+        """Return an operation, which works on the device of its inputs.
+
+        Args:
+            name: Of the operation.
+            label: Which kernels it asks for; "" for ordinary ones.
+
+        Raises:
+            NotFoundError: Nobody defines it (rule KN-040).
+            ClosedError: The service is closed.
+        """
+        self._lock.check_open()
+        return self._registries.operations.op(name, label)

@@ -1,0 +1,165 @@
+"""A service registers the kernels and definitions of operations that plugins bring."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from modular_tf.errors import ClosedError, NotFoundError
+from modular_tf.service.configuration import Config
+from modular_tf.service.report import State
+from modular_tf.service.service import PluginService
+from tests.fixtures.compiler import compile_object, link_library
+
+SOURCE = Path(__file__).parents[1] / "loading" / "kernel_plugin.cc"
+
+
+@pytest.fixture
+def build(tmp_path):
+    """Return a function that builds the plugin, with bytes of its own."""
+
+    def make(*macros, name="libkernels.so"):
+        built = link_library(name, [compile_object(SOURCE, macros)], ["-lstdc++"])
+        place = Path(shutil.copy(built, tmp_path))
+        with place.open("ab") as stream:  # where no linker looks
+            stream.write(os.urandom(16))
+        return place
+
+    return make
+
+
+def open_service(*plugins, **settings):
+    return PluginService(plugin_paths=plugins, bundled=False, config=Config(**settings))
+
+
+@pytest.mark.parametrize("macros", [(), ("INIT=InitPlugin",)], ids=["TF_InitKernel", "draft"])
+@pytest.mark.parametrize("load", ["eager", "lazy"])
+def test_kernels_are_listed(load, macros, build):
+    with open_service(build(*macros), load=load) as service:
+        (record,) = service.load().plugins
+        assert (record.state, record.reasons, record.warnings) == (State.LOADED, (), ())
+        assert (record.kinds, record.kernels, record.ops) == (("kernel",), 2, 1)
+        assert record.as_dict()["kernels"] == 2
+
+        kernels = service.kernels()
+
+        assert [(each.name, each.priority) for each in kernels] == [("First", 1), ("Second", 2)]
+        assert {each.op for each in kernels} == {"FixtureOp"}
+        assert {each.plugin for each in kernels} == {"kernels"}
+        assert str(kernels[0].constraints["T"]) == "float"
+        assert kernels[0].host_args == ("x",)
+        (definition,) = service.op_definitions("FixtureOp")
+        assert definition.source == "kernels"
+
+
+def test_the_library_is_mapped_when_somebody_asks_for_kernels(build):
+    plugin = build()
+    with open_service(plugin, load="lazy", first_contact="always") as service:
+        (record,) = service.load().plugins
+        assert record.kernels == 2
+        assert service.entry(plugin).library is None
+
+        assert len(service.kernels("FixtureOp", "CPU", "kernels")) == 2
+        assert service.entry(plugin).library is not None
+        assert service.plugins()[0].warnings == ()
+
+
+def test_two_services_share_the_kernels_of_a_library(build):
+    plugin = build()
+    with open_service(plugin) as one, open_service(plugin) as two:
+        one.load()
+        two.load()
+
+        assert one.kernels() == two.kernels() != ()
+        assert one.op_definitions("FixtureOp") == two.op_definitions("FixtureOp")
+
+
+def test_a_second_library_with_the_same_operation_has_its_definition(build):
+    with open_service(build()) as one, open_service(build(name="liby.so")) as two:
+        one.load()
+        two.load()
+
+        assert [each.name for each in one.op_definitions("FixtureOp")] == ["FixtureOp"]
+        assert [each.name for each in two.op_definitions("FixtureOp")] == ["FixtureOp"]
+        assert not set(one.kernels()).intersection(two.kernels())
+
+
+def test_what_a_constructor_registers_belongs_to_the_library(build):
+    with open_service(build("IN_CONSTRUCTOR")) as service:
+        service.load()
+
+        assert [each.name for each in service.kernels()] == ["Early"]
+
+
+def test_a_plugin_that_registers_nothing_is_told(build):
+    with open_service(build("NOTHING")) as service:
+        (record,) = service.load().plugins
+
+    assert [warning.rule for warning in record.warnings] == ["KN-004"]
+
+
+@pytest.mark.parametrize("first_contact", ["always", "never"])
+def test_what_throws_registers_nothing(first_contact, build):
+    with open_service(build("THROWS"), first_contact=first_contact) as service:
+        (record,) = service.load().plugins
+
+        assert record.state is State.FAILED
+        assert [reason.rule for reason in record.reasons] == ["KN-005"]
+        assert "no kernels today" in record.reasons[0].message
+        assert service.kernels() == ()
+
+
+@pytest.mark.parametrize(
+    ("deed", "rule"), [("EXITS", "LD-060"), ("CRASHES", "LD-060"), ("HANGS", "LD-061")]
+)
+def test_what_ends_its_process_is_quarantined(deed, rule, build):
+    with open_service(build(deed), first_contact_timeout_s=3.0) as service:
+        (record,) = service.load().plugins
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, rule)
+    assert "TF_InitKernel" in record.reason.message
+
+
+def test_what_prints_to_standard_output_is_quarantined(build):
+    with open_service(build("PRINTS")) as service:
+        (record,) = service.load().plugins
+
+    assert (record.state, record.reason.rule) == (State.QUARANTINED, "LD-065")
+
+
+def test_what_runs_python_code_that_exits_loads(build):
+    with open_service(build("PYTHON_EXITS"), first_contact="always") as service:
+        (record,) = service.load().plugins
+        assert (record.state, record.reasons) == (State.LOADED, ())
+        assert len(service.kernels()) == 2
+
+
+def test_a_closed_service_lists_no_kernels(build):
+    with open_service(build()) as service:
+        service.load()
+    with pytest.raises(ClosedError):
+        service.kernels()
+
+
+def test_an_unknown_operation_is_told():
+    with open_service() as service, pytest.raises(NotFoundError, match="MatMul") as told:
+        service.op_definitions("MatMull")
+    assert told.value.rule == "KN-040"
+
+
+def test_a_renewed_plugin_brings_new_kernels(build):
+    plugin = build()
+    with open_service(plugin, load="eager") as service:
+        service.load()
+        old = service.kernels()
+        build()
+        (change,) = service.refresh()
+
+        assert change.record.kernels == 2
+        new = service.kernels()
+        assert [each.name for each in new] == [each.name for each in old]
+        assert not set(new).intersection(old)
+        assert service.op_definitions("FixtureOp")
