@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from modular_tf.discovery.file_identity import FileIdentity
 from modular_tf.loading.origin_folder import shown_file
-from modular_tf.native.library import mapped_since
 
 if TYPE_CHECKING:
     from modular_tf.loading.opened_by_name import OpenedByName
@@ -67,6 +66,8 @@ own_paths: set[str] = set()
 
 def arrived_since(stub: str) -> list[MappedObject]:
     """Return the libraries that were mapped after a stub and are not of `binding`. [any thread]"""
+    from modular_tf.native.library import mapped_since  # noqa: PLC0415  (a list maps nothing)
+
     since = mapped_since(stub)
     return [new for new in since if new.path not in own_paths and shown_file(new.path) is None]
 
