@@ -16,7 +16,7 @@ from modular_tf.kernel.attributes import attr_key
 from modular_tf.kernel.inputs import bind_arguments, given_tensor, place_input
 from modular_tf.kernel.node import build_node
 from modular_tf.kernel.prepared_calls import prepared_call
-from modular_tf.kernel.selection import Candidate, candidates, device_types_of
+from modular_tf.kernel.selection import KernelCandidate, candidates, device_types_of
 from modular_tf.kernel.variable import Variable
 from modular_tf.native.tensor import call_prepared
 from modular_tf.rules import Violation
@@ -161,7 +161,7 @@ class Op:
             self._prepare_calls(kernel, attrs, moment)
         return self._result(node, outputs)
 
-    def explain(self, *inputs: Any, **named: Any) -> tuple[Candidate, ...]:
+    def explain(self, *inputs: Any, **named: Any) -> tuple[KernelCandidate, ...]:
         """Return each kernel of the operation with the reason for it or against it; runs nothing.
 
         Raises:

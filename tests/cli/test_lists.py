@@ -44,6 +44,8 @@ def test_list_as_json_has_exactly_the_documented_shape(mtf):
         "state": "loaded",
         "schemes": ["", "file"],
         "device_types": [],
+        "kernels": 0,
+        "ops": 0,
         "reason": None,
         "reasons": [],
         "warnings": [],

@@ -42,6 +42,8 @@ OUTCOME = {
         "offer": {
             "schemes": ["s3", ""],
             "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+            "kernels": 3,
+            "ops": 1,
         },
         "notes": [NOTE],
         "opened": [["/lib/libx.so", [1, 2, 3, 4, 5], "0" * 64, 6, "0-1"]],
@@ -155,6 +157,8 @@ def test_an_entry_with_a_field_more_or_less_is_none(entry, kind):
         (("finding", "offer", "schemes"), ["file://"]),
         (("finding", "offer", "schemes"), ["s3\n"]),
         (("finding", "offer", "platform", "platform"), "ch-ip"),
+        (("finding", "offer", "kernels"), -1),
+        (("finding", "offer", "ops"), HUGE),
         (("finding", "offer", "platform", "device_type"), "GPU:0"),
         (("finding", "offer", "platform", "device_type"), "G" * 1001),
         (("finding", "offer", "platform", "priority"), 2**31),

@@ -32,6 +32,8 @@ _FINDING = {
     "offer": {
         "schemes": ["s3", "gs", ""],
         "platform": {"device_type": "GPU", "platform": "CHIP", "priority": 220},
+        "kernels": 3,
+        "ops": 1,
     },
     "notes": [
         {"stage": "init", "rule": "FS-012", "message": "expected 2, found 3", "scheme": "s3"},
