@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from modular_tf.device.native_object import call_and_own
 from modular_tf.errors import InvalidArgumentError
@@ -37,7 +37,7 @@ class PreparedKernel:
         native: The native part.
     """
 
-    __slots__ = ("host_inputs", "native", "node", "registration", "site")
+    __slots__ = ("__weakref__", "host_inputs", "native", "node", "registration", "site")
 
     def __init__(
         self,
@@ -76,6 +76,10 @@ class PreparedKernel:
         failed = take_error(error, plugin=self.registration.plugin, operation=subject)
         failed.operation = self.node.op
         return failed
+
+    def raise_failure(self) -> NoReturn:
+        """Raise the error of a call that has just failed on this thread."""
+        raise self.failure(lib.mtf_take_error(), "compute")
 
 
 def _checked_host_args(registration: KernelRegistration, node: Node) -> frozenset[str]:

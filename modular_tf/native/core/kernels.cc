@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,16 +121,17 @@ struct mtf_kernel_result {
   explicit mtf_kernel_result(mtf_kernel_site* its_site) : site(its_site), outputs(1), is_over(true) {
     its_site->references.fetch_add(1);
   }
-  mtf_kernel_result(mtf_kernel* kernel, int32_t n_inputs)
+  mtf_kernel_result(mtf_kernel* kernel, const mtf_kernel_input* its_inputs, int32_t n_inputs)
       : site(kernel->site),
         use(std::in_place, kernel->site->executor),
-        inputs(static_cast<size_t>(n_inputs)),
+        inputs(its_inputs, its_inputs + n_inputs),
         outputs(host().count_outputs(kernel->node)) {
     site.get()->references.fetch_add(1);
   }
   ~mtf_kernel_result() {
-    for (mtf_kernel_output& output : outputs) {
-      if (output.owner != nullptr) mtf_memory_free(static_cast<mtf_memory*>(output.owner));
+    for (size_t index = 0; index < outputs.size(); ++index) {
+      mtf_kernel_output& output = outputs[index];
+      if (output.owner != nullptr) mtf_memory_free(take_memory(index));
       if (output.buffer != nullptr) host().drop_buffer(output.buffer);
     }
     if (call != nullptr) host().free_call(call);
@@ -138,8 +140,30 @@ struct mtf_kernel_result {
     mtf_kernel_failure failure = {};
     host().finish(call, inputs.data(), outputs.data(), &failure);
     is_over = true;
+    mtf::Error error = error_of(&failure);
+    if (!error && site->place.is_host) error = copy_kept_inputs();
     use.reset();
-    return error_of(&failure);
+    return error;
+  }
+  // Outputs that are inputs become copies: arrays that callers have do not change by themselves.
+  mtf::Error copy_kept_inputs() {
+    for (mtf_kernel_output& output : outputs) {
+      const int32_t from = output.from_input;
+      if (from < 0 || inputs[static_cast<size_t>(from)].is_donated) continue;
+      char why[256] = "";
+      void* copy = nullptr;
+      if (!allocate(&site->place, output.size, &copy, &output.owner, why, sizeof why)) {
+        return mtf::make_error(8, why);
+      }
+      output.data = std::memcpy(copy, output.data, output.size);
+      output.from_input = -1;
+    }
+    return nullptr;
+  }
+  mtf_memory* take_memory(size_t index) {
+    void* owner = std::exchange(outputs[index].owner, nullptr);
+    if (owner != nullptr) site->release();  // the memory keeps the executor by itself
+    return static_cast<mtf_memory*>(owner);
   }
 
   struct Release {
@@ -266,7 +290,7 @@ void mtf_kernel_free(mtf_kernel* kernel) {
 
 mtf_kernel_result* mtf_kernel_run(mtf_kernel* kernel, mtf_stream* stream, mtf_kernel_input* inputs,
                                   int32_t n_inputs) {
-  auto result = std::make_unique<mtf_kernel_result>(kernel, n_inputs);
+  auto result = std::make_unique<mtf_kernel_result>(kernel, inputs, n_inputs);
   if (!*result->use) {
     return mtf::fail_with(mtf::closed_executor_error(kernel->site->executor).release());
   }
@@ -298,8 +322,7 @@ int mtf_kernel_wait(mtf_kernel_result* result, uint64_t nanoseconds) {
 mtf_error* mtf_kernel_finish(mtf_kernel_result* result) { return result->finish().release(); }
 
 mtf_memory* mtf_kernel_take_memory(mtf_kernel_result* result, int32_t output) {
-  void*& owner = result->outputs[static_cast<size_t>(output)].owner;
-  return static_cast<mtf_memory*>(std::exchange(owner, nullptr));
+  return result->take_memory(static_cast<size_t>(output));
 }
 
 void* mtf_kernel_take_buffer(mtf_kernel_result* result, int32_t output) {

@@ -23,9 +23,9 @@ mtf_kernel_call* call_of(const TF_OpKernelContext* handle, const char* function,
 }
 
 bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host, TF_Status* status) {
-  const std::string shape = tensor->dims.text();
   if (tensor->dims.has_negative()) {
-    fail(status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative", shape.c_str());
+    fail(status, TF_INVALID_ARGUMENT, "shape %s: sizes must not be negative",
+         tensor->dims.text().c_str());
     return false;
   }
   size_t size = 0;
@@ -45,7 +45,7 @@ bool allocate_for_call(const mtf_kernel_call* call, Tensor* tensor, bool on_host
     }
   }
   fail(status, TF_RESOURCE_EXHAUSTED, "no memory for a tensor with shape%s and type %s on %s: %s",
-       shape.c_str(), type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
+       tensor->dims.text().c_str(), type_name(tensor->type), on_host ? "the host" : call->place->device_name, why);
   return false;
 }
 
